@@ -1,0 +1,72 @@
+"""Every rank says who it is, and all ranks integrate pi together.
+
+    mpirun -n 2 python -m mpi4py solutions/00_welcome/runme.py
+
+You will see one hello from each rank, and pi from rank 0. It takes about a second.
+The area under 4 / (1 + x*x) between 0 and 1 is pi. We cut it into thin strips, give each rank its share of the strips,
+and add up what the ranks found.
+"""
+
+import argparse
+import os
+import time
+
+import numpy as np
+from mpi4py import MPI  # Distributed: this import also starts MPI
+
+from scaleout import data, records
+
+
+def strips_sum(first: int, last: int, strips: int) -> float:
+    """The area of the strips first, ..., last - 1 out of so many, by the midpoint rule."""
+    middle = (np.arange(first, last) + 0.5) / strips  # (last - first,)
+    return float(np.sum(4.0 / (1.0 + middle * middle)) / strips)
+
+
+def main(args: argparse.Namespace) -> float:
+    comm = MPI.COMM_WORLD
+    # TODO 1: ask the communicator who I am and how many we are.  (1 line)
+    # BEGIN SOLUTION
+    rank, ranks = comm.Get_rank(), comm.Get_size()  # Distributed: the one program learns which copy it is
+    # STARTER: rank, ranks = 0, 1
+    # END SOLUTION
+    cores = sorted(os.sched_getaffinity(0))
+    print(f"Hello from rank {rank} of {ranks}: process {os.getpid()} may run on cores {cores}.", flush=True)
+
+    # TODO 2: the strips from first to last - 1 are mine; together the ranks take each strip once.  (2 lines)
+    # BEGIN SOLUTION
+    mine = data.shard(args.strips, rank, ranks)  # Distributed: each rank has its own part of the work
+    first, last = mine.start, mine.stop
+    # STARTER: first, last = 0, args.strips
+    # END SOLUTION
+
+    start = time.perf_counter()
+    part = strips_sum(first, last, args.strips)
+    step_s = time.perf_counter() - start
+
+    # TODO 3: add up the parts of all ranks, so that every rank knows pi.  (1 line)
+    # BEGIN SOLUTION
+    pi = comm.allreduce(part, op=MPI.SUM)  # Distributed: one number from each rank, the sum back to all
+    # STARTER: pi = part
+    # END SOLUTION
+
+    share = {"rank": rank, "first": first, "last": last, "part": part, "pi": pi, "cores": cores}
+    shares = comm.gather(share, root=0)  # Distributed: rank 0 gets a list, the others None
+    slowest_s = comm.reduce(step_s, op=MPI.MAX, root=0)  # Distributed: the job is as fast as its slowest rank
+    if rank == 0 and shares:  # Distributed: one report, not one from each rank
+        print(f"pi = {pi:.12f}, off by {abs(pi - np.pi):.1e}", flush=True)
+        records.write(
+            lab="00_welcome",
+            ranks=ranks,
+            step_s=[slowest_s],
+            rate=args.strips / slowest_s,
+            rate_unit="strips/s",
+            metrics={"pi": pi, "strips": args.strips, "shares": shares},
+        )
+    return pi
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--strips", type=int, default=10_000_001, help="strips to cut the area into (count)")
+    main(parser.parse_args())

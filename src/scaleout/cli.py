@@ -1,0 +1,163 @@
+"""The `scaleout` command. Each subcommand imports what it needs when it runs, so that all start at once."""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from .errors import ScaleoutError
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command; returns its exit status: the job's own, 1 for a check that fails, 2 for bad input."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    parser = _parser()
+    rest: list[str] = []
+    if "--" in words:
+        at = words.index("--")
+        words, rest = words[:at], words[at + 1 :]
+    args = parser.parse_args(words)
+    try:
+        return args.act(args, rest)
+    except ScaleoutError as error:
+        print(f"scaleout: {error}", file=sys.stderr)
+        return error.status
+    except KeyboardInterrupt as stop:
+        print(f"scaleout: {stop or 'stopped.'}", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of our output has gone, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="scaleout", description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(name: str, act, about: str) -> argparse.ArgumentParser:  # type: ignore[no-untyped-def]
+        made = commands.add_parser(name, help=about, description=about)
+        made.set_defaults(act=act)
+        return made
+
+    doctor = command("doctor", _doctor, "facts about this machine, checks, and the fix for each")
+    doctor.add_argument("--json", action="store_true", help="the same for a program to read")
+
+    run = command("run", _run, "run a lab, or any script, on so many ranks: scaleout run 00_welcome -n 2 -- --steps 9")
+    run.add_argument("lab", metavar="LAB", help="a topic such as 04_kmeans, or a script's path")
+    run.add_argument("-n", "--ranks", type=int, default=1, help="MPI ranks (1)")
+    run.add_argument("-t", "--threads", type=int, help="threads a rank (usable cores / ranks)")
+    run.add_argument("--env", action="append", default=[], metavar="K=V", help="one more variable; repeat for more")
+    run.add_argument("--site", type=Path, metavar="FILE", help="how this machine launches jobs, see sites/")
+    run.add_argument("--timeout", type=float, default=600, metavar="S", help="seconds before the job is ended (600)")
+    run.add_argument("--solution", action="store_true", help="run the solution's runme.py in place of yours")
+
+    check = command("check", _check, "run a lab's checks on your runme.py")
+    check.add_argument("lab", metavar="LAB")
+    check.add_argument("todo", nargs="?", type=int, metavar="TODO", help="one number; without it, all")
+    check.add_argument("--solution", action="store_true", help=argparse.SUPPRESS)
+
+    hint = command("hint", _hint, "the next hint for a TODO, one at a time")
+    hint.add_argument("lab", metavar="LAB")
+    hint.add_argument("todo", type=int, metavar="TODO")
+
+    reset = command("reset", _reset, "a fresh runme.py; yours is kept beside it")
+    reset.add_argument("lab", metavar="LAB")
+
+    exercises = command("exercises", _exercises, "write labs/ and notebooks/ from solutions/")
+    exercises.add_argument("--check", action="store_true", help="write nothing; exit 1 when they differ")
+
+    data = command("data", _data, "bring a data set to this machine: scaleout data fetch mnist")
+    data.add_argument("fetch", choices=["fetch"])
+    data.add_argument("name", choices=["mnist"])
+
+    tour = command("tour", _tour, "every topic on this machine: a table, pictures, one page in results/")
+    tour.add_argument("--quick", action="store_true", help="less of the same, for rehearsals")
+    return parser
+
+
+def _doctor(args: argparse.Namespace, rest: list[str]) -> int:
+    from . import doctor
+
+    return doctor.main(args.json)
+
+
+def _run(args: argparse.Namespace, rest: list[str]) -> int:
+    from . import launch
+    from .site import Site
+
+    how = {
+        "ranks": args.ranks,
+        "threads": args.threads,
+        "env": dict(_pair(text) for text in args.env),
+        "site": Site.read(args.site) if args.site else None,
+        "timeout": args.timeout,
+    }
+    if args.lab.endswith(".py") or "/" in args.lab:
+        if not Path(args.lab).is_file():
+            raise ScaleoutError(f"There is no script {args.lab}.")
+        name, script = Path(args.lab).stem, args.lab
+    else:
+        found = launch.lab(args.lab, solution=args.solution)
+        name, script = found.name, launch.show(found.script)
+    launch.run(["python", "-m", "mpi4py", script, *rest], name=name, echo=_say, **how)
+    return 0
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals):
+        raise ScaleoutError(f"--env takes NAME=VALUE, not {text!r}.")
+    return name, value
+
+
+def _check(args: argparse.Namespace, rest: list[str]) -> int:
+    from . import exercises, launch
+
+    states = []
+    for result in exercises.check(launch.lab(args.lab, solution=args.solution), args.todo):
+        _say(str(result))
+        states.append(result.state)
+    return 0 if all(state == "passed" for state in states) else 1
+
+
+def _hint(args: argparse.Namespace, rest: list[str]) -> int:
+    from . import exercises, launch
+
+    _say(exercises.hint(launch.lab(args.lab, solution=False), args.todo))
+    return 0
+
+
+def _reset(args: argparse.Namespace, rest: list[str]) -> int:
+    from . import exercises
+
+    _say(exercises.reset(args.lab))
+    return 0
+
+
+def _exercises(args: argparse.Namespace, rest: list[str]) -> int:
+    from . import exercises
+
+    differ = exercises.generate(only_check=args.check)
+    for path in differ:
+        _say(("differs from its master: " if args.check else "written: ") + path)
+    return 1 if args.check and differ else 0
+
+
+def _data(args: argparse.Namespace, rest: list[str]) -> int:
+    from . import data
+
+    _say(f"MNIST is in {data.fetch(args.name)}")
+    return 0
+
+
+def _tour(args: argparse.Namespace, rest: list[str]) -> int:
+    from . import tour
+
+    return tour.main(args.quick)

@@ -1,0 +1,244 @@
+"""Exercises: masters in, labs and notebooks out; check, hint, reset."""
+
+import importlib.util
+import json
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .errors import ScaleoutError
+from .paths import home, results, show, topic
+
+if TYPE_CHECKING:
+    from .launch import Lab
+
+__all__ = ["Result", "check", "cut", "generate", "hint", "numbers", "reset", "todo"]
+
+TODO = re.compile(r"\s*# TODO (\d+): (\S.*)")
+PRISTINE = ".runme.start.py"  # what `reset` gives back, kept beside the file that an attendee edits
+
+
+def todo(number: int, hints: Sequence[str]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Marks a function of checks.py as the check of one TODO. It takes `job`, which runs the attendee's runme.py, and
+    raises AssertionError in the lab's own terms; `hints` go from vague to plain."""
+
+    def mark(function: Callable[..., None]) -> Callable[..., None]:
+        function.todo, function.hints = number, list(hints)  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+def cut(text: str, where: str = "the master", keep: Callable[[int], bool] = lambda number: False) -> str:
+    """The lab's text for a master's: each solution gives way to its STARTER lines, or to NotImplementedError.
+
+    keep: the numbers whose solution stays (without its marks). ScaleoutError names file and line of a wrong mark.
+    """
+    out: list[str] = []
+    asked: tuple[int, str] | None = None  # the TODO above, which waits for its solution
+    inside: list[str] | None = None
+    seen: set[int] = set()
+    for at, line in enumerate(text.splitlines(keepends=True), 1):
+        mark, place = line.strip(), f"{where}, line {at}"
+        if mark == "# BEGIN SOLUTION":
+            if inside is not None:
+                raise ScaleoutError(f"{place}: a solution begins inside another; end the first.")
+            if asked is None:
+                raise ScaleoutError(f"{place}: a solution without a number; put  # TODO N: what  before it.")
+            inside, begun, indent = [], at, line[: line.index("#")]
+        elif mark == "# END SOLUTION":
+            if inside is None or asked is None:
+                raise ScaleoutError(f"{place}: a solution ends that never began.")
+            out += _region(inside, indent, *asked, keep(asked[0]))
+            inside, asked = None, None
+        elif inside is not None:
+            inside.append(line)
+        else:
+            out.append(line)
+            if found := TODO.match(line):
+                if int(found[1]) in seen:
+                    raise ScaleoutError(f"{place}: TODO {found[1]} stands there twice.")
+                if asked is not None:
+                    raise ScaleoutError(f"{place}: TODO {asked[0]} before it has no solution.")
+                asked = int(found[1]), found[2]
+                seen.add(asked[0])
+    if inside is not None:
+        raise ScaleoutError(f"{where}, line {begun}: a solution begins and never ends; write  # END SOLUTION")
+    if asked is not None:
+        raise ScaleoutError(f"{where}: TODO {asked[0]} has no solution.")
+    return "".join(out)
+
+
+def _region(lines: list[str], indent: str, number: int, what: str, keep: bool) -> list[str]:
+    starters = [line for line in lines if line.strip().startswith("# STARTER:")]
+    if keep:
+        return [line for line in lines if line not in starters]
+    if starters:
+        return [re.sub(r"# STARTER: ?", "", line, count=1) for line in starters]
+    return [f'{indent}raise NotImplementedError("TODO {number}: {what.split("  ")[0].rstrip(".")}")\n']
+
+
+def numbers(text: str) -> list[int]:
+    """The numbers of the TODOs in a text, in order."""
+    return [int(found[1]) for found in map(TODO.match, text.splitlines()) if found]
+
+
+def _cut_notebook(text: str, where: str) -> str:
+    """The attendee's notebook for a master: solutions cut, outputs and execution counts removed."""
+    book = json.loads(text)
+    for at, cell in enumerate(book["cells"], 1):
+        if cell["cell_type"] == "code":
+            source = cut("".join(cell["source"]), f"{where}, cell {at}")
+            cell |= {"source": source.splitlines(keepends=True), "outputs": [], "execution_count": None}
+            cell["metadata"].pop("execution", None)
+    return json.dumps(book, indent=1, ensure_ascii=False) + "\n"
+
+
+def _generated() -> Iterator[tuple[Path, str]]:
+    """Every file that the masters make, with its text."""
+    root = home()
+    if not (root / "solutions").is_dir():
+        raise ScaleoutError("There are no masters here: solutions/ is missing, as in a copy that was given to a class.")
+    for book in sorted((root / "solutions").glob("*.ipynb")):
+        yield root / "notebooks" / book.name, _cut_notebook(book.read_text(encoding="utf-8"), show(book))
+    for master in sorted((root / "solutions").glob("*/runme.py")):
+        folder = root / "labs" / master.parent.name
+        text = cut(master.read_text(encoding="utf-8"), show(master)).replace(
+            f"solutions/{folder.name}/", f"labs/{folder.name}/"
+        )
+        yield folder / "runme.py", text
+        yield folder / PRISTINE, text
+        yield folder / "checks.py", (master.parent / "checks.py").read_text(encoding="utf-8")
+
+
+def generate(only_check: bool = False) -> list[str]:
+    """Writes labs/ and notebooks/ from solutions/; returns the files that differed, as a person types them.
+
+    A runme.py that somebody has edited is copied beside itself first. only_check: writes nothing.
+    """
+    wanted = dict(_generated())
+    made = [f for pattern in ("notebooks/*.ipynb", "labs/*/*.py", f"labs/*/{PRISTINE}") for f in home().glob(pattern)]
+    extra = [f for f in made if f not in wanted and not _learners(f)]
+    differ = [f for f, text in wanted.items() if not f.exists() or f.read_text(encoding="utf-8") != text]
+    if not only_check:
+        for path in differ:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.name == "runme.py" and path.exists() and not _untouched(path):
+                print(f"Kept: {show(_copy(path))}")
+            path.write_text(wanted[path], encoding="utf-8")
+        for path in extra:
+            path.unlink()
+    return [show(f) for f in [*differ, *extra]]
+
+
+def _learners(path: Path) -> bool:
+    return path.name.startswith("runme.kept-")
+
+
+def _untouched(script: Path) -> bool:
+    start = script.with_name(PRISTINE)
+    return start.exists() and start.read_bytes() == script.read_bytes()
+
+
+def _copy(path: Path) -> Path:
+    """Keeps a file under a name beside it that is still free."""
+    count = 1
+    while (kept := path.with_name(f"{path.stem}.kept-{count}{path.suffix}")).exists():
+        count += 1
+    return shutil.copy2(path, kept)
+
+
+def reset(name: str) -> str:
+    """Puts a fresh runme.py in the lab's folder; the old one is kept beside it. Returns what was done, in words."""
+    folder = home() / "labs" / topic(name)
+    script, start = folder / "runme.py", folder / PRISTINE
+    if not start.exists():
+        raise ScaleoutError(f"{show(start)} is missing, so there is nothing to reset to: fetch the workshop again.")
+    kept = f" The old one is {show(_copy(script))}." if script.exists() and not _untouched(script) else ""
+    shutil.copyfile(start, script)
+    return f"{show(script)} is as new.{kept}"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a check found. state: "passed", "not yet" or "not started"."""
+
+    number: int
+    state: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"TODO {self.number}  {self.state:<11}  {self.what}"
+
+
+def _checks(lab: "Lab", number: int | None = None) -> list[Callable[..., None]]:
+    path = lab.folder / "checks.py"
+    spec = importlib.util.spec_from_file_location(f"checks_{lab.name}", path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.dont_write_bytecode = writes
+    found = sorted((f for f in vars(module).values() if hasattr(f, "todo")), key=lambda f: f.todo)
+    chosen = [f for f in found if number in (None, f.todo)]
+    if not chosen:
+        there = ", ".join(str(f.todo) for f in found)
+        raise ScaleoutError(f"{lab.name} has no TODO {number}; it has {there}.")
+    return chosen
+
+
+def check(lab: "Lab", number: int | None = None) -> Iterator[Result]:
+    """Runs the lab's checks, or one of them, and yields what each found. Equal jobs are run once."""
+    from .launch import JobError
+
+    runs: dict[str, Any] = {}
+
+    def job(**how: Any) -> Any:
+        key = repr(sorted(how.items()))
+        if key not in runs:
+            try:
+                runs[key] = lab.run(echo=False, **how)
+            except JobError as error:
+                runs[key] = error
+        if isinstance(runs[key], JobError):
+            raise runs[key]
+        return runs[key]
+
+    for function in _checks(lab, number):
+        n = function.todo  # type: ignore[attr-defined]
+        try:
+            function(job)
+        except AssertionError as failed:
+            yield Result(n, "not yet", str(failed) or (function.__doc__ or "").strip())
+        except JobError as failed:
+            started = f"NotImplementedError: TODO {n}:" not in failed.run.output
+            yield Result(n, "not yet" if started else "not started", _short(failed, started))
+        else:
+            yield Result(n, "passed", (function.__doc__ or "").strip().splitlines()[0])
+
+
+def _short(failed: Exception, started: bool) -> str:
+    if not started:
+        return "write it, then check again."
+    return "the job did not end well. " + str(failed)
+
+
+def hint(lab: "Lab", number: int) -> str:
+    """The next hint for a TODO, one more each time it is asked; after the last, the last again."""
+    (function,) = _checks(lab, number)
+    hints: list[str] = function.hints  # type: ignore[attr-defined]
+    path = results() / lab.name / "hints.json"
+    try:
+        given = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        given = {}
+    count = min(given.get(str(number), 0) + 1, len(hints))
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(given | {str(number): count}), encoding="utf-8")
+    return f"Hint {count} of {len(hints)}: {hints[count - 1]}"

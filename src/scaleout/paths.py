@@ -1,0 +1,59 @@
+"""Where things are: the workshop, its topics, and the results."""
+
+import difflib
+import os
+from pathlib import Path
+
+from .errors import ScaleoutError
+
+__all__ = ["home", "results", "show", "topic"]
+
+
+def home() -> Path:
+    """The workshop's folder: the nearest one above the current folder that holds `labs/`, else the checkout."""
+    here = Path.cwd()
+    for folder in [here, *here.parents, Path(__file__).resolve().parents[2]]:
+        if (folder / "labs").is_dir() and (folder / "notebooks").is_dir():
+            return folder
+    raise ScaleoutError("No workshop here: change to the folder that holds labs/ and notebooks/.")
+
+
+def results() -> Path:
+    """The folder that runs write to: $SCALEOUT_RESULTS, else `results/` in the workshop around the current folder.
+
+    Outside a workshop it is `results/` in the current folder, so that anybody's project keeps its own. The folder is
+    made when it is missing; ScaleoutError when it cannot be written.
+    """
+    here = Path.cwd()
+    inside = [f for f in [here, *here.parents] if (f / "labs").is_dir() and (f / "notebooks").is_dir()]
+    folder = Path(os.environ.get("SCALEOUT_RESULTS") or (inside or [here])[0] / "results").absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _not_writable(folder, error.strerror) from None
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise _not_writable(folder, "no permission")
+    return folder
+
+
+def _not_writable(folder: Path, why: str | None) -> ScaleoutError:
+    return ScaleoutError(
+        f"Results cannot be written to {show(folder)} ({why}): "
+        "type  export SCALEOUT_RESULTS=$HOME/scaleout-results  and run again."
+    )
+
+
+def topic(name: str) -> str:
+    """The topic's full name for `04_kmeans`, `04` or `kmeans`; ScaleoutError names the nearest when there is none."""
+    names = sorted(f.name for f in (home() / "labs").iterdir() if (f / "runme.py").is_file())
+    for found in names:
+        if name in (found, found[:2], found[3:]):
+            return found
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
+    meant = f"Did you mean {near[0]}?" if near else f"There are {', '.join(names)}."
+    raise ScaleoutError(f"There is no lab called {name!r}. {meant}")
+
+
+def show(path: Path) -> str:
+    """The path as a person would type it from the current folder."""
+    return os.path.relpath(path)

@@ -1,0 +1,77 @@
+"""Ends a job and everything it started. Also run as a guard: `python reaper.py RUN_ID PID` watches over one job.
+
+mpirun's children may have sessions and groups of their own (Hydra gives every rank one), so ending mpirun's group is
+not enough. Every process of a job inherits SCALEOUT_RUN_ID, and that is how what is left is found.
+The standard library alone: the guard must start in milliseconds.
+"""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+
+__all__ = ["end", "processes"]
+
+GRACE_S = 2.0  # what a process gets to end by itself after each signal
+
+
+def processes(run_id: str) -> list[int]:
+    """The ids of this user's live processes that carry the run id in their environment, this process left out."""
+    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    return [pid for pid in pids if pid != os.getpid() and _carries(pid, run_id)]
+
+
+def _carries(pid: int, run_id: str) -> bool:
+    """Whether a live process carries the run id. One that has ended but was not yet collected shows nothing."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return f"SCALEOUT_RUN_ID={run_id}".encode() in file.read().split(b"\0")
+    except OSError:  # ended meanwhile, or somebody else's
+        return False
+
+
+def _signal(pids: list[int], number: int) -> None:
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            continue
+
+
+def _ended(alive: Callable[[], object], seconds: float) -> bool:
+    """True as soon as alive() says no, False when it still says yes after so many seconds."""
+    end = time.monotonic() + seconds
+    while alive():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def end(run_id: str, mpirun: int | None = None) -> None:
+    """Ends the job: SIGINT, SIGTERM, SIGKILL to mpirun, which passes them on, then the same for all that is left.
+
+    Each signal is given GRACE_S seconds, so that this takes at most about 10 s, and no time when nothing is left.
+    """
+    if mpirun is not None:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            if _carries(mpirun, run_id):
+                _signal([mpirun], number)
+                _ended(lambda: _carries(mpirun, run_id), GRACE_S)
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        left = processes(run_id)
+        if left:
+            _signal(left, number)
+            _signal(left, signal.SIGCONT)  # a stopped process acts on a signal only once it goes on
+            _ended(lambda: processes(run_id), GRACE_S)
+
+
+def _guard(run_id: str, mpirun: int) -> None:
+    """Waits for the launcher to say that it is done; when it dies without a word, ends the job in its place."""
+    if sys.stdin.buffer.read() != b"done":
+        end(run_id, mpirun)
+
+
+if __name__ == "__main__":
+    _guard(sys.argv[1], int(sys.argv[2]))

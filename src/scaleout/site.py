@@ -1,0 +1,41 @@
+"""A site: one small TOML file that says how a machine launches jobs."""
+
+import tomllib
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+
+from .errors import ScaleoutError
+
+__all__ = ["Site"]
+
+
+@dataclass(frozen=True)
+class Site:
+    """How jobs start here. The default is the laptop: this environment's own mpirun, on this machine.
+
+    mpirun: its name or path.  options: more arguments for it.  env: variables for every job.
+    cores: cores to fill, where the machine cannot be asked (0: ask it).
+    """
+
+    mpirun: str = "mpirun"
+    options: tuple[str, ...] = ()
+    env: dict[str, str] = field(default_factory=dict)
+    cores: int = 0
+
+    @classmethod
+    def read(cls, path: Path) -> "Site":
+        """The site in a file; ScaleoutError names the file and the key that is wrong."""
+        try:
+            table = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise ScaleoutError(f"The site file {path} cannot be read: {error}") from None
+        known = [f.name for f in fields(cls)]
+        for key, value in table.items():
+            if key not in known:
+                raise ScaleoutError(f"{path}: there is no key {key!r}; a site has {', '.join(known)}.")
+            wanted = {"mpirun": str, "options": list, "env": dict, "cores": int}[key]
+            if not isinstance(value, wanted):
+                raise ScaleoutError(f"{path}: {key} must be a {wanted.__name__}, not {value!r}.")
+        table["options"] = tuple(map(str, table.get("options", ())))
+        table["env"] = {k: str(v) for k, v in table.get("env", {}).items()}
+        return cls(**table)
