@@ -23,7 +23,20 @@ from .site import Site
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["JobError", "JobFailed", "JobInterrupted", "JobTimeout", "Lab", "Run", "clean_environment", "lab", "run"]
+__all__ = [
+    "JobError",
+    "JobFailed",
+    "JobInterrupted",
+    "JobTimeout",
+    "Lab",
+    "Run",
+    "clean_environment",
+    "first_traceback",
+    "lab",
+    "program",
+    "run",
+    "thread_variables",
+]
 
 TIMEOUT_S = 600.0
 SCHEDULERS = ("SLURM_", "PMI_", "PMI2_", "PMIX_", "HYDRA_", "HYDI_", "OMPI_", "MPI_LOCAL", "FLUX_", "PRTE_", "PRRTE_")
@@ -102,13 +115,18 @@ def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
     return {k: v for k, v in environment.items() if not k.startswith(SCHEDULERS) and k not in ("PMI_FD", "PMI_RANK")}
 
 
+def thread_variables(threads: int) -> dict[str, str]:
+    """What tells OpenMP and TensorFlow how many threads a rank may use."""
+    return {k: str(threads) for k in ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")}
+
+
 def _command(script: Sequence[str], ranks: int, threads: int, site: Site, cores: int) -> list[str]:
     bind = ["-bind-to", f"core:{threads}"] if ranks * threads <= cores else []
     return [site.mpirun, "-n", str(ranks), *bind, *site.options, *script]
 
 
-def _program(name: str) -> str:
-    """The program of this same environment, never another's that PATH happens to find."""
+def program(name: str) -> str:
+    """The path of a program of this same environment, never another's that PATH happens to find."""
     if os.sep in name:
         return name
     path = Path(sys.prefix) / "bin" / name
@@ -132,8 +150,8 @@ def run(
 ) -> Run:
     """Runs `script` (a command, such as ["python", "-m", "mpi4py", "train.py"]) on so many ranks; returns when it ends.
 
-    threads: threads a rank may use; without it the usable cores are shared out.  env: more variables.  timeout: seconds.
-    echo: takes each line of output as it comes, `[rank] ` before it; None keeps quiet.
+    threads: threads a rank may use; without it the usable cores are shared out.  env: more variables.
+    timeout: seconds.  echo: takes each line of output as it comes, `[rank] ` before it; None keeps quiet.
     Raises JobFailed, JobTimeout or JobInterrupted; in each case no process of the job is left.
     """
     if ranks < 1 or (threads is not None and threads < 1):
@@ -154,7 +172,7 @@ def run(
     environment = {
         **clean_environment(os.environ),
         "PATH": os.pathsep.join([str(Path(sys.prefix) / "bin"), os.environ.get("PATH", os.defpath)]),
-        **{k: str(threads) for k in ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")},
+        **thread_variables(threads),
         "PYTHONUNBUFFERED": "1",
         **site.env,
         **(env or {}),
@@ -165,7 +183,7 @@ def run(
     }
     start = time.monotonic()
     try:
-        _stream(job, [_program(command[0]), "-prepend-pattern", "\x1e%r\x1f", *command[1:]], environment, timeout, say)
+        _stream(job, [program(command[0]), "-prepend-pattern", "\x1e%r\x1f", *command[1:]], environment, timeout, say)
     except KeyboardInterrupt:
         raise JobInterrupted(f"Interrupted after {time.monotonic() - start:.1f} s: the job has been ended.") from None
     finally:
@@ -187,6 +205,7 @@ def _stream(
 ) -> None:
     """Starts mpirun and a guard that outlives this process; collects lines until the end; leaves nothing behind."""
     end = time.monotonic() + timeout
+    guard = reaper.guard(job.id)
     mpirun = subprocess.Popen(
         command,
         env=environment,
@@ -194,13 +213,6 @@ def _stream(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,  # Ctrl-C in a terminal reaches us alone, and we end the job in order
-    )
-    guard = subprocess.Popen(
-        [sys.executable, "-I", "-S", reaper.__file__, job.id, str(mpirun.pid)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
     )
     try:
         with open(job.folder / "output.txt", "a", encoding="utf-8") as kept:

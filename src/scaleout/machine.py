@@ -35,8 +35,10 @@ ROOT = Path("/")
 SYSTEM = "sys/devices/system"
 # Instruction sets that change which kernels oneDNN and oneDAL pick, from old to new, as Linux spells them.
 ISA = (
-    "sse4_2 avx avx2 fma avx_vnni avx512f avx512_vnni avx512_bf16 avx512_fp16 amx_tile amx_int8 amx_bf16"
-).split()
+    *("sse4_2", "avx", "avx2", "fma", "avx_vnni"),
+    *("avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16"),
+    *("amx_tile", "amx_int8", "amx_bf16"),
+)
 KIB = {"K": 1, "M": 1024, "G": 1024**2}
 MPI_FLAVOURS = {
     "Intel MPI": r"Intel\(R\) MPI Library.*?Version\s+([\d.]+(?:\s+Update\s+\d+)?)",

@@ -1,4 +1,4 @@
-"""Ends a job and everything it started. Also run as a guard: `python reaper.py RUN_ID PID` watches over one job.
+"""Ends a job and everything it started. Also run as a guard: `python reaper.py RUN_ID` watches over one job.
 
 mpirun's children may have sessions and groups of their own (Hydra gives every rank one), so ending mpirun's group is
 not enough. Every process of a job inherits SCALEOUT_RUN_ID, and that is how what is left is found.
@@ -7,11 +7,12 @@ The standard library alone: the guard must start in milliseconds.
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
 
-__all__ = ["end", "processes"]
+__all__ = ["end", "guard", "processes"]
 
 GRACE_S = 2.0  # what a process gets to end by itself after each signal
 
@@ -67,11 +68,16 @@ def end(run_id: str, mpirun: int | None = None) -> None:
             _ended(lambda: processes(run_id), GRACE_S)
 
 
-def _guard(run_id: str, mpirun: int) -> None:
-    """Waits for the launcher to say that it is done; when it dies without a word, ends the job in its place."""
-    if sys.stdin.buffer.read() != b"done":
-        end(run_id, mpirun)
+def guard(run_id: str) -> "subprocess.Popen[bytes]":
+    """Starts a guard over one job, which ends it should this process die without saying b"done"."""
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", __file__, run_id],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
 
 
-if __name__ == "__main__":
-    _guard(sys.argv[1], int(sys.argv[2]))
+if __name__ == "__main__" and sys.stdin.buffer.read() != b"done":
+    end(sys.argv[1])
