@@ -18,7 +18,7 @@ help:
 	@echo "Python 3.11 or 3.12 (make lab PYTHON=python3.12) and a C++ compiler."
 
 lab:
-	@$(IN_ENV) jupyter lab --config=etc/jupyter/jupyter_lab_config.py $(ARGS)
+	@JUPYTER_CONFIG_PATH=$(CURDIR)/etc/jupyter JUPYTER_CONFIG_DIR=$(CURDIR)/.setup/jupyter $(IN_ENV) jupyter lab $(ARGS)
 
 tour:
 	@$(IN_ENV) scaleout tour $(ARGS)
@@ -30,7 +30,8 @@ lint:
 	@$(IN_ENV) ruff check $(ARGS)
 
 clean:
-	@$(PYTHON) tools/setup_env.py --clean
+	rm -rf .venv .setup build dist src/*.egg-info .pytest_cache .ruff_cache
+	find . \( -name .git -o -name results \) -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
 lock:
-	@$(PYTHON) tools/setup_env.py --lock
+	@$(PYTHON) tools/make_lock.py

@@ -1,10 +1,12 @@
 """The `scaleout` command. Each subcommand imports what it needs when it runs, so that all start at once."""
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from .errors import ScaleoutError
 
@@ -14,6 +16,9 @@ __all__ = ["main"]
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns its exit status: the job's own, 1 for a check that fails, 2 for bad input."""
     words = list(sys.argv[1:] if argv is None else argv)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a job may print what this terminal cannot show
     parser = _parser()
     rest: list[str] = []
     if "--" in words:
@@ -31,10 +36,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output has gone, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except OSError as error:  # a full disk, a folder that is not ours, a current folder that is gone
+        print(f"scaleout: {error.strerror}" + (f": {error.filename}" if error.filename else ""), file=sys.stderr)
+        return 2
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """One sentence in place of the usage."""
+        if message.startswith("unrecognized arguments"):
+            message += ", put the script's own after --"
+        self.exit(2, f"{self.prog}: {message}; type  {self.prog} --help\n")
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="scaleout", description=__doc__.splitlines()[0])
+    parser = _Parser(prog="scaleout", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def command(name: str, act, about: str) -> argparse.ArgumentParser:  # type: ignore[no-untyped-def]
@@ -96,14 +112,23 @@ def _run(args: argparse.Namespace, rest: list[str]) -> int:
         "timeout": args.timeout,
     }
     if args.lab.endswith(".py") or "/" in args.lab:
-        if not Path(args.lab).is_file():
-            raise ScaleoutError(f"There is no script {args.lab}.")
-        name, script = Path(args.lab).stem, args.lab
+        name, script = _script(Path(args.lab)), args.lab
     else:
         found = launch.lab(args.lab, solution=args.solution)
         name, script = found.name, launch.show(found.script)
     launch.run(["python", "-m", "mpi4py", script, *rest], name=name, echo=_say, **how)
     return 0
+
+
+def _script(path: Path) -> str:
+    """The name of a script's runs; ScaleoutError when the path is no Python script."""
+    if path.is_dir():
+        raise ScaleoutError(f"{path} is a folder: type the script's path, or a lab's name such as 00_welcome.")
+    if not path.is_file():
+        raise ScaleoutError(f"There is no script {path}: check the path, or type a lab's name such as 00_welcome.")
+    if path.suffix != ".py":
+        raise ScaleoutError(f"{path} is no Python script: scaleout run takes a lab's name or a file that ends in .py")
+    return path.stem
 
 
 def _say(text: str) -> None:
@@ -113,7 +138,7 @@ def _say(text: str) -> None:
 def _pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not (name and equals):
-        raise ScaleoutError(f"--env takes NAME=VALUE, not {text!r}.")
+        raise ScaleoutError(f"--env takes NAME=VALUE, such as --env TF_ENABLE_ONEDNN_OPTS=0, not {text!r}.")
     return name, value
 
 

@@ -1,15 +1,17 @@
-"""Pictures to learn from, offline first: handwritten digits, a photograph, and the slice of each rank."""
+"""What to learn from, offline first: handwritten digits, a photograph, random points; and the slice of each rank."""
 
 import contextlib
+import errno
 import fcntl
 import gzip
 import hashlib
+import http.client
 import os
 import shutil
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +20,7 @@ from .errors import ScaleoutError
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["digits", "fetch", "photo", "quick", "shard", "source"]
+__all__ = ["digits", "fetch", "photo", "points", "quick", "save_quantised", "shard", "source"]
 
 # The four files of MNIST (LeCun, Cortes, Burges, 1998) and their SHA-256.
 MNIST = {
@@ -123,6 +125,8 @@ def photo(scale: float = 1.0, path: str | Path | None = None) -> "np.ndarray":
     import numpy as np
     from PIL import Image
 
+    if not 0 < scale < 100:
+        raise ScaleoutError(f"photo(scale) enlarges both sides by a factor between 0 and 100, not by {scale}.")
     if path is None:
         from sklearn.datasets import load_sample_image
 
@@ -137,6 +141,36 @@ def photo(scale: float = 1.0, path: str | Path | None = None) -> "np.ndarray":
     return np.asarray(picture, dtype=np.float32) / 255
 
 
+def save_quantised(folder: Path, shape: Sequence[int], palette: "np.ndarray", labels: "np.ndarray") -> None:
+    """Writes quantised.png, each pixel in the colour that its label names, and palette.png, 32 pixels a colour.
+
+    shape: of the picture, (h, w, 3).  palette: (k, 3) in [0, 1].  labels: (h * w,), row by row; where they end too
+    early, the picture stays black.
+    """
+    import numpy as np
+    from PIL import Image
+
+    colours = np.rint(np.clip(palette, 0, 1) * 255).astype(np.uint8)  # (k, 3)
+    pixels = np.zeros((shape[0] * shape[1], 3), np.uint8)
+    pixels[: len(labels)] = colours[labels[: len(pixels)]]
+    Image.fromarray(pixels.reshape(shape)).save(folder / "quantised.png")
+    Image.fromarray(np.tile(colours.repeat(32, axis=0), (32, 1, 1))).save(folder / "palette.png")
+
+
+def points(mine: slice, columns: int, seed: int = 0, dtype: str = "float32") -> "np.ndarray":
+    """These rows out of an endless table of random numbers in [0, 1): (mine.stop - mine.start, columns).
+
+    A row is the same whoever makes it, so that each rank makes its own alone and any number of ranks has one table.
+    """
+    import numpy as np
+
+    rows = np.empty((mine.stop - mine.start, columns), dtype)
+    numbers = np.random.Generator(np.random.PCG64(seed).advance(mine.start * columns))  # skips the rows before mine
+    for block in np.array_split(rows, 1 + rows.size // 1_000_000):  # the generator makes float64, one block at a time
+        block[:] = numbers.random(block.shape)
+    return rows
+
+
 def fetch(name: str) -> Path:
     """Brings MNIST's four files to this user's cache and returns the folder; goes on where it stopped.
 
@@ -146,7 +180,12 @@ def fetch(name: str) -> Path:
     if name != "mnist":
         raise ScaleoutError(f"There is no data set called {name!r}: type  scaleout data fetch mnist")
     folder = _folder()
-    folder.mkdir(parents=True, exist_ok=True)
+    if _whole(folder):
+        return folder
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _cannot_write(folder, error) from None
     with _only_one(folder / "fetch.lock"):
         for file, digest in MNIST.items():
             if not (folder / file).exists():
@@ -159,13 +198,21 @@ def _download(url: str, target: Path, digest: str) -> None:
     have = part.stat().st_size if part.exists() else 0
     request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
     try:
-        with urllib.request.urlopen(request, timeout=30) as answer, part.open(MODE[answer.status]) as file:
+        with urllib.request.urlopen(request, timeout=30) as answer, part.open(MODE.get(answer.status, "wb")) as file:
             shutil.copyfileobj(answer, file)
+            missing = int(answer.headers.get("Content-Length", 0)) - file.tell() + (have if answer.status == 206 else 0)
     except urllib.error.HTTPError as error:
         if error.code != 416:  # 416: the part was whole already
             raise _no_network(url, error) from None
-    except OSError as error:
+        missing = 0
+    except (OSError, http.client.HTTPException) as error:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
+            raise _cannot_write(part, error) from None
         raise _no_network(url, error) from None
+    if missing > 0:
+        raise ScaleoutError(
+            f"{target.name} stopped coming {missing:,} bytes before its end: type  scaleout data fetch mnist  to go on."
+        )
     if hashlib.sha256(part.read_bytes()).hexdigest() != digest:
         part.unlink()
         raise ScaleoutError(f"{target.name} arrived damaged and was dropped: type  scaleout data fetch mnist  again.")
@@ -176,6 +223,12 @@ def _no_network(url: str, error: Exception) -> ScaleoutError:
     return ScaleoutError(
         f"{url} cannot be reached ({error}). The labs run without it, on scikit-learn's digits; or copy MNIST's files "
         "to a folder and type  export SCALEOUT_DATA=THAT_FOLDER"
+    )
+
+
+def _cannot_write(path: Path, error: OSError) -> ScaleoutError:
+    return ScaleoutError(
+        f"{path} cannot be written ({error.strerror}): make room, or type  export SCALEOUT_DATA=ANOTHER_FOLDER"
     )
 
 

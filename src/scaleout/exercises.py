@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Result", "check", "cut", "generate", "hint", "numbers", "reset", "todo"]
 
+TOPIC = r"\d\d_[a-z0-9_]+"  # leaves out an attendee's own notebooks, such as Jupyter's 00_welcome-Copy1
 TODO = re.compile(r"\s*# TODO (\d+): (\S.*)")
+LIKE_A_MARK = re.compile(r"#\s*(begin|end)\s*solution|#\s*starter\b", re.IGNORECASE)
 PRISTINE = ".runme.start.py"  # what `reset` gives back, kept beside the file that an attendee edits
+CHECK_TIMEOUT_S = 120.0  # a lab that waits for ever is told so while its author still waits for the check
 
 
 def todo(number: int, hints: Sequence[str]) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -40,6 +43,7 @@ def cut(text: str, where: str = "the master", keep: Callable[[int], bool] = lamb
     """
     out: list[str] = []
     asked: tuple[int, str] | None = None  # the TODO above, which waits for its solution
+    asked_at = begun = 0
     inside: list[str] | None = None
     seen: set[int] = set()
     for at, line in enumerate(text.splitlines(keepends=True), 1):
@@ -55,7 +59,14 @@ def cut(text: str, where: str = "the master", keep: Callable[[int], bool] = lamb
                 raise ScaleoutError(f"{place}: a solution ends that never began.")
             out += _region(inside, indent, *asked, keep(asked[0]))
             inside, asked = None, None
+        elif LIKE_A_MARK.match(mark) and (inside is None or not mark.startswith("# STARTER:")):
+            raise ScaleoutError(
+                f"{place}: {mark!r} is no mark here; marks are  # BEGIN SOLUTION,  # END SOLUTION,  and  # STARTER: "
+                "between them."
+            )
         elif inside is not None:
+            if TODO.match(line):
+                raise ScaleoutError(f"{place}: a TODO inside a solution; end the solution first.")
             inside.append(line)
         else:
             out.append(line)
@@ -63,13 +74,13 @@ def cut(text: str, where: str = "the master", keep: Callable[[int], bool] = lamb
                 if int(found[1]) in seen:
                     raise ScaleoutError(f"{place}: TODO {found[1]} stands there twice.")
                 if asked is not None:
-                    raise ScaleoutError(f"{place}: TODO {asked[0]} before it has no solution.")
-                asked = int(found[1]), found[2]
+                    raise ScaleoutError(f"{where}, line {asked_at}: TODO {asked[0]} has no solution.")
+                asked, asked_at = (int(found[1]), found[2]), at
                 seen.add(asked[0])
     if inside is not None:
         raise ScaleoutError(f"{where}, line {begun}: a solution begins and never ends; write  # END SOLUTION")
     if asked is not None:
-        raise ScaleoutError(f"{where}: TODO {asked[0]} has no solution.")
+        raise ScaleoutError(f"{where}, line {asked_at}: TODO {asked[0]} has no solution.")
     return "".join(out)
 
 
@@ -79,7 +90,8 @@ def _region(lines: list[str], indent: str, number: int, what: str, keep: bool) -
         return [line for line in lines if line not in starters]
     if starters:
         return [re.sub(r"# STARTER: ?", "", line, count=1) for line in starters]
-    return [f'{indent}raise NotImplementedError("TODO {number}: {what.split("  ")[0].rstrip(".")}")\n']
+    text = json.dumps(f"TODO {number}: {what.split('  ')[0].rstrip('.')}", ensure_ascii=False)
+    return [f"{indent}raise NotImplementedError({text})\n"]
 
 
 def numbers(text: str) -> list[int]:
@@ -89,7 +101,10 @@ def numbers(text: str) -> list[int]:
 
 def _cut_notebook(text: str, where: str) -> str:
     """The attendee's notebook for a master: solutions cut, outputs and execution counts removed."""
-    book = json.loads(text)
+    try:
+        book = json.loads(text)
+    except ValueError as error:
+        raise ScaleoutError(f"{where} is no notebook: {error}.") from None
     for at, cell in enumerate(book["cells"], 1):
         if cell["cell_type"] == "code":
             source = cut("".join(cell["source"]), f"{where}, cell {at}")
@@ -104,39 +119,42 @@ def _generated() -> Iterator[tuple[Path, str]]:
     if not (root / "solutions").is_dir():
         raise ScaleoutError("There are no masters here: solutions/ is missing, as in a copy that was given to a class.")
     for book in sorted((root / "solutions").glob("*.ipynb")):
-        yield root / "notebooks" / book.name, _cut_notebook(book.read_text(encoding="utf-8"), show(book))
+        yield root / "notebooks" / book.name, _cut_notebook(_read(book), show(book))
     for master in sorted((root / "solutions").glob("*/runme.py")):
         folder = root / "labs" / master.parent.name
-        text = cut(master.read_text(encoding="utf-8"), show(master)).replace(
-            f"solutions/{folder.name}/", f"labs/{folder.name}/"
-        )
+        text = cut(_read(master), show(master)).replace(f"solutions/{folder.name}/", f"labs/{folder.name}/")
         yield folder / "runme.py", text
         yield folder / PRISTINE, text
-        yield folder / "checks.py", (master.parent / "checks.py").read_text(encoding="utf-8")
+        yield folder / "checks.py", _read(master.parent / "checks.py")
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ScaleoutError(f"{show(path)} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
 
 
 def generate(only_check: bool = False) -> list[str]:
     """Writes labs/ and notebooks/ from solutions/; returns the files that differed, as a person types them.
 
-    A runme.py that somebody has edited is copied beside itself first. only_check: writes nothing.
+    A runme.py that somebody has edited is copied beside itself first. What has no master (any more) is named, never
+    removed: it may be somebody's own. only_check: writes nothing.
     """
-    wanted = dict(_generated())
-    made = [f for pattern in ("notebooks/*.ipynb", "labs/*/*.py", f"labs/*/{PRISTINE}") for f in home().glob(pattern)]
-    extra = [f for f in made if f not in wanted and not _learners(f)]
-    differ = [f for f, text in wanted.items() if not f.exists() or f.read_text(encoding="utf-8") != text]
-    if not only_check:
-        for path in differ:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if path.name == "runme.py" and path.exists() and not _untouched(path):
-                print(f"Kept: {show(_copy(path))}")
-            path.write_text(wanted[path], encoding="utf-8")
-        for path in extra:
-            path.unlink()
-    return [show(f) for f in [*differ, *extra]]
-
-
-def _learners(path: Path) -> bool:
-    return path.name.startswith("runme.kept-")
+    wanted, root = dict(_generated()), home()
+    books = [f for f in root.glob("notebooks/*.ipynb") if re.fullmatch(TOPIC, f.stem)]
+    extra = {*books, *root.glob("labs/*/checks.py"), *root.glob(f"labs/*/{PRISTINE}")} - set(wanted)
+    differ = [f for f, text in wanted.items() if not f.exists() or f.read_bytes() != text.encode()]
+    if only_check:
+        return [show(f) for f in [*differ, *sorted(extra)]]
+    for path in differ:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.name == "runme.py" and path.exists() and not _untouched(path):
+            print(f"Kept: {show(_copy(path))}")
+        path.write_text(wanted[path], encoding="utf-8")
+    for path in sorted(extra):
+        print(f"{show(path)} has no master: remove it, or give it another name if it is yours.")
+    return [show(f) for f in differ]
 
 
 def _untouched(script: Path) -> bool:
@@ -177,6 +195,8 @@ class Result:
 
 def _checks(lab: "Lab", number: int | None = None) -> list[Callable[..., None]]:
     path = lab.folder / "checks.py"
+    if not path.is_file():
+        raise ScaleoutError(f"{show(path)} is missing: fetch the workshop again.")
     spec = importlib.util.spec_from_file_location(f"checks_{lab.name}", path)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
@@ -188,7 +208,7 @@ def _checks(lab: "Lab", number: int | None = None) -> list[Callable[..., None]]:
     found = sorted((f for f in vars(module).values() if hasattr(f, "todo")), key=lambda f: f.todo)
     chosen = [f for f in found if number in (None, f.todo)]
     if not chosen:
-        there = ", ".join(str(f.todo) for f in found)
+        there = ", ".join(str(f.todo) for f in found) or "none"
         raise ScaleoutError(f"{lab.name} has no TODO {number}; it has {there}.")
     return chosen
 
@@ -203,7 +223,7 @@ def check(lab: "Lab", number: int | None = None) -> Iterator[Result]:
         key = repr(sorted(how.items()))
         if key not in runs:
             try:
-                runs[key] = lab.run(echo=False, **how)
+                runs[key] = lab.run(**{"timeout": CHECK_TIMEOUT_S, "echo": False, **how})
             except JobError as error:
                 runs[key] = error
         if isinstance(runs[key], JobError):
@@ -219,6 +239,14 @@ def check(lab: "Lab", number: int | None = None) -> Iterator[Result]:
         except JobError as failed:
             started = f"NotImplementedError: TODO {n}:" not in failed.run.output
             yield Result(n, "not yet" if started else "not started", _short(failed, started))
+        except (
+            AttributeError,
+            LookupError,
+            TypeError,
+            ValueError,
+        ) as failed:  # the job left less, or something else, than it should
+            what = f"the job left no complete record ({type(failed).__name__}: {failed})."
+            yield Result(n, "not yet", f"{what} Run it with  scaleout run {lab.name}  to see what it says.")
         else:
             yield Result(n, "passed", (function.__doc__ or "").strip().splitlines()[0])
 
@@ -233,12 +261,11 @@ def hint(lab: "Lab", number: int) -> str:
     """The next hint for a TODO, one more each time it is asked; after the last, the last again."""
     (function,) = _checks(lab, number)
     hints: list[str] = function.hints  # type: ignore[attr-defined]
-    path = results() / lab.name / "hints.json"
+    path = results(lab.name) / "hints.json"
     try:
         given = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         given = {}
     count = min(given.get(str(number), 0) + 1, len(hints))
-    path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(given | {str(number): count}), encoding="utf-8")
     return f"Hint {count} of {len(hints)}: {hints[count - 1]}"

@@ -1,9 +1,10 @@
 """Jobs: one command line built from ranks, threads, environment and site; streamed, timed out, ended, collected."""
 
+import contextlib
 import json
+import math
 import os
 import re
-import secrets
 import selectors
 import shlex
 import subprocess
@@ -30,6 +31,7 @@ __all__ = [
     "JobTimeout",
     "Lab",
     "Run",
+    "binding",
     "clean_environment",
     "first_traceback",
     "lab",
@@ -39,8 +41,15 @@ __all__ = [
 ]
 
 TIMEOUT_S = 600.0
-SCHEDULERS = ("SLURM_", "PMI_", "PMI2_", "PMIX_", "HYDRA_", "HYDI_", "OMPI_", "MPI_LOCAL", "FLUX_", "PRTE_", "PRRTE_")
-MARK = re.compile(rb"\x1e(\d+)\x1f")  # what mpirun is told to put before each piece of a rank's output
+SCHEDULERS = (
+    ("SLURM", "PMI", "HYDRA_", "HYDI_", "OMPI_", "PRTE_", "PRRTE_", "MPI_LOCAL", "FLUX_")  # Slurm, and MPI's own
+    + ("PBS_", "LSB_", "PE_HOSTFILE", "LOADL_", "COBALT_")  # the other schedulers that mpirun looks for
+)
+LINKS = ("During handling of the above", "The above exception was")  # between the tracebacks of a chain
+SIGNALS = {
+    "9": "a rank was killed (signal 9), as the system does when memory runs out",
+    "11": "a rank crashed in native code (signal 11)",
+}
 
 
 @dataclass
@@ -91,7 +100,8 @@ class JobFailed(JobError):
 
     @property
     def status(self) -> int:  # type: ignore[override]
-        return self.run.status or 1
+        status = self.run.status or 1
+        return status if status > 0 else 128 - status  # negative: the signal that ended mpirun, as a shell counts it
 
 
 class JobTimeout(JobError):
@@ -112,7 +122,7 @@ def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
     A local mpirun that finds them believes it is a part of that other job.
     """
-    return {k: v for k, v in environment.items() if not k.startswith(SCHEDULERS) and k not in ("PMI_FD", "PMI_RANK")}
+    return {k: v for k, v in environment.items() if not k.startswith(SCHEDULERS)}
 
 
 def thread_variables(threads: int) -> dict[str, str]:
@@ -120,9 +130,17 @@ def thread_variables(threads: int) -> dict[str, str]:
     return {k: str(threads) for k in ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")}
 
 
-def _command(script: Sequence[str], ranks: int, threads: int, site: Site, cores: int) -> list[str]:
-    bind = ["-bind-to", f"core:{threads}"] if ranks * threads <= cores else []
-    return [site.mpirun, "-n", str(ranks), *bind, *site.options, *script]
+def binding(ranks: int, threads: int, cores: int) -> list[str]:
+    """What tells mpirun to give each rank its own cores; nothing where they do not fit."""
+    if ranks * threads > cores:
+        return []
+    allowed = os.sched_getaffinity(0)
+    mine = [found for core in machine.read_cores(allowed=allowed)[0] if (found := allowed.intersection(core.cpus))]
+    if len(allowed) == os.cpu_count() or len(mine) < ranks * threads:
+        return ["-bind-to", f"core:{threads}"]
+    # Counting from the machine's first core, mpirun would leave those that we may use: name the logical CPUs.
+    shares = ([cpu for core in mine[r * threads : (r + 1) * threads] for cpu in sorted(core)] for r in range(ranks))
+    return ["-bind-to", "user:" + ",".join("+".join(map(str, share)) for share in shares)]
 
 
 def program(name: str) -> str:
@@ -156,18 +174,20 @@ def run(
     """
     if ranks < 1 or (threads is not None and threads < 1):
         raise ScaleoutError(f"A job needs at least 1 rank and 1 thread; asked for {ranks} and {threads}.")
+    if not 0 < timeout < math.inf:
+        raise ScaleoutError(f"A job needs a time limit in seconds, above 0 and finite; asked for {timeout:g}.")
     site = site or Site()
-    cores = site.cores or machine.facts().usable_cores
+    cores = site.cores or machine.usable_cores()
     threads = threads or max(1, cores // ranks)
-    command = _command(script, ranks, threads, site, cores)
+    command = [site.mpirun, "-n", str(ranks), *binding(ranks, threads, cores), *site.options, *script]
+    mpirun = program(command[0])
     say = echo or (lambda text: None)
     say("$ " + shlex.join(command))
     if ranks * threads > cores:
-        say(f"Oversubscribed: {ranks} ranks x {threads} threads share {cores} cores.")
+        say(f"Oversubscribed: {ranks} ranks x {threads} threads share {cores} {'core' if cores == 1 else 'cores'}.")
 
-    run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
-    folder = results() / name / run_id
-    folder.mkdir(parents=True)
+    run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.urandom(3).hex()}"
+    folder = results(name, run_id)
     job = Run(run_id, name, shlex.join(command), folder, ranks, threads)
     environment = {
         **clean_environment(os.environ),
@@ -175,7 +195,7 @@ def run(
         **thread_variables(threads),
         "PYTHONUNBUFFERED": "1",
         **site.env,
-        **(env or {}),
+        **{k: str(v) for k, v in (env or {}).items()},
         "SCALEOUT_RUN_ID": run_id,
         "SCALEOUT_RECORDS": str(folder / "records.jsonl"),
         "SCALEOUT_CORES": str(cores),
@@ -183,12 +203,21 @@ def run(
     }
     start = time.monotonic()
     try:
-        _stream(job, [program(command[0]), "-prepend-pattern", "\x1e%r\x1f", *command[1:]], environment, timeout, say)
+        _stream(job, [mpirun, "-prepend-pattern", f"\x1e{run_id}:%r\x1f", *command[1:]], environment, timeout, say)
     except KeyboardInterrupt:
-        raise JobInterrupted(f"Interrupted after {time.monotonic() - start:.1f} s: the job has been ended.") from None
+        ended = "is being ended" if reaper.processes(run_id) else "has been ended"  # is being: by the guard
+        raise JobInterrupted(f"Interrupted after {time.monotonic() - start:.1f} s: the job {ended}.") from None
+    except BrokenPipeError:  # whoever read what we say has gone
+        raise
+    except OSError as error:
+        raise ScaleoutError(
+            f"{name} was ended because its output cannot be written ({error.strerror}): make room, or type  "
+            "export SCALEOUT_RESULTS=FOLDER  to keep results elsewhere."
+        ) from None
     finally:
         job.wall_s = time.monotonic() - start
-        _keep(job, env or {})
+        with contextlib.suppress(OSError):  # a full disk must not hide how the job ended
+            _keep(job, env or {})
     if job.status is None:
         raise JobTimeout(
             f"{name} did not end within {timeout:g} s and was ended; give it longer with --timeout (timeout=). "
@@ -206,31 +235,53 @@ def _stream(
     """Starts mpirun and a guard that outlives this process; collects lines until the end; leaves nothing behind."""
     end = time.monotonic() + timeout
     guard = reaper.guard(job.id)
-    mpirun = subprocess.Popen(
-        command,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,  # Ctrl-C in a terminal reaches us alone, and we end the job in order
-    )
+    mpirun = None
     try:
-        with open(job.folder / "output.txt", "a", encoding="utf-8") as kept:
-            for rank, text in _lines(mpirun, end):
+        with open(job.folder / "output.txt", "a", encoding="utf-8", buffering=1) as kept:  # line by line, as it comes
+            mpirun = _start(command, environment)
+            for rank, text in _lines(mpirun, job.id, end):
                 job.lines.append((rank, text))
                 kept.write(_prefixed(rank, text) + "\n")
                 say(_prefixed(rank, text))
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             job.status = mpirun.wait(max(0.0, end - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            return
     finally:
-        reaper.end(job.id, mpirun.pid)
-        mpirun.wait()
-        guard.communicate(b"done")
+        try:
+            _finish(job.id, mpirun)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                guard.communicate(b"done", timeout=reaper.GRACE_S)
+        finally:
+            guard.stdin.close()  # without "done", as at a second Ctrl-C, the guard now ends the job in our place
 
 
-def _lines(mpirun: subprocess.Popen[bytes], end: float) -> Iterator[tuple[int | None, str]]:
+def _start(command: list[str], environment: dict[str, str]) -> "subprocess.Popen[bytes]":
+    try:
+        return subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C in a terminal reaches us alone, and we end the job in order
+        )
+    except OSError as error:
+        raise ScaleoutError(
+            f"{command[0]} cannot be started ({error.strerror}): type  make lab  to mend it, or correct the site file."
+        ) from None
+
+
+def _finish(run_id: str, mpirun: "subprocess.Popen[bytes] | None") -> None:
+    """Ends whatever is left of the job, and collects mpirun."""
+    if mpirun is None:
+        return reaper.end(run_id)
+    for pipe in (mpirun.stdout, mpirun.stderr):
+        pipe.close()  # nobody reads it any more: mpirun must not wait for that
+    reaper.end(run_id, mpirun.pid)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        mpirun.wait(reaper.GRACE_S)
+
+
+def _lines(mpirun: "subprocess.Popen[bytes]", run_id: str, end: float) -> Iterator[tuple[int | None, str]]:
     """Yields (rank, line) as whole lines arrive, until both pipes close or the time `end` has come.
 
     Hydra marks each piece it forwards, also in the middle of a line; the pieces of a rank are put together again here.
@@ -238,7 +289,7 @@ def _lines(mpirun: subprocess.Popen[bytes], end: float) -> Iterator[tuple[int | 
     with selectors.DefaultSelector() as ready:
         for pipe in (mpirun.stdout, mpirun.stderr):
             assert pipe is not None
-            ready.register(pipe, selectors.EVENT_READ, _Pieces())
+            ready.register(pipe, selectors.EVENT_READ, _Pieces(run_id))
         while ready.get_map():
             for key, _ in ready.select(max(0.0, min(1.0, end - time.monotonic()))):
                 data = os.read(key.fd, 65536)
@@ -252,34 +303,38 @@ def _lines(mpirun: subprocess.Popen[bytes], end: float) -> Iterator[tuple[int | 
 
 
 class _Pieces:
-    """Puts the marked pieces of one stream together to lines, a buffer for each rank."""
+    """Puts the marked pieces of one stream together to whole lines, a buffer for each rank."""
 
-    def __init__(self) -> None:
+    def __init__(self, run_id: str) -> None:
+        self.mark = re.compile(rb"\x1e%b:(\d+)\x1f" % run_id.encode())  # the id: no output can look like it by chance
+        self.held = b""
         self.rank: int | None = None
-        self.data = b""
-        self.partial: dict[int | None, bytes] = {}
+        self.partial: dict[int | None, list[bytes]] = {}
 
     def feed(self, data: bytes) -> Iterator[tuple[int | None, str]]:
-        self.data += data
-        while self.data:
-            mark = MARK.match(self.data)
-            if mark:
-                self.rank, self.data = int(mark[1]), self.data[mark.end() :]
-                continue
-            if self.data.startswith(b"\x1e") and len(self.data) < 12 and data:
-                return  # the rest of the mark is still to come
-            stop = re.search(rb"\n|(?!^)\x1e", self.data)
-            piece = self.data[: stop.start()] if stop else self.data
-            self.data = self.data[len(piece) :]
-            self.partial[self.rank] = self.partial.get(self.rank, b"") + piece
-            if self.data.startswith(b"\n"):
-                yield self.rank, self._text(self.rank)
-                self.rank, self.data = None, self.data[1:]
-        if not data:
+        """Yields the lines that `data` completes; b"" says that no more will come, and yields the rest."""
+        more, data = bool(data), self.held + data
+        cut = re.search(rb"\x1e[^\x1f\n]{0,40}\Z", data) if more else None  # a mark whose end is still to come
+        at = cut.start() if cut else len(data)
+        self.held = data[at:]
+        *whole, rest = data[:at].split(b"\n")
+        for line in whole:
+            self._take(line)
+            yield self.rank, self._text(self.rank)
+            self.rank = None  # without a mark, the next line is mpirun's own
+        self._take(rest)
+        if not more:
             yield from [(rank, self._text(rank)) for rank in list(self.partial)]
 
+    def _take(self, data: bytes) -> None:
+        first, *marked = self.mark.split(data)  # text, rank, text, rank, text ...
+        for rank, text in [(self.rank, first), *zip(map(int, marked[::2]), marked[1::2], strict=True)]:
+            self.rank = rank
+            if text:
+                self.partial.setdefault(rank, []).append(text)
+
     def _text(self, rank: int | None) -> str:
-        return self.partial.pop(rank).decode("utf-8", "replace").rstrip("\r")
+        return b"".join(self.partial.pop(rank, [])).decode("utf-8", "replace").rstrip("\r")
 
 
 def _prefixed(rank: int | None, text: str) -> str:
@@ -303,12 +358,11 @@ def first_traceback(lines: Sequence[tuple[int | None, str]]) -> tuple[int | None
     for at, (rank, text) in enumerate(lines):
         if not text.startswith("Traceback (most recent call last)"):
             continue
-        block = [text]
-        for line in (t for r, t in lines[at + 1 :] if r == rank):
-            block.append(line)
-            if line and not line.startswith((" ", "Traceback", "During handling", "The above exception")):
-                break
-        return rank, _own_frames(block)
+        block = [t for r, t in lines[at:] if r == rank]
+        ends = (i for i, line in enumerate(block) if line and not line.startswith((" ", "Traceback", *LINKS)))
+        # A chain goes on below the first exception: a blank line, one of LINKS, a blank line, the next traceback.
+        end = next((i for i in ends if not "".join(block[i + 2 : i + 3]).startswith(LINKS)), len(block))
+        return rank, _own_frames(block[: end + 1])
     return None, []
 
 
@@ -317,7 +371,7 @@ def _own_frames(block: list[str]) -> list[str]:
     kept, skipping = [], False
     for line in block:
         if line.startswith("  File "):
-            skipping = "<frozen runpy>" in line or "/mpi4py/" in line
+            skipping = re.search(r"<frozen runpy>|/mpi4py/(__main__|run)\.py", line) is not None
         elif not line.startswith("    "):
             skipping = False
         if not skipping:
@@ -328,16 +382,15 @@ def _own_frames(block: list[str]) -> list[str]:
 def _explain(job: Run) -> str:
     """Why the job failed, as far as its output tells: first rank, first traceback, exit status in words."""
     rank, block = first_traceback(job.lines)
+    if rank is None:  # sys.exit(3) and comm.Abort() leave no traceback, but MPI says who called
+        rank = next((r for r, text in job.lines if r is not None and text.startswith("Abort(")), None)
     banner = "\n".join(text for r, text in job.lines if r is None)
-    if rank is None and (found := re.search(r"RANK (\d+) PID", banner)):
-        rank = int(found[1])
-    code = re.search(r"EXIT CODE: (\d+)", banner)
-    status = int(code[1]) if code else job.status or 0
+    killed = re.search(r"EXIT STRING: (.+) \(signal (\d+)\)", banner)
     how = f"exit status {job.status}"
-    if not block and status in (9, 137):
-        how = "it was killed (signal 9), as the system does when memory runs out"
-    elif not block and status in (11, 139):
-        how = "it crashed in native code (signal 11)"
+    if killed and not block:
+        how = SIGNALS.get(killed[2], f"a rank was ended by signal {killed[2]} ({killed[1].lower()})")
+    elif job.status is not None and job.status < 0:
+        how = f"mpirun itself was ended by signal {-job.status}"
     who = f"{job.name} failed" + ("" if rank is None else f" first on rank {rank}")
     return "\n".join(
         [f"{who}: {how}, after {job.wall_s:.1f} s.", *block, f"All it said: {show(job.folder / 'output.txt')}"]
@@ -349,7 +402,8 @@ class Lab:
 
     def __init__(self, name: str, solution: bool | None = None) -> None:
         self.name = topic(name)
-        self.solution = "solutions" in Path.cwd().relative_to(home()).parts if solution is None else solution
+        masters = home() / "solutions"
+        self.solution = masters in [Path.cwd(), *Path.cwd().parents] if solution is None else solution
         self.folder = home() / ("solutions" if self.solution else "labs") / self.name
         self.script = self.folder / "runme.py"
         if not self.script.is_file():
@@ -382,6 +436,12 @@ class Lab:
         from . import exercises
 
         print(exercises.hint(self, number))
+
+    def reset(self) -> None:
+        """Puts a fresh runme.py in the lab's folder; the old one is kept beside it."""
+        from . import exercises
+
+        print(exercises.reset(self.name))
 
 
 def _flags(args: Mapping[str, Any]) -> list[str]:

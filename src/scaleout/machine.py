@@ -219,18 +219,19 @@ def read_cores(root: Path = ROOT, allowed: Iterable[int] = ()) -> tuple[tuple[Co
     """
     cpuinfo = parse_cpuinfo(_read(root / "proc/cpuinfo"))
     cpus = sorted({*(parse_cpu_list(_read(root / SYSTEM / "cpu/online")) or cpuinfo), *allowed})
-    siblings: dict[tuple[str, ...], list[int]] = {}
+    siblings: dict[tuple[str | int, ...], list[int]] = {}
     sockets: dict[int, int] = {}
     for cpu in cpus:
         topology, known = root / SYSTEM / f"cpu/cpu{cpu}/topology", cpuinfo.get(cpu, {})
         socket = _read(topology / "physical_package_id") or known.get("physical id", "")
         sockets[cpu] = max(0, _number(socket))  # some virtual machines say -1 for their only one
-        if together := _read(topology / "core_cpus_list") or _read(topology / "thread_siblings_list"):
-            core = ("sysfs", together)
+        together = _read(topology / "core_cpus_list") or _read(topology / "thread_siblings_list")
+        if members := parse_cpu_list(together):
+            core = ("sysfs", *members)
         elif "core id" in known:
             core = ("cpuinfo", socket, known["core id"])
         else:
-            core = ("unknown", str(cpu))
+            core = ("unknown", cpu)
         siblings.setdefault(core, []).append(cpu)
     nodes = {
         cpu: _number(folder.name.removeprefix("node"))

@@ -1,6 +1,5 @@
 """Where things are: the workshop, its topics, and the results."""
 
-import difflib
 import os
 from pathlib import Path
 
@@ -18,15 +17,16 @@ def home() -> Path:
     raise ScaleoutError("No workshop here: change to the folder that holds labs/ and notebooks/.")
 
 
-def results() -> Path:
+def results(*inside: str) -> Path:
     """The folder that runs write to: $SCALEOUT_RESULTS, else `results/` in the workshop around the current folder.
 
-    Outside a workshop it is `results/` in the current folder, so that anybody's project keeps its own. The folder is
-    made when it is missing; ScaleoutError when it cannot be written.
+    Outside a workshop it is `results/` in the current folder, so that anybody's project keeps its own. inside: names of
+    folders in it. The folder is made when it is missing; ScaleoutError when it cannot be written.
     """
     here = Path.cwd()
-    inside = [f for f in [here, *here.parents] if (f / "labs").is_dir() and (f / "notebooks").is_dir()]
-    folder = Path(os.environ.get("SCALEOUT_RESULTS") or (inside or [here])[0] / "results").absolute()
+    workshop = [f for f in [here, *here.parents] if (f / "labs").is_dir() and (f / "notebooks").is_dir()]
+    top = os.environ.get("SCALEOUT_RESULTS") or (workshop or [here])[0] / "results"
+    folder = Path(top).absolute().joinpath(*inside)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -45,12 +45,15 @@ def _not_writable(folder: Path, why: str | None) -> ScaleoutError:
 
 def topic(name: str) -> str:
     """The topic's full name for `04_kmeans`, `04` or `kmeans`; ScaleoutError names the nearest when there is none."""
-    names = sorted(f.name for f in (home() / "labs").iterdir() if (f / "runme.py").is_file())
+    files = [f for part in ("runme.py", "checks.py") for f in (home() / "labs").glob(f"*/{part}")]
+    names = sorted({f.parent.name for f in files})
     for found in names:
         if name in (found, found[:2], found[3:]):
             return found
+    import difflib  # only here: every command imports this module, and should start at once
+
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
-    meant = f"Did you mean {near[0]}?" if near else f"There are {', '.join(names)}."
+    meant = f"Did you mean {near[0]}?" if near else f"There are {', '.join(names) or 'none'}."
     raise ScaleoutError(f"There is no lab called {name!r}. {meant}")
 
 

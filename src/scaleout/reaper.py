@@ -5,6 +5,7 @@ not enough. Every process of a job inherits SCALEOUT_RUN_ID, and that is how wha
 The standard library alone: the guard must start in milliseconds.
 """
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -32,12 +33,13 @@ def _carries(pid: int, run_id: str) -> bool:
         return False
 
 
-def _signal(pids: list[int], number: int) -> None:
+def _signal(pids: list[int], *numbers: int) -> list[int]:
+    """Sends these signals to each process that is still there; returns the ids as they came."""
     for pid in pids:
-        try:
-            os.kill(pid, number)
-        except ProcessLookupError:
-            continue
+        for number in numbers:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+    return pids
 
 
 def _ended(alive: Callable[[], object], seconds: float) -> bool:
@@ -60,18 +62,19 @@ def end(run_id: str, mpirun: int | None = None) -> None:
             if _carries(mpirun, run_id):
                 _signal([mpirun], number)
                 _ended(lambda: _carries(mpirun, run_id), GRACE_S)
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        left = processes(run_id)
-        if left:
-            _signal(left, number)
-            _signal(left, signal.SIGCONT)  # a stopped process acts on a signal only once it goes on
-            _ended(lambda: processes(run_id), GRACE_S)
+    _signal(processes(run_id), signal.SIGTERM, signal.SIGCONT)  # a stopped process acts on it only once it goes on
+    if not _ended(lambda: processes(run_id), GRACE_S):
+        # At every look, because some may have been born since the last.
+        _ended(lambda: _signal(processes(run_id), signal.SIGKILL), GRACE_S)
 
 
 def guard(run_id: str) -> "subprocess.Popen[bytes]":
     """Starts a guard over one job, which ends it should this process die without saying b"done"."""
+    # Started inside another job, it must not be taken for a part of that one and ended first.
+    environment = {k: v for k, v in os.environ.items() if k != "SCALEOUT_RUN_ID"}
     return subprocess.Popen(
         [sys.executable, "-I", "-S", __file__, run_id],
+        env=environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -4,6 +4,7 @@ import functools
 import json
 import os
 import platform
+import re
 import socket
 import statistics
 import subprocess
@@ -21,7 +22,7 @@ from .paths import results, show
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FIELDS", "read", "write"]
+__all__ = ["FIELDS", "folder", "read", "write"]
 
 SCHEMA = 1
 FIELDS = (
@@ -49,6 +50,7 @@ FIELDS = (
     "commit",
     "dirty",
 )
+COMPUTED = ("step_median_s", "step_spread_s")
 PACKAGES = ("tensorflow-cpu", "horovod", "scikit-learn-intelex", "scikit-learn", "mpi4py", "mpich", "numpy")
 
 
@@ -72,8 +74,7 @@ def write(
     together, in rate_unit (such as "images/s").  metrics: anything else that was measured, JSON-able.
     threads_per_rank: by default what the launcher set, OMP_NUM_THREADS.
     """
-    threads = threads_per_rank or os.environ.get("OMP_NUM_THREADS")
-    here = machine.facts()
+    threads = re.match(r"\d+", str(threads_per_rank or os.environ.get("OMP_NUM_THREADS", "")))  # it may be "4,2"
     record = {
         "schema": SCHEMA,
         "run_id": os.environ.get("SCALEOUT_RUN_ID", ""),
@@ -82,7 +83,7 @@ def write(
         "variant": variant,
         "ranks": ranks,
         "nodes": int(os.environ.get("SCALEOUT_NODES", 1)),
-        "threads_per_rank": int(threads) if threads else None,
+        "threads_per_rank": int(threads[0]) if threads else None,
         "batch_per_rank": batch_per_rank,
         "batch_global": batch_per_rank and batch_per_rank * ranks,
         "warmup_steps": warmup_steps,
@@ -92,18 +93,38 @@ def write(
         "metrics": dict(metrics or {}),
         "seed": seed,
         "host": socket.gethostname(),
-        "cpu": here.cpu,
+        "cpu": machine.cpu_model(),
         # A rank that is bound to one core sees one; the launcher saw all that the job had.
-        "cores": int(os.environ.get("SCALEOUT_CORES") or here.usable_cores),
+        "cores": int(os.environ.get("SCALEOUT_CORES") or machine.usable_cores()),
         "mpi": _mpi(),
         "versions": _versions(),
         **_commit(),
     }
-    line = json.dumps(record, default=lambda x: x.tolist()) + "\n"
-    path = os.environ.get("SCALEOUT_RECORDS") or results() / "records.jsonl"
-    with open(path, "a", encoding="utf-8") as file:
-        file.write(line)
+    _append(Path(os.environ.get("SCALEOUT_RECORDS") or results() / "records.jsonl"), json.dumps(record, default=_plain))
     return record
+
+
+def _plain(x: Any) -> Any:
+    """NumPy's numbers and arrays as Python's own."""
+    if hasattr(x, "tolist"):
+        return x.tolist()
+    raise TypeError(f"A record holds numbers, text and lists of them, not {x!r}: turn it into one of these first.")
+
+
+def _append(path: Path, line: str) -> None:
+    """Adds one line in a single write, so that two jobs that share a file never cut each other's lines."""
+    with open(path, "a+b", buffering=0) as file:
+        whole = file.tell() == 0 or os.pread(file.fileno(), 1, file.tell() - 1) == b"\n"
+        file.write(f"{'' if whole else chr(10)}{line}\n".encode())  # after a line that somebody left half-written
+
+
+def folder() -> Path:
+    """Where rank 0 keeps what the job makes: the run's own folder, else a new one in `results/`."""
+    if "SCALEOUT_RECORDS" in os.environ:
+        return Path(os.environ["SCALEOUT_RECORDS"]).parent
+    new = results() / f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}"
+    new.mkdir()
+    return new
 
 
 def read(*paths: Path | str) -> "pd.DataFrame":
@@ -116,12 +137,14 @@ def read(*paths: Path | str) -> "pd.DataFrame":
 
     files = [Path(p) for p in paths] or sorted(results().rglob("records.jsonl"))
     rows = [row for path in files if path.exists() for row in _rows(path)]
-    return pd.DataFrame([_flat(row) for row in rows], columns=None if rows else FIELDS)
+    return pd.DataFrame([_flat(row) for row in rows], columns=None if rows else [*FIELDS, *COMPUTED])
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
     rows = []
     for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+        if not line.strip():
+            continue
         try:
             row = json.loads(line)
             missing = [name for name in FIELDS if name not in row]
@@ -136,7 +159,7 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
     steps = row["step_s"]
-    quartiles = statistics.quantiles(steps, n=4) if len(steps) > 1 else [0.0, 0.0, 0.0]
+    quartiles = statistics.quantiles(steps, n=4, method="inclusive") if len(steps) > 1 else [0.0, 0.0, 0.0]
     return {
         **row,
         "step_median_s": statistics.median(steps) if steps else None,
@@ -165,7 +188,7 @@ def _versions() -> dict[str, str]:
 @functools.cache
 def _commit() -> dict[str, Any]:
     """The workshop's commit and whether files differ from it; unknown (None) where there is no git."""
-    git = ["git", "-C", str(Path(__file__).parent)]
+    git = ["git", "--no-optional-locks", "-C", str(Path(__file__).parent)]
     try:
         commit = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=True)
         state = subprocess.run([*git, "status", "--porcelain"], capture_output=True, text=True, timeout=5, check=True)

@@ -1,12 +1,18 @@
 """A site: one small TOML file that says how a machine launches jobs."""
 
-import tomllib
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from .errors import ScaleoutError
 
 __all__ = ["Site"]
+
+WANTED = {
+    "mpirun": (str, 'a name or a path, such as "mpirun"'),
+    "options": (list, 'a list, such as ["-hosts", "a,b"]'),
+    "env": (dict, "a table: a line  [env]  and variables below it"),
+    "cores": (int, "a number, 0 or more"),
+}
 
 
 @dataclass(frozen=True)
@@ -25,17 +31,20 @@ class Site:
     @classmethod
     def read(cls, path: Path) -> "Site":
         """The site in a file; ScaleoutError names the file and the key that is wrong."""
+        import tomllib
+
         try:
             table = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise ScaleoutError(f"The site file {path} cannot be read: {error}") from None
+            why = getattr(error, "strerror", None) or error
+            raise ScaleoutError(f"The site file {path} cannot be read: {why}.") from None
         known = [f.name for f in fields(cls)]
         for key, value in table.items():
             if key not in known:
                 raise ScaleoutError(f"{path}: there is no key {key!r}; a site has {', '.join(known)}.")
-            wanted = {"mpirun": str, "options": list, "env": dict, "cores": int}[key]
-            if not isinstance(value, wanted):
-                raise ScaleoutError(f"{path}: {key} must be a {wanted.__name__}, not {value!r}.")
+            wanted, words = WANTED[key]
+            if type(value) is not wanted or value == "" or wanted is int and value < 0:
+                raise ScaleoutError(f"{path}: {key} must be {words}, not {value!r}.")
         table["options"] = tuple(map(str, table.get("options", ())))
         table["env"] = {k: str(v) for k, v in table.get("env", {}).items()}
         return cls(**table)

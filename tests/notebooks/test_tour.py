@@ -1,0 +1,50 @@
+"""The tour runs the tagged cells, goes on after a topic that fails, and leaves one page that needs nothing else."""
+
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from scaleout import tour
+
+PLOT = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"
+
+
+def _book(path: Path, *sources: str) -> None:
+    cells = [nbformat.v4.new_markdown_cell("# A title & more\n\nText.")]
+    cells += [nbformat.v4.new_code_cell("raise SystemError('a cell without the tag was run')")]
+    for number, source in enumerate(sources, 1):
+        tags = ["tour", "headline"] if number == len(sources) else ["tour"]
+        cells.append(nbformat.v4.new_code_cell(source, metadata={"tags": tags}))
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+
+
+@pytest.fixture
+def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("labs", "notebooks", "solutions"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SCALEOUT_RESULTS", str(tmp_path / "results"))
+    monkeypatch.delenv("SCALEOUT_QUICK", raising=False)
+    return tmp_path
+
+
+def test_the_page_holds_every_topic_and_its_pictures(workshop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _book(workshop / "solutions/00_one.ipynb", PLOT, "import os\nf'quick is {os.environ[\"SCALEOUT_QUICK\"]} < 2'")
+    _book(workshop / "solutions/01_two.ipynb", "1 / 0", "'never'")
+    assert tour.main(quick=True) == 1, "a topic failed"
+    (page,) = workshop.glob("results/tour/*/index.html")
+    text = page.read_text()
+    assert "quick is 1 &lt; 2" in text and "Failed: ZeroDivisionError" in text and "A title &amp; more" in text
+    assert "never" not in text and "a cell without the tag" not in text
+    assert text.count('src="data:image/png;base64,') == 1
+    assert not re.search(r'(src|href)="(?!data:|#)', text), "the page asks for another file"
+    assert page.with_name("00_one-1.png").read_bytes()[:4] == b"\x89PNG" == page.with_name("tour.png").read_bytes()[:4]
+    printed = capsys.readouterr()
+    assert "quick is 1 < 2" in printed.out and "01_two" in printed.err, "the table is printed, the bar drawn"
+
+
+def test_a_tour_that_ends_well(workshop: Path) -> None:
+    _book(workshop / "solutions/00_one.ipynb", PLOT, "'fine'")
+    assert tour.main(quick=False) == 0
