@@ -76,7 +76,7 @@ CAUSES = (
     (
         r"Temporary failure in name resolution|Failed to resolve|Name or service not known|Network is unreachable"
         r"|NewConnectionError|ConnectTimeout|Read timed out|Connection (?:refused|reset|aborted|broken)"
-        r"|RemoteDisconnected|IncompleteRead|ProxyError|SSLError|ProtocolError",
+        r"|RemoteDisconnected|IncompleteRead|ProxyError|SSLError|ProtocolError|\(from versions: none\)",
         "no network, or pip's index is out of reach. Check the connection (and the proxy, and PIP_INDEX_URL)",
     ),
     (
@@ -176,6 +176,15 @@ def check_compiler(environ: dict) -> str:
         reason = (done.stdout.decode(errors="replace").strip().splitlines() or ["no message"])[0]
         raise Stop(f"Horovod is compiled here, and {compiler} fails on a line of C++17 ({reason}). {COMPILER_HELP}")
     return compiler
+
+
+def check_path(prefix: Path) -> None:
+    """Stop where Horovod's build would trip: it splits its lists of paths at such characters."""
+    if re.search(r"[\s:;,'\"$&()]", str(prefix)):
+        raise Stop(
+            f"Horovod does not compile in a folder like '{prefix}': move the workshop to a path without spaces, "
+            "colons, quotes and brackets, then run make again."
+        )
 
 
 def check_disk(folder: Path, needed_gib: float, free_gib: float) -> None:
@@ -292,6 +301,7 @@ class Setup:
         if not self.version():
             check_venv_module()
         if "horovod" in due:
+            check_path(self.prefix)
             check_compiler(self.environ)
         here_gib = folder_gib(self.prefix / "lib") if "packages" in due else 0.0
         check_disk(self.prefix, max(sum(map(NEEDED_GIB.get, due)) - here_gib, 0.5), free_gib(self.prefix))

@@ -16,7 +16,7 @@ from scaleout.exercises import todo
 )
 def every_rank_knows_itself(job):
     """Three ranks say 0, 1 and 2 of 3."""
-    said = sorted(re.findall(r"Hello from rank (\d+) of (\d+)", job(ranks=3, threads=1, strips=1000).output))
+    said = sorted(re.findall(r"Hello from rank (\d+) of (\d+)", job(ranks=3, threads=1, strips=1000, repeats=1).output))
     wanted = [("0", "3"), ("1", "3"), ("2", "3")]
     words = ", ".join(f"{rank} of {ranks}" for rank, ranks in said) or "no hello"
     assert said == wanted, f"expected a hello from rank 0 of 3, 1 of 3 and 2 of 3; saw {words}."
@@ -32,7 +32,7 @@ def every_rank_knows_itself(job):
 )
 def each_strip_is_taken_once(job):
     """Three ranks take the 1,000 strips once each, in shares that differ by one at most."""
-    frame = job(ranks=3, threads=1, strips=1000).records
+    frame = job(ranks=3, threads=1, strips=1000, repeats=1).records
     shares = frame["metrics.shares"].iloc[0]
     taken = [strip for share in shares for strip in range(share["first"], share["last"])]
     assert sorted(taken) == list(range(1000)), (
@@ -52,7 +52,7 @@ def each_strip_is_taken_once(job):
 )
 def every_rank_knows_pi(job):
     """Every one of the three ranks knows pi, though each computed only a part of it."""
-    frame = job(ranks=3, threads=1, strips=1000).records
+    frame = job(ranks=3, threads=1, strips=1000, repeats=1).records
     shares = frame["metrics.shares"].iloc[0]
     parts, sums = ([round(share[name], 6) for share in shares] for name in ("part", "pi"))
     assert max(parts) < 3, f"expected three parts, each smaller than pi; saw {parts} (is TODO 2 done?)"

@@ -2,13 +2,10 @@
 
     mpirun -n 2 python -m mpi4py solutions/03_spmd/runme.py
 
-For each size and way you will see whether it agrees with MPI's own Allreduce, how long a call takes, and how many bytes
-the busiest rank sends, counted and by the formula. It takes about 5 seconds.
+You will see, by size and way: does it agree with MPI, microseconds a call, bytes the busiest rank sends. Takes 5 s.
 """
 
 import argparse
-import itertools
-import time
 
 import numpy as np
 from mpi4py import MPI  # Distributed: this import also starts MPI
@@ -62,21 +59,20 @@ def blocks(n: int, ranks: int) -> list[slice]:
 
 
 def ring(comm: Counting, x: np.ndarray, spare: np.ndarray) -> None:
-    """Blocks go around from left to right: each rank adds its part to what passes; then the sums go around once more."""
-    rank, ranks, block = comm.rank, comm.size, blocks(len(x), comm.size)
-    left, right = (rank - 1) % ranks, (rank + 1) % ranks
+    """Blocks go around to the right, each rank adding its part to what passes; then the sums go around once more."""
+    left, right, block = (comm.rank - 1) % comm.size, (comm.rank + 1) % comm.size, blocks(len(x), comm.size)
     # TODO 2: reduce-scatter. In ranks - 1 steps give block rank - step, take the one before it and add.  (4 lines)
     # BEGIN SOLUTION
-    for step in range(ranks - 1):
-        give, take = block[(rank - step) % ranks], block[(rank - step - 1) % ranks]
+    for step in range(comm.size - 1):
+        give, take = block[(comm.rank - step) % comm.size], block[(comm.rank - step - 1) % comm.size]
         comm.Sendrecv(x[give], right, spare[take], left)  # Distributed: partial sums move on by one rank
         x[take] += spare[take]
     # STARTER: pass
     # END SOLUTION
     # TODO 3: allgather. Block rank + 1 is whole here: in ranks - 1 steps give it, take the one before it.  (3 lines)
     # BEGIN SOLUTION
-    for step in range(ranks - 1):
-        give, take = block[(rank + 1 - step) % ranks], block[(rank - step) % ranks]
+    for step in range(comm.size - 1):
+        give, take = block[(comm.rank + 1 - step) % comm.size], block[(comm.rank - step) % comm.size]
         comm.Sendrecv(x[give], right, x[take], left)  # Distributed: whole sums move on by one rank
     # STARTER: pass
     # END SOLUTION
@@ -89,37 +85,36 @@ WAYS["mpi"] = lambda comm, x, spare: comm.Allreduce(MPI.IN_PLACE, x)  # Distribu
 def main(args: argparse.Namespace) -> np.ndarray:
     comm, p = Counting(MPI.COMM_WORLD), MPI.COMM_WORLD.size
     busiest = {"gather-broadcast": p - 1, "tree": (p - 1).bit_length(), "ring": 2 * (p - 1) / p}  # times the array
-    for n, way in itertools.product(args.sizes, WAYS if args.algorithm == "all" else [args.algorithm]):
-        x = np.random.default_rng(comm.rank).integers(-99, 100, n).astype(args.dtype)  # (n,) whole: any order is exact
+    for n, way in [(n, way) for n in args.sizes for way in WAYS if args.algorithm in ("all", way)]:
+        x = np.random.default_rng(comm.rank).integers(-99, 100, n).astype(np.float32)  # (n,) whole: any order is exact
         total, spare, comm.sent, step_s = x.copy(), np.empty_like(x), 0, []
         comm.Allreduce(MPI.IN_PLACE, total)  # Distributed: the sum to compare with
         WAYS[way](comm, x, spare)
-        right = [bool((x == total)[data.shard(n, rank, p)].all()) for rank in range(p)]  # (p,) block by block
-        seen = comm.allgather((right, comm.sent))  # Distributed: everybody must have the sum, not only rank 0
+        assert x.shape == total.shape == (n,)
+        same = [bool((x == total)[data.shard(n, rank, p)].all()) for rank in range(p)]  # (p,) block by block
+        right, sent = zip(*comm.allgather((same, comm.sent)), strict=True)  # Distributed: all must have it, not rank 0
         for _ in range(args.warmup + args.repeats):
             x[:] = 0  # sums of sums would grow without end
             comm.Barrier()  # Distributed: all begin together
-            start = time.perf_counter()
+            start = MPI.Wtime()
             WAYS[way](comm, x, spare)
-            step_s.append(comm.allreduce(time.perf_counter() - start, op=MPI.MAX))  # Distributed: the slowest counts
-        metrics = {"n": n, "bytes": x.nbytes, "right": [r for r, _ in seen], "sent_bytes": [sent for _, sent in seen]}
-        metrics |= {"formula_bytes": busiest.get(way, 0) * x.nbytes, "blocks": [[b.start, b.stop] for b in blocks(n, p)]}
-        assert total.shape == (n,) and len(step_s) == args.warmup + args.repeats
+            step_s.append(comm.allreduce(MPI.Wtime() - start, op=MPI.MAX))  # Distributed: the slowest rank counts
+        metrics = {"bytes": x.nbytes, "right": right, "blocks": [block.indices(n)[:2] for block in blocks(n, p)]}
+        metrics |= {"sent_bytes": sent, "formula_bytes": busiest.get(way, 0) * x.nbytes}
         if comm.rank == 0:  # Distributed: one report, not one from each rank
-            timed = {"warmup_steps": args.warmup, "step_s": step_s[args.warmup :]}
-            records.write(lab="03_spmd", variant=way, ranks=p, metrics=metrics, **timed)
-            says = "agrees" if np.all(metrics["right"]) else "WRONG"
-            sent = f"{max(metrics['sent_bytes']):>12,} sent, {metrics['formula_bytes']:>12,.0f} by the formula"
-            print(f"{x.nbytes:>10,} bytes {way:>16} {says} {1e6 * np.median(step_s):>9.1f} us {sent}", flush=True)
+            says, timed = "agrees" if np.all(right) else "WRONG ", step_s[args.warmup :]
+            records.write(lab="03_spmd", variant=way, ranks=p, warmup_steps=args.warmup, step_s=timed, metrics=metrics)
+            print(f"{x.nbytes:10,} B {way:16} {says} {1e6 * np.median(timed):9.1f} us {max(sent):10,} sent", flush=True)
     return total
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--algorithm", choices=["all", *WAYS], default="all", help="one way, or all")
-    parser.add_argument("--sizes", type=lambda text: [int(n) for n in text.split(",")], help="array lengths (elements)")
-    parser.add_argument("--dtype", choices=["float32", "float64"], default="float32", help="4 or 8 bytes an element")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[4**k for k in range(12)], help="lengths (floats)")
     parser.add_argument("--repeats", type=int, default=5 if data.quick() else 20, help="timed calls (count)")
     parser.add_argument("--warmup", type=int, default=3, help="calls before those (count)")
-    parser.set_defaults(sizes=[4**k for k in range(12)])
-    main(parser.parse_args())
+    args = parser.parse_args()
+    if min(args.sizes) < 0 or min(args.repeats, args.warmup + 1) < 1:
+        parser.error("a length is 0 or more, and so is --warmup; --repeats is 1 or more.")
+    main(args)

@@ -62,6 +62,7 @@ def _job(mpirun: str, limit_s: float) -> Iterator[Callable[[], Job]]:
     more = {"SCALEOUT_RUN_ID": run_id, "ONEDNN_VERBOSE": "1", "TF_CPP_MIN_LOG_LEVEL": "2"}
     with tempfile.TemporaryDirectory(prefix="scaleout-doctor-") as name:
         folder = Path(name)
+        guard = reaper.guard(run_id)  # ends the job should the doctor be killed
         with open(folder / "output", "wb") as output, open(folder / "errors", "wb") as errors:
             started = subprocess.Popen(
                 [mpirun, "-n", "2", sys.executable, "-m", "scaleout.probe", name, str(limit_s)],
@@ -84,7 +85,10 @@ def _job(mpirun: str, limit_s: float) -> Iterator[Callable[[], Job]]:
             yield wait
         finally:
             reaper.end(run_id, started.pid)
+            # For some milliseconds after its start a process shows no environment, and the reaper cannot know it.
+            started.kill()
             started.wait()
+            guard.communicate(b"done")
 
 
 def _pins(pyproject: Path) -> dict[str, str]:

@@ -14,7 +14,7 @@ from .errors import ScaleoutError
 from .paths import home, results, show, topic
 
 if TYPE_CHECKING:
-    from .launch import Lab
+    from .launch import JobError, Lab
 
 __all__ = ["Result", "check", "cut", "generate", "hint", "numbers", "reset", "todo"]
 
@@ -125,7 +125,8 @@ def _generated() -> Iterator[tuple[Path, str]]:
         text = cut(_read(master), show(master)).replace(f"solutions/{folder.name}/", f"labs/{folder.name}/")
         yield folder / "runme.py", text
         yield folder / PRISTINE, text
-        yield folder / "checks.py", _read(master.parent / "checks.py")
+        for other in sorted({master.with_name("checks.py"), *master.parent.glob("*.py")} - {master}):
+            yield folder / other.name, _read(other).replace(f"solutions/{folder.name}/", f"labs/{folder.name}/")
 
 
 def _read(path: Path) -> str:
@@ -237,8 +238,7 @@ def check(lab: "Lab", number: int | None = None) -> Iterator[Result]:
         except AssertionError as failed:
             yield Result(n, "not yet", str(failed) or (function.__doc__ or "").strip())
         except JobError as failed:
-            started = f"NotImplementedError: TODO {n}:" not in failed.run.output
-            yield Result(n, "not yet" if started else "not started", _short(failed, started))
+            yield _unfinished(n, failed)
         except (
             AttributeError,
             LookupError,
@@ -251,10 +251,14 @@ def check(lab: "Lab", number: int | None = None) -> Iterator[Result]:
             yield Result(n, "passed", (function.__doc__ or "").strip().splitlines()[0])
 
 
-def _short(failed: Exception, started: bool) -> str:
-    if not started:
-        return "write it, then check again."
-    return "the job did not end well. " + str(failed)
+def _unfinished(number: int, failed: "JobError") -> Result:
+    """What a job that failed says about one TODO: it stopped there, or at another, or for another reason."""
+    stopped = re.search(r"NotImplementedError: TODO (\d+):", failed.run.output)
+    if stopped is None:
+        return Result(number, "not yet", f"the job did not end well. {failed}")
+    if int(stopped[1]) == number:
+        return Result(number, "not started", "write it, then check again.")
+    return Result(number, "not yet", f"the job stops at TODO {stopped[1]}, which is not written yet.")
 
 
 def hint(lab: "Lab", number: int) -> str:

@@ -417,12 +417,17 @@ class Lab:
         site: Site | None = None,
         timeout: float = TIMEOUT_S,
         echo: bool = True,
+        script: str = "runme.py",
         **args: Any,
     ) -> Run:
-        """Runs runme.py on so many ranks. Further arguments become its flags: colors=16 is `--colors 16`."""
+        """Runs a script of the lab on so many ranks. Further arguments become its flags: colors=16 is `--colors 16`,
+        sizes=[1, 7] is `--sizes 1 7`, and True is the flag alone."""
         say = (lambda text: print(text, flush=True)) if echo else None
-        script = ["python", "-m", "mpi4py", show(self.script), *_flags(args)]
-        return run(script, name=self.name, ranks=ranks, threads=threads, env=env, site=site, timeout=timeout, echo=say)
+        path = self.folder / script
+        if not path.is_file():
+            raise ScaleoutError(f"{self.name} has no script {script!r}: there is no {show(path)}.")
+        command = ["python", "-m", "mpi4py", show(path), *_flags(args)]
+        return run(command, name=self.name, ranks=ranks, threads=threads, env=env, site=site, timeout=timeout, echo=say)
 
     def check(self, number: int | None = None) -> None:
         """Runs the checks of one TODO, or of all, on runme.py and prints what each found."""
@@ -448,7 +453,8 @@ def _flags(args: Mapping[str, Any]) -> list[str]:
     flags: list[str] = []
     for name, value in args.items():
         if value is not False and value is not None:
-            flags += ["--" + name.replace("_", "-"), *([] if value is True else [str(value)])]
+            values = [] if value is True else value if isinstance(value, (list, tuple)) else [value]
+            flags += ["--" + name.replace("_", "-"), *map(str, values)]
     return flags
 
 

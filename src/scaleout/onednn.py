@@ -15,11 +15,34 @@ from .errors import ScaleoutError
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FORMATS", "dot", "dot_errors", "formats", "isa", "layout", "parse", "reorders", "round_to", "shares"]
+__all__ = [
+    "DECK19",
+    "FORMATS",
+    "KERNELS",
+    "dot",
+    "dot_errors",
+    "formats",
+    "isa",
+    "layout",
+    "parse",
+    "reorders",
+    "round_to",
+    "shares",
+    "summary",
+]
 
 Line = str | tuple[int | None, str]
 MARKER = re.compile(r"(?:onednn|dnnl|mkldnn)_verbose,")
 HEADER = {"version": r"info,(?:oneDNN|DNNL|MKL-DNN) v([\d.]+)", "isa": r"cpu,isa:(.*)", "runtime": r"cpu,(runtime:.*)"}
+KERNELS = {
+    "default": "default",
+    "onednn": "oneDNN fp32",
+    "bf16": "oneDNN bf16",
+    "mixed": "Keras mixed",
+    "xla": "XLA",
+}
+# An Intel talk on deep learning at scale with distributed frameworks, 2019: ResNet-50, batch 16, a small cloud node.
+DECK19 = {"default": 3.84, "MKL-DNN": 17.69}  # images/s
 # Exponent bits and mantissa bits (the leading 1 is not stored); int8 is not a floating format.
 FORMATS: dict[str, tuple[int, int] | None] = {"fp32": (8, 23), "fp16": (5, 10), "bf16": (8, 7), "int8": None}
 
@@ -146,6 +169,26 @@ def layout(tag: str, weights: bool = False) -> str:
     """
     spelled = dict(zip("abcd", "oihw" if weights else "nchw", strict=True))
     return "".join(spelled.get(c, spelled.get(c.lower(), c).upper() if c.isalpha() else c) for c in tag)
+
+
+def summary(records: "pd.DataFrame") -> "pd.DataFrame":
+    """The executive summary of runs of 01_onednn: a row for each network and kind of kernels, then DECK19's.
+
+    Columns: environment, network, batch, runs, images_per_s (the median run), lowest, highest, speed_up (over default).
+    """
+    import pandas as pd
+
+    rows = []
+    for network, group in records.groupby("metrics.network", sort=False):
+        default = group.rate[group["metrics.kernels"] == "default"].median()
+        for kernels, runs in group.groupby("metrics.kernels", sort=False):
+            rate, batch = runs.rate.median(), runs.batch_per_rank.iloc[0]
+            row = (KERNELS[kernels], network, batch, len(runs), rate, runs.rate.min(), runs.rate.max(), rate / default)
+            rows.append(row)
+    for name, rate in DECK19.items():
+        rows.append((f"2019, {name}", "resnet50", 16, None, rate, None, None, rate / DECK19["default"]))
+    columns = ["environment", "network", "batch", "runs", "images_per_s", "lowest", "highest", "speed_up"]
+    return pd.DataFrame(rows, columns=columns).astype({"runs": "Int64"})
 
 
 def round_to(x: "np.ndarray | float", name: str, scale: float | None = None) -> np.ndarray:

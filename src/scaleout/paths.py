@@ -26,14 +26,14 @@ def results(*inside: str) -> Path:
     here = Path.cwd()
     workshop = [f for f in [here, *here.parents] if (f / "labs").is_dir() and (f / "notebooks").is_dir()]
     top = os.environ.get("SCALEOUT_RESULTS") or (workshop or [here])[0] / "results"
-    folder = Path(top).absolute().joinpath(*inside)
+    folder = Path(top).absolute()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.joinpath(*inside).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise _not_writable(folder, error.strerror) from None
-    if not os.access(folder, os.W_OK | os.X_OK):
+    if not os.access(folder.joinpath(*inside), os.W_OK | os.X_OK):
         raise _not_writable(folder, "no permission")
-    return folder
+    return folder.joinpath(*inside)
 
 
 def _not_writable(folder: Path, why: str | None) -> ScaleoutError:

@@ -1,6 +1,6 @@
 """Pictures: one function a figure, axes with units, the ideal line dashed, single runs as points, readable in grey."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -16,9 +16,29 @@ if TYPE_CHECKING:
     import pandas as pd
     from IPython.display import SVG
 
+    from .launch import Run
     from .machine import Cache, Core, Machine
 
-__all__ = ["hwloc_picture", "limits", "machine_picture", "shares", "speed_up"]
+__all__ = [
+    "against_peak",
+    "dot_errors",
+    "hwloc_picture",
+    "layouts",
+    "limits",
+    "machine_picture",
+    "memory_bars",
+    "number_formats",
+    "palettes",
+    "primitive_shares",
+    "quality",
+    "quantised",
+    "rate_bars",
+    "reorders",
+    "seconds_bars",
+    "shares",
+    "speed_up",
+    "strong_and_weak",
+]
 
 # From dark to light, so that the order survives without colour.
 DARK, MIDDLE, LIGHT, PALE = "#1b4965", "#c1666b", "#7fb7be", "#e8e4d8"
@@ -269,4 +289,354 @@ def speed_up(records: "Sequence[pd.DataFrame]", guess: float | None = None) -> F
         axes.plot([2], [guess], marker="*", markersize=16, color="black", linestyle="", label=f"your guess: {guess:g}")
     axes.set(xlabel="ranks (count)", ylabel=f"speed-up over {counts[0]} rank(s)", xticks=counts, ylim=(0, None))
     axes.legend()
+    return figure
+
+
+@_style
+def rate_bars(
+    records: "pd.DataFrame",
+    by: str = "metrics.kernels",
+    labels: Mapping[Any, str] | None = None,
+    published: Mapping[str, float] | None = None,
+    guess: float | None = None,
+) -> Figure:
+    """Images/s: bars are medians, points single runs; above each bar, how many times the first one it is.
+
+    records: a row each run, with `rate` and the column `by`; its values stand in the order of arrival, or of `labels`,
+    which spells them.  published: figures of somebody else's machine, drawn beside on an axis of their own.
+    guess: what the reader expects of the second bar, in times the first.
+    """
+    ratios = [len(labels or records[by].unique()), len(published)] if published else [1]
+    figure, panels = plt.subplots(1, len(ratios), width_ratios=ratios, squeeze=False, figsize=(7, 4))
+    groups = {value: group.rate.tolist() for value, group in records.groupby(by, sort=False)}
+    rates = {text: groups[value] for value, text in (labels or {v: str(v) for v in groups}).items() if value in groups}
+    _bars(panels[0, 0], rates, [DARK, LIGHT, PALE, MIDDLE, "white"])
+    panels[0, 0].set_ylabel("images/s trained")
+    if guess is not None:
+        first = float(np.median(next(iter(rates.values()))))
+        place = {"marker": "*", "markersize": 16, "color": "black", "linestyle": "", "zorder": 4}
+        panels[0, 0].plot([1], [guess * first], label=f"your guess: {guess:g}x", **place)
+        panels[0, 0].set_ylim(0, max(panels[0, 0].get_ylim()[1], 1.2 * guess * first))
+    panels[0, 0].legend(loc="upper left")
+    if published:
+        panels[0, 0].set_title("this machine", fontsize=11)
+        panels[0, 1].set_title("a small cloud node, 2019", fontsize=11)
+        _bars(panels[0, 1], {name: [rate] for name, rate in published.items()}, ["#bbbbbb", "#eeeeee"], points=False)
+    return figure
+
+
+def _bars(axes: Axes, rates: Mapping[str, Sequence[float]], fills: Sequence[str], points: bool = True) -> None:
+    """A bar a name at the median of its rates, the rates as points, and the ratio to the first bar above it."""
+    medians = [float(np.median(group)) for group in rates.values()]
+    hatches = ["", "", "//", "..", "xx"]
+    for place, (group, median) in enumerate(zip(rates.values(), medians, strict=True)):
+        style = {"color": fills[place % len(fills)], "hatch": hatches[place % len(hatches)], "edgecolor": DARK}
+        axes.bar(place, median, width=0.65, **style)
+        name = {"label": "single runs"} if place == 0 else {}
+        if points:
+            spots = place + np.linspace(-0.12, 0.12, len(group)) * (len(group) > 1)
+            axes.scatter(spots, group, s=28, color="white", edgecolor="black", zorder=3, **name)
+        text = f"{median:,.0f}" if median >= 100 else f"{median:.2f}"
+        text += f"\n{median / medians[0]:.2f}x" if place else ""
+        axes.annotate(text, (place, max(group)), (0, 7), textcoords="offset points", ha="center", fontsize=10)
+    axes.set_xticks(range(len(rates)), list(rates))
+    axes.set_ylim(0, max(max(group) for group in rates.values()) * 1.4)
+    axes.grid(axis="x", visible=False)
+
+
+@_style
+def primitive_shares(table: "pd.DataFrame", wall_s: float, steps: int = 1) -> Figure:
+    """Where the time of a step went: a bar for each of oneDNN's primitives, and one for all that is not oneDNN.
+
+    table: of onednn.shares.  wall_s: seconds that the same `steps` took by the clock. Primitives that run side by side
+    count twice, so what is not oneDNN is at least what is shown.
+    """
+    names = [f"{row.primitive} {row.prop_kind.replace('_', ' ')}".strip() for row in table.itertuples()]
+    times = [ms / steps for ms in table.time_ms]
+    few = [(name, ms) for name, ms in zip(names, times, strict=True) if ms >= 0.01 * sum(times)]
+    other = sum(times) - sum(ms for _, ms in few)
+    rest = max(0.0, 1000 * wall_s / steps - sum(times))
+    bars = [*few, *([("other primitives", other)] if other else []), ("not in oneDNN", rest)]
+    figure, axes = plt.subplots(figsize=(7, 0.5 * len(bars) + 1.2))
+    whole = sum(ms for _, ms in bars)
+    for place, (name, ms) in enumerate(bars):
+        outside = name == "not in oneDNN"
+        axes.barh(place, ms, color=PALE if outside else DARK, edgecolor=DARK, hatch="//" if outside else "")
+        text = f"{ms:,.{0 if ms >= 10 else 2}f} ms, {100 * ms / whole:.0f} %"
+        axes.annotate(text, (ms, place), (6, 0), textcoords="offset points", va="center", fontsize=10)
+    axes.set_yticks(range(len(bars)), [name for name, _ in bars])
+    axes.set(xlabel="time a step (ms)", xlim=(0, 1.4 * max(ms for _, ms in bars)))
+    axes.invert_yaxis()
+    axes.grid(axis="y", visible=False)
+    return figure
+
+
+@_style
+def reorders(table: "pd.DataFrame", steps: int = 1) -> Figure:
+    """What changes of layout cost: a bar for each, from and to; hatched where images, not weights, had to move.
+
+    table: of onednn.reorders.
+    """
+    figure, axes = plt.subplots(figsize=(7, 0.4 * max(1, len(table)) + 1.3))
+    for place, row in enumerate(table.itertuples(index=False)):
+        moved, start, end, calls, ms = row[:5]
+        images = moved == "images"
+        axes.barh(place, ms / steps, color=MIDDLE if images else LIGHT, edgecolor=DARK, hatch="//" if images else "")
+        text = f"{calls / steps:.0f} x"
+        axes.annotate(text, (ms / steps, place), (6, 0), textcoords="offset points", va="center", fontsize=10)
+    names = [f"{row[0]}: {row[1]} to {row[2]}" for row in table.itertuples(index=False)]
+    axes.set_yticks(range(len(names)), names, fontsize=10)
+    whole = 100 * table.share.sum()
+    axes.set(xlabel=f"time a step (ms); all together {whole:.1f} % of oneDNN's time")
+    axes.margins(x=0.15)
+    axes.invert_yaxis()
+    axes.grid(axis="y", visible=False)
+    return figure
+
+
+@_style
+def layouts(pixels: int = 4, channels: int = 8, block: int = 4) -> Figure:
+    """The same image three times, as it lies in memory: numbers are pixels, lightness is the channel.
+
+    channels must be a multiple of `block`; oneDNN's own blocks have 8 or 16 channels.
+    """
+    pixel, channel = np.meshgrid(np.arange(pixels), np.arange(channels), indexing="ij")
+    orders = {
+        "NHWC: all channels of a pixel": np.argsort((pixel * channels + channel).ravel()),
+        "NCHW: all pixels of a channel": np.argsort((channel * pixels + pixel).ravel()),
+        f"nChw{block}c: blocks of {block} channels": np.argsort(
+            ((channel // block * pixels + pixel) * block + channel % block).ravel()
+        ),
+    }
+    figure, axes = plt.subplots(figsize=(7, 3.2))
+    shades = mpl.colormaps["Blues"](np.linspace(0.05, 0.85, channels))
+    for row, order in enumerate(orders.values()):
+        for address, cell in enumerate(order):
+            p, c = pixel.ravel()[cell], channel.ravel()[cell]
+            axes.add_patch(plt.Rectangle((address, -row), 1, 0.6, facecolor=shades[c], edgecolor="white"))
+            ink = "white" if c > channels / 2 else "black"
+            axes.text(address + 0.5, 0.3 - row, p, ha="center", va="center", fontsize=9, color=ink)
+        axes.text(0, 0.68 - row, list(orders)[row], fontsize=10)
+    for c, name in ((0, "first channel"), (channels - 1, "last channel")):
+        axes.add_patch(plt.Rectangle((0, 0), 0, 0, facecolor=shades[c], edgecolor=DARK, label=name))
+    axes.set(xlim=(-0.2, pixels * channels + 0.2), ylim=(-2.15, 1.3), yticks=[], xlabel="address in memory (numbers)")
+    axes.legend(loc="upper right", ncols=2, borderaxespad=0)
+    axes.spines["left"].set_visible(False)
+    axes.grid(False)
+    return figure
+
+
+@_style
+def number_formats(table: "pd.DataFrame") -> Figure:
+    """The positive numbers that each format can hold, on a logarithmic axis; light where digits get lost.
+
+    table: of onednn.formats.
+    """
+    figure, axes = plt.subplots(figsize=(7, 3.2))
+    for place, row in enumerate(table.itertuples()):
+        low, normal, high = (np.log10(v) for v in (row.smallest, row.smallest_normal, row.largest))
+        names = ("full precision", "fewer digits") if place == 0 else ("", "")
+        axes.barh(place, high - normal, 0.5, left=normal, color=DARK, label=names[0])
+        if normal > low:
+            axes.barh(place, normal - low, 0.5, left=low, color=PALE, edgecolor=DARK, hatch="//", label=names[1])
+        gap = f"gap above 1: {row.epsilon:.2g}"
+        axes.text(max(high, 2.2) + 1, place, gap, va="center", fontsize=10)
+    axes.set_yticks(range(len(table)), [f"{name} ({bits} bits)" for name, bits in table.bits.items()])
+    axes.set_xticks(range(-40, 41, 20), [f"$10^{{{power}}}$" for power in range(-40, 41, 20)])
+    axes.set(xlabel="numbers that can be held", xlim=(-47, 75))
+    axes.axvline(0, color="#888888", linestyle="--", linewidth=1)
+    axes.invert_yaxis()
+    axes.grid(axis="y", visible=False)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.42, 1.18), ncols=2)
+    return figure
+
+
+@_style
+def dot_errors(errors: "pd.DataFrame") -> Figure:
+    """The relative error of a dot product over its length: medians as lines, single products as points.
+
+    errors: of onednn.dot_errors.
+    """
+    figure, axes = plt.subplots()
+    lines = [("-", "o"), ("--", "s"), ("-.", "^"), (":", "v"), ("-", "x")]
+    colors = [DARK, MIDDLE, LIGHT, "#6b705c", "black"]
+    for (how, group), (line, marker), color in zip(errors.groupby("how"), lines, colors, strict=False):
+        axes.scatter(group.length, group.error, s=6, color=color, alpha=0.25, marker=marker)
+        median = group.groupby("length").error.median()
+        axes.plot(median.index, median, linestyle=line, marker=marker, color=color, label=how)
+    axes.set(xscale="log", yscale="log", xlabel="length of the two vectors (numbers)")
+    axes.set_ylabel("relative error of their dot product")
+    axes.set_xticks(sorted(errors.length.unique()), [str(n) for n in sorted(errors.length.unique())])
+    axes.minorticks_off()
+    axes.legend(fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
+    return figure
+
+
+@_style
+def against_peak(records: "pd.DataFrame", sgemm_gflops: float, labels: Mapping[str, str] | None = None) -> Figure:
+    """How much of the machine's own SGEMM rate (dashed) training reaches, by counted operations; single runs as points.
+
+    records: a row each run, with `rate` in images/s, `metrics.flops_per_image` and `metrics.kernels`.
+    """
+    gflops = records.rate * records["metrics.flops_per_image"] / 1e9
+    groups = {name: group.tolist() for name, group in gflops.groupby(records["metrics.kernels"], sort=False)}
+    figure, axes = plt.subplots(figsize=(7, 3.4))
+    for place, group in enumerate(groups.values()):
+        fill, hatch = [(DARK, ""), (LIGHT, ""), (PALE, "//")][place % 3]
+        median = float(np.median(group))
+        axes.barh(place, median, 0.6, color=fill, edgecolor=DARK, hatch=hatch)
+        axes.scatter(group, [place] * len(group), s=28, color="white", edgecolor="black", zorder=3)
+        text = f"{median:.0f} GFLOP/s, {median / sgemm_gflops:.2f} of SGEMM"
+        paper = {"facecolor": "white", "edgecolor": "none", "pad": 1}  # the dashed line passes behind the words
+        at = {"textcoords": "offset points", "va": "center", "fontsize": 10, "bbox": paper}
+        axes.annotate(text, (max(group), place), (8, 0), **at)
+    axes.axvline(sgemm_gflops, color="#555555", linestyle="--", label=f"SGEMM in fp32: {sgemm_gflops:.0f} GFLOP/s")
+    axes.set_yticks(range(len(groups)), [(labels or {}).get(name, name) for name in groups])
+    axes.set(xlabel="operations a second (GFLOP/s)", xlim=(0, 1.7 * max(sgemm_gflops, gflops.max())))
+    axes.invert_yaxis()
+    axes.grid(axis="y", visible=False)
+    axes.legend(loc="upper right", bbox_to_anchor=(1, 1.15), borderaxespad=0)
+    return figure
+
+
+@_style
+def quantised(before: np.ndarray, runs: "Sequence[Run]") -> Figure:
+    """The photograph beside its copies in few colours; below each copy its palette, as wide as the colour is common.
+
+    before: (h, w, 3) in [0, 1].  runs: jobs of 04_kmeans, whose folders hold quantised.png.
+    """
+    count = 1 + len(runs)
+    columns = min(count, 2)
+    rows = -(-count // columns)
+    height = 7 / columns * before.shape[0] / before.shape[1]
+    figure, grid = plt.subplots(2 * rows, columns, squeeze=False, height_ratios=[10, 1] * rows,
+                                figsize=(7, rows * (height * 1.1 + 0.45)))  # fmt: skip
+    for axes in grid.flat:
+        axes.set_axis_off()
+    grid[0, 0].imshow(before)
+    grid[0, 0].set_title("before", fontsize=11)
+    for place, run in enumerate(runs, 1):
+        metrics = run.records["metrics"].iloc[0]
+        picture, below = grid[2 * (place // columns) : 2 * (place // columns) + 2, place % columns]
+        picture.imshow(plt.imread(run.folder / "quantised.png"))
+        picture.set_title(f"{metrics['colours']} colours, PSNR {metrics['psnr_db']:.1f} dB", fontsize=11)
+        _swatches(below, 0, metrics["shares"][0]["palette"], metrics["count"])
+    return figure
+
+
+def _swatches(axes: Axes, y: float, palette: Sequence[Sequence[float]], weights: Sequence[float]) -> None:
+    """A palette as one bar from 0 to 1, from dark to light, each colour as wide as its weight."""
+    left = 0.0
+    for colour, weight in sorted(zip(palette, weights, strict=True), key=lambda pair: sum(pair[0])):
+        width = weight / sum(weights)
+        axes.barh(y, width, left=left, height=0.8, color=np.clip(colour, 0, 1), edgecolor="white", linewidth=0.4)
+        left += width
+    axes.set_xlim(0, 1)
+
+
+@_style
+def palettes(named: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
+    """Palettes side by side, from dark to light: equal bars are equal palettes. named: (k, 3) in [0, 1] for each."""
+    figure, axes = plt.subplots(figsize=(7, 0.5 + 0.5 * len(named)))
+    for y, palette in enumerate(named.values()):
+        _swatches(axes, y, palette, [1] * len(palette))
+    axes.set_yticks(range(len(named)), list(named))
+    axes.set_xticks([])
+    axes.invert_yaxis()
+    axes.grid(False)
+    axes.spines[:].set_visible(False)
+    return figure
+
+
+@_style
+def quality(records: "Sequence[pd.DataFrame]") -> Figure:
+    """What more colours buy: inertia and PSNR over the number of colours, a point each job.
+
+    records: one frame a job of 04_kmeans. PSNR is 10 log10(1 / mean squared error) for values in [0, 1].
+    """
+    jobs = sorted((frame["metrics"].iloc[0] for frame in records), key=lambda job: job["colours"])
+    colours, inertia, psnr_db = ([job[name] for job in jobs] for name in ("colours", "inertia", "psnr_db"))
+    figure, (left, right) = plt.subplots(1, 2, figsize=(7, 3.5))
+    for axes, values, marker, fill in ((left, inertia, "s", DARK), (right, psnr_db, "o", MIDDLE)):
+        axes.plot(colours, values, marker=marker, color=fill, linewidth=2)
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(colours, [str(k) for k in colours])
+        axes.set_xlabel("colours (count)")
+    left.set(ylabel="inertia (sum of squared distances)", yscale="log")
+    right.set(ylabel="PSNR (dB)")
+    return figure
+
+
+@_style
+def seconds_bars(
+    seconds: Mapping[str, Sequence[float]],
+    ylabel: str = "seconds for one fit",
+    published: Mapping[str, float] | None = None,
+    guess: float | None = None,
+) -> Figure:
+    """Seconds: bars are medians, points single runs; above each bar, how many times the first one it is.
+
+    published: figures of somebody else's machine, beside, on an axis of their own.  guess: how many times faster than
+    the first bar the reader expects the second to be.
+    """
+    ratios = [len(seconds), len(published)] if published else [1]
+    figure, panels = plt.subplots(1, len(ratios), width_ratios=ratios, squeeze=False)
+    _bars(panels[0, 0], seconds, [DARK, LIGHT, PALE, MIDDLE, "white"])
+    panels[0, 0].set_ylabel(ylabel)
+    if guess:
+        expected = float(np.median(next(iter(seconds.values())))) / guess
+        star = {"marker": "*", "markersize": 16, "color": "black", "linestyle": "", "zorder": 4}
+        panels[0, 0].plot([1], [expected], label=f"your guess: {guess:g} times faster", **star)
+    panels[0, 0].legend(loc="upper right")
+    if published:
+        panels[0, 0].set_title("this machine", fontsize=11)
+        panels[0, 1].set_title("published, 2019", fontsize=11)
+        _bars(panels[0, 1], {name: [value] for name, value in published.items()}, ["#bbbbbb", "#eeeeee"], points=False)
+    return figure
+
+
+@_style
+def strong_and_weak(strong: "Sequence[pd.DataFrame]", weak: "Sequence[pd.DataFrame]") -> Figure:
+    """Left, the same rows on more ranks: speed-up. Right, the same rows on each rank: efficiency. The ideal is dashed.
+
+    strong, weak: one frame a job, with `ranks`, step_median_s and `cores`; beyond the cores (dotted) ranks take turns.
+    """
+    figure, panels = plt.subplots(1, 2)
+    names = (("speed-up", "all rows shared out"), ("efficiency", "as many rows on each rank"))
+    for axes, frames, (what, how) in zip(panels, (strong, weak), names, strict=True):
+        rows = [(int(f.ranks.iloc[0]), float(f.step_median_s.iloc[0])) for f in frames]
+        counts = sorted({ranks for ranks, _ in rows})
+        one = float(np.median([seconds for ranks, seconds in rows if ranks == counts[0]]))
+        ideal = [n / counts[0] for n in counts] if what == "speed-up" else [1] * len(counts)
+        axes.plot(counts, ideal, linestyle="--", color="#888888", label="ideal")
+        axes.scatter([n for n, _ in rows], [one / s for _, s in rows], color=MIDDLE, zorder=3, label="single runs")
+        median = [one / float(np.median([s for n, s in rows if n == count])) for count in counts]
+        axes.plot(counts, median, color=DARK, linewidth=2.5, marker="s", label="median")
+        cores = int(frames[0].cores.iloc[0])
+        if counts[0] < cores <= counts[-1]:
+            axes.axvline(cores, color="#888888", linestyle=":", label=f"cores: {cores}")
+        axes.set_title(how, fontsize=11)
+        axes.set(xlabel="ranks (count)", ylabel=f"{what} over {counts[0]} rank", xticks=counts, ylim=(0, None))
+    panels[0].legend(fontsize=10)
+    return figure
+
+
+@_style
+def memory_bars(memory_mib: Mapping[str, Sequence[float]], data_mib: float) -> Figure:
+    """Peak memory of each rank, in MiB: a bar a rank, in groups by job. data_mib: that of all rows, dashed."""
+    figure, axes = plt.subplots()
+    ticks, at = [], 0.0
+    for group, ranks in enumerate(memory_mib.values()):
+        spots = at + np.arange(len(ranks))
+        axes.bar(spots, ranks, width=0.9, edgecolor=DARK, color=[DARK, LIGHT, PALE, MIDDLE][group % 4],
+                 hatch=["", "", "//", ".."][group % 4])  # fmt: skip
+        for spot, mib in zip(spots, ranks, strict=True):
+            axes.annotate(f"{mib:.0f}", (spot, mib), (0, 3), textcoords="offset points", ha="center", fontsize=10)
+        ticks.append(float(spots.mean()))
+        at += len(ranks) + 0.7
+    axes.axhline(data_mib, color="black", linestyle="--", label=f"all rows: {data_mib:.0f} MiB")
+    axes.set_xticks(ticks, list(memory_mib))
+    axes.set(ylabel="peak memory of each rank (MiB)", ylim=(0, 1.25 * max(data_mib, *map(max, memory_mib.values()))))
+    axes.grid(axis="x", visible=False)
+    axes.legend(loc="upper right")
     return figure

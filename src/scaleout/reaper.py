@@ -27,10 +27,25 @@ def processes(run_id: str) -> list[int]:
 def _carries(pid: int, run_id: str) -> bool:
     """Whether a live process carries the run id. One that has ended but was not yet collected shows nothing."""
     try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            return f"SCALEOUT_RUN_ID={run_id}".encode() in file.read().split(b"\0")
+        variables = _variables(pid)
+        while not variables and _age_s(pid) < 1:  # in the middle of its exec, a process shows no environment yet
+            time.sleep(0.002)
+            variables = _variables(pid)
+        return f"SCALEOUT_RUN_ID={run_id}".encode() in variables.split(b"\0")
     except OSError:  # ended meanwhile, or somebody else's
         return False
+
+
+def _variables(pid: int) -> bytes:
+    with open(f"/proc/{pid}/environ", "rb") as file:
+        return file.read()
+
+
+def _age_s(pid: int) -> float:
+    """Seconds since the process was born (field 22 of its stat, in ticks since the machine started)."""
+    with open(f"/proc/{pid}/stat", "rb") as file:
+        born = int(file.read().rpartition(b")")[2].split()[19])
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - born / os.sysconf("SC_CLK_TCK")
 
 
 def _signal(pids: list[int], *numbers: int) -> list[int]:

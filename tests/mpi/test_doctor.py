@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,34 @@ def test_an_mpirun_that_never_ends(tmp_path: Path) -> None:
     assert "did not end in time" in checks["two processes"]["seen"]
     assert checks["two processes"]["fix"]
     assert time.monotonic() - start < 30
+
+
+def test_a_killed_doctor_leaves_nothing(tmp_path: Path) -> None:
+    program = "from scaleout import doctor; doctor.main()"
+    doctor = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.DEVNULL)
+    wait_for(lambda: len(of_doctor(doctor.pid)) >= 3, "mpirun and two processes", 30)
+    doctor.kill()
+    doctor.wait()
+    wait_for(lambda: not of_doctor(doctor.pid), "an end to all of them", 20)
+
+
+def of_doctor(pid: int) -> list[int]:
+    """The processes that carry the run id of the doctor with this process id."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if b"SCALEOUT_RUN_ID=doctor-%d-" % pid in (folder / "environ").read_bytes():
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    return found
+
+
+def wait_for(happened: Callable[[], bool], what: str, limit_s: float) -> None:
+    end = time.monotonic() + limit_s
+    while not happened():
+        assert time.monotonic() < end, f"waited {limit_s} s for {what}"
+        time.sleep(0.05)
 
 
 def test_an_mpirun_that_is_missing(tmp_path: Path) -> None:

@@ -143,9 +143,17 @@ def test_memory_limit(tmp_path: Path, limit: str, gib: float | None) -> None:
     assert machine.memory_gib("MemAvailable", tmp_path) == 16.0
 
 
+def test_no_memory_limit_where_the_memory_is_unknown(tmp_path: Path) -> None:
+    here = "sys/fs/cgroup/memory/memory.limit_in_bytes"
+    lay(tmp_path, {"proc/self/cgroup": "3:memory:/", here: "9223372036854771712"})
+    assert machine.cgroup_limits(tmp_path) == (None, None)
+    (tmp_path / here).write_text("4294967296")
+    assert machine.cgroup_limits(tmp_path) == (None, 4.0)
+
+
 def test_no_sysfs_falls_back_to_cpuinfo(tmp_path: Path) -> None:
     text = "\n".join(CPU.format(cpu=n, socket=0, core=n % 2) for n in range(4))
-    facts = machine.facts(lay(tmp_path, {"proc/cpuinfo": text}), allowed=range(4), mpirun=tmp_path / "none")
+    facts = machine.facts(lay(tmp_path, {"proc/cpuinfo": text}), allowed=(0,), mpirun=tmp_path / "none")
     assert [core.cpus for core in facts.layout] == [(0, 2), (1, 3)]
     assert facts.layout_source == "cpuinfo"
     assert facts.caches == ()

@@ -1,0 +1,492 @@
+"""Jobs that go wrong: each ends within a bound, says why in one sentence, and leaves no process behind."""
+
+import contextlib
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from scaleout import ScaleoutError, launch, reaper
+
+pytestmark = [pytest.mark.mpi, pytest.mark.timeout(120)]
+
+Write = Callable[..., Path]
+COMMAND = str(Path(sys.executable).with_name("scaleout"))
+# What ending a job may take when every process of it ignores every signal but SIGKILL: 2 s for each of five signals.
+GRACE_S = 10.0
+BUSY_S = 5.0  # for a machine with other work
+
+TAIL = "    time.sleep(600)\n"
+ONE_GOES = (
+    "import os, signal, sys, time\nfrom mpi4py import MPI\nif MPI.COMM_WORLD.rank == 1:\n    {}\n" + TAIL.lstrip()
+)
+SLEEP = "import time\nfrom mpi4py import MPI\nprint('up', MPI.COMM_WORLD.rank)\ntime.sleep(600)\n"
+STUBBORN = """
+import signal, time
+from mpi4py import MPI
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
+print("up", MPI.COMM_WORLD.rank)
+while True:
+    time.sleep(600)
+"""
+
+
+def _run(path: Path, *arguments: object, **how: object) -> launch.Run:
+    command = ["python", "-m", "mpi4py", str(path), *map(str, arguments)]
+    return launch.run(command, **{"name": path.stem, "ranks": 2, "threads": 1, "timeout": 30, "echo": None, **how})
+
+
+@contextlib.contextmanager
+def _within(seconds: float) -> Iterator[None]:
+    start = time.monotonic()
+    yield
+    taken = time.monotonic() - start
+    assert taken < seconds, f"it took {taken:.1f} s and may take {seconds:g} s"
+
+
+@pytest.mark.parametrize(
+    ("deed", "status", "words"),
+    [
+        ("raise ValueError('one has had enough')", 1, "first on rank 1: exit status 1"),
+        ("sys.exit(3)", 3, "first on rank 1: exit status 3"),
+        ("os._exit(3)", 3, "exit status 3"),
+        ("MPI.COMM_WORLD.Abort(5)", 5, "first on rank 1: exit status 5"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", 9, "a rank was killed (signal 9), as the system does when memory"),
+        ("os.kill(os.getpid(), signal.SIGTERM)", 15, "a rank was ended by signal 15 (terminated)"),
+        ("os.kill(os.getpid(), signal.SIGSEGV)", 11, "a rank crashed in native code (signal 11)"),
+    ],
+)
+def test_when_one_rank_goes_the_job_ends(
+    script: Write, results: Path, no_process_left, deed: str, status: int, words: str
+) -> None:
+    with _within(BUSY_S + 5), pytest.raises(launch.JobFailed) as caught:
+        _run(script(ONE_GOES.format(deed)))
+    assert caught.value.status == status
+    assert words in str(caught.value).splitlines()[0]
+    no_process_left(caught.value.run.id)
+
+
+def test_the_error_is_the_first_ranks_own_traceback(script: Write, results: Path, no_process_left) -> None:
+    with pytest.raises(launch.JobFailed) as caught:
+        _run(script(ONE_GOES.format("raise ValueError('one has had enough')")))
+    first, *traceback, last = str(caught.value).splitlines()
+    assert first.startswith("train failed first on rank 1: ") and last.startswith("All it said: ")
+    assert traceback[0] == "Traceback (most recent call last):"
+    assert traceback[-1] == "ValueError: one has had enough"
+    assert [line for line in traceback if line.startswith("  File ")] == [
+        f'  File "{results.parent}/train.py", line 4, in <module>'
+    ]
+
+
+HOROVOD = """
+import sys
+import horovod.tensorflow as hvd
+import tensorflow as tf
+
+hvd.init()
+hvd.allreduce(tf.ones(3))
+if hvd.rank() == 1:
+    raise ValueError("one has had enough")
+try:
+    hvd.allreduce(tf.ones(3))
+except Exception as error:
+    print("the echo:", type(error).__name__, flush=True)
+    raise
+"""
+
+
+@pytest.mark.slow
+def test_horovods_echo_on_the_other_rank_is_not_the_error(script: Write, results: Path, no_process_left) -> None:
+    env = {"HOROVOD_STALL_CHECK_TIME_SECONDS": "5", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "20"}
+    with _within(60), pytest.raises(launch.JobFailed) as caught:
+        _run(script(HOROVOD), timeout=55, env=env)
+    first, *traceback, _ = str(caught.value).splitlines()
+    assert "failed first on rank 1" in first and traceback[-1] == "ValueError: one has had enough"
+    no_process_left(caught.value.run.id)
+
+
+@pytest.mark.parametrize("how", ["stopped", "asleep", "deaf", "waiting for a message", "busy printing"])
+def test_a_job_that_does_not_end_is_ended(script: Write, results: Path, no_process_left, how: str) -> None:
+    text = {
+        "stopped": ONE_GOES.format("os.kill(os.getpid(), signal.SIGSTOP)"),
+        "asleep": SLEEP,
+        "deaf": STUBBORN,
+        "waiting for a message": "from mpi4py import MPI\nMPI.COMM_WORLD.recv()\n",
+        "busy printing": "from mpi4py import MPI\nwhile True: print('x' * 99)\n",
+    }[how]
+    with _within(3 + GRACE_S + BUSY_S), pytest.raises(launch.JobTimeout, match="did not end within 3 s") as caught:
+        _run(script(text), timeout=3)
+    assert caught.value.status == 124 and caught.value.run.status is None
+    assert "\n" not in str(caught.value) and "--timeout" in str(caught.value)
+    no_process_left(caught.value.run.id)
+
+
+@pytest.mark.parametrize("timeout", [0.001, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4])
+def test_a_job_that_is_ended_while_it_starts_leaves_nothing(
+    script: Write, results: Path, no_process_left, timeout: float
+) -> None:
+    with _within(GRACE_S + BUSY_S), pytest.raises(launch.JobTimeout) as caught:
+        _run(script(STUBBORN), timeout=timeout)
+    no_process_left(caught.value.run.id)
+
+
+DAEMON = """
+import os, sys, time
+from mpi4py import MPI
+
+if MPI.COMM_WORLD.rank == 0 and os.fork() == 0:
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    while True:  # a process with a session of its own, a child of nobody, that holds the output open
+        {}
+print("done")
+"""
+
+
+@pytest.mark.parametrize("deed", ["time.sleep(600)", "print('still here', flush=True); time.sleep(0.01)"])
+def test_a_daemon_that_a_rank_leaves_behind_is_ended_too(
+    script: Write, results: Path, no_process_left, deed: str
+) -> None:
+    with _within(4 + GRACE_S + BUSY_S), pytest.raises(launch.JobTimeout) as caught:
+        _run(script(DAEMON.format(deed)), timeout=4)
+    assert (0, "done") in caught.value.run.lines
+    no_process_left(caught.value.run.id)
+
+
+def test_children_that_are_born_while_the_job_ends_are_ended_too(script: Write, results: Path, no_process_left) -> None:
+    text = """
+        import os, signal, time
+        from mpi4py import MPI
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        if os.fork() == 0:
+            os.setsid()
+            while True:
+                if os.fork() == 0:
+                    time.sleep(20)
+                    os._exit(0)
+                time.sleep(0.01)
+        time.sleep(600)
+    """
+    with pytest.raises(launch.JobTimeout) as caught:
+        _run(script(text), timeout=2, ranks=1)
+    no_process_left(caught.value.run.id)
+
+
+def test_a_script_that_reads_stdin_is_told_that_there_is_none(script: Write, results: Path, no_process_left) -> None:
+    with _within(BUSY_S + 5), pytest.raises(launch.JobFailed, match="EOFError") as caught:
+        _run(script("from mpi4py import MPI\ninput('Your name? ')\n"), ranks=1)
+    no_process_left(caught.value.run.id)
+
+
+def _pid_of(run_id: str, program: str) -> int:
+    for pid in reaper.processes(run_id):
+        if Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0].endswith(program.encode()):
+            return pid
+    raise AssertionError(f"no {program} in this job")
+
+
+def test_when_mpirun_itself_is_killed_the_job_ends(script: Write, results: Path, no_process_left) -> None:
+    def kill(line: str) -> None:
+        if "up 0" in line:
+            os.kill(_pid_of(next((results / "train").iterdir()).name, "mpirun"), signal.SIGKILL)
+
+    with _within(BUSY_S + 5), pytest.raises(launch.JobFailed, match="mpirun itself was ended by signal 9") as caught:
+        _run(script(SLEEP), echo=kill)
+    assert caught.value.status == 137  # as a shell counts it
+    no_process_left(caught.value.run.id)
+
+
+def test_when_mpiruns_helper_is_killed_the_time_limit_ends_the_job(
+    script: Write, results: Path, no_process_left
+) -> None:
+    def kill(line: str) -> None:
+        if "up 0" in line:
+            os.kill(_pid_of(next((results / "train").iterdir()).name, "hydra_pmi_proxy"), signal.SIGKILL)
+
+    with _within(4 + GRACE_S + BUSY_S), pytest.raises(launch.JobError) as caught:
+        _run(script(SLEEP), echo=kill, timeout=4)
+    no_process_left(caught.value.run.id)
+
+
+def test_a_job_that_ends_well_leaves_neither_itself_nor_its_guard(
+    script: Write, results: Path, no_process_left
+) -> None:
+    for _ in range(3):
+        no_process_left(_run(script("from mpi4py import MPI\nprint('ok')\n")).id)
+
+
+def test_the_look_for_what_is_left_sees_jobs_daemons_and_guards(script: Write, results: Path, no_process_left) -> None:
+    for command in (["sleep", "60"], ["setsid", "--fork", "sleep", "60"]):
+        subprocess.Popen(command, env={**os.environ, "SCALEOUT_RUN_ID": "of-this-test"}).poll()
+        with pytest.raises(AssertionError, match="sleep"):
+            no_process_left("of-this-test", within_s=0.2)
+        reaper.end("of-this-test")
+        no_process_left("of-this-test")
+    guard = reaper.guard("of-this-test")
+    with pytest.raises(AssertionError, match="reaper"):
+        no_process_left("of-this-test")
+    guard.communicate(b"done", timeout=10)
+    no_process_left("of-this-test")
+
+
+# The command, from outside
+
+
+class Started:
+    """A `scaleout run` in a session of its own, as in a terminal; its output arrives in `lines`."""
+
+    def __init__(self, path: Path, *words: str, **how: object) -> None:
+        line = [COMMAND, "run", str(path), "-n", "2", "-t", "1", *words]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        self.process = subprocess.Popen(line, start_new_session=True, **{**pipes, **how})
+
+    def wait_for(self, *wanted: str) -> None:
+        missing = set(wanted)
+        while missing:
+            line = self.process.stdout.readline()
+            assert line, self.process.communicate(timeout=30)
+            missing -= {word for word in missing if word in line}
+
+    def end(self, within_s: float) -> str:
+        with _within(within_s):
+            return self.process.communicate(timeout=within_s + 30)[1]
+
+
+@pytest.mark.parametrize("text", [SLEEP, STUBBORN], ids=["asleep", "deaf"])
+def test_ctrl_c_ends_the_job_in_order(script: Write, results: Path, run_id, no_process_left, text: str) -> None:
+    started = Started(script(text))
+    started.wait_for("up 0", "up 1")
+    os.killpg(started.process.pid, signal.SIGINT)
+    said = started.end(within_s=GRACE_S + BUSY_S)
+    assert said.startswith("scaleout: Interrupted after ") and said.endswith(" s: the job has been ended.\n")
+    assert started.process.returncode == 130
+    no_process_left(run_id())
+
+
+def test_ctrl_c_twice_leaves_the_ending_to_the_guard(script: Write, results: Path, run_id, no_process_left) -> None:
+    started = Started(script(STUBBORN))
+    started.wait_for("up 0", "up 1")
+    os.kill(_pid_of(run_id(), "mpirun"), signal.SIGSTOP)  # so that it answers neither SIGINT nor SIGTERM
+    for _ in range(2):
+        os.killpg(started.process.pid, signal.SIGINT)
+        time.sleep(0.5)
+    said = started.end(within_s=BUSY_S)
+    assert "Traceback" not in said and said.endswith("the job is being ended.\n") and said.count("\n") == 1
+    assert started.process.returncode == 130
+    no_process_left(run_id(), within_s=GRACE_S + BUSY_S)
+
+
+@pytest.mark.parametrize("presses", [3, 8])
+def test_ctrl_c_again_and_again_is_no_traceback(
+    script: Write, results: Path, run_id, no_process_left, presses: int
+) -> None:
+    started = Started(script(STUBBORN))
+    started.wait_for("up 0", "up 1")
+    os.kill(_pid_of(run_id(), "mpirun"), signal.SIGSTOP)
+    for _ in range(presses):
+        os.killpg(started.process.pid, signal.SIGINT)
+        time.sleep(0.05)
+    said = started.end(within_s=BUSY_S)
+    assert started.process.returncode != 0 and said.count("Traceback") == 0
+    no_process_left(run_id(), within_s=GRACE_S + BUSY_S)
+
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGKILL], ids=lambda n: n.name
+)
+@pytest.mark.parametrize("text", [SLEEP, STUBBORN], ids=["asleep", "deaf"])
+def test_when_the_command_is_ended_its_job_ends(
+    script: Write, results: Path, run_id, no_process_left, number: signal.Signals, text: str
+) -> None:
+    started = Started(script(text))
+    started.wait_for("up 0", "up 1")
+    os.killpg(started.process.pid, number)
+    started.end(within_s=BUSY_S)
+    assert started.process.returncode == -number
+    no_process_left(run_id(), within_s=4 + BUSY_S)
+    (folder,) = (results / "train").iterdir()
+    assert "[0] up 0\n" in (folder / "output.txt").read_text()  # what came so far is kept
+
+
+@pytest.mark.parametrize("after_s", [0.05, 0.15, 0.2, 0.25, 0.3, 0.5])
+def test_when_the_command_is_killed_while_it_starts_nothing_is_left(
+    script: Write, results: Path, no_process_left, after_s: float
+) -> None:
+    started = Started(script(STUBBORN))
+    time.sleep(after_s)
+    started.process.kill()
+    started.end(within_s=BUSY_S)
+    for folder in results.glob("train/*"):
+        no_process_left(folder.name, within_s=4 + BUSY_S)
+
+
+def test_a_missing_mpirun_is_one_sentence(tmp_path: Path, script: Write, results: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "bare"], check=True)
+    code = "from scaleout import cli; raise SystemExit(cli.main(['run', 'train.py']))"
+    script("print('never')")
+    environment = {**os.environ, "PYTHONPATH": str(Path(launch.__file__).parents[1])}
+    command = [str(tmp_path / "bare/bin/python"), "-c", code]
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert done.stderr == "scaleout: There is no mpirun in this environment (bare/bin): type  make lab  to mend it.\n"
+    assert not list(results.rglob("*"))
+
+
+@pytest.mark.parametrize("content", ["not a program", None])
+def test_an_mpirun_that_cannot_start_is_one_sentence(
+    tmp_path: Path, script: Write, results: Path, no_process_left, run_id, content: str | None
+) -> None:
+    broken = tmp_path / "mpirun"
+    if content is not None:
+        broken.write_text(content)
+    with pytest.raises(ScaleoutError, match=r"cannot be started \(.*\): type  make lab") as caught:
+        _run(script("print('never')"), site=launch.Site(mpirun=str(broken)))
+    assert "\n" not in str(caught.value)
+    no_process_left(run_id())
+
+
+def test_an_unknown_lab_starts_nothing(workshop: Path, results: Path) -> None:
+    with pytest.raises(ScaleoutError, match="There is no lab called '99_none'"):
+        launch.lab("99_none").run()
+    assert not results.exists()
+
+
+def test_results_below_a_file_are_refused_before_the_job_starts(
+    tmp_path: Path, script: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("SCALEOUT_RESULTS", str(tmp_path / "file/results"))
+    witness = tmp_path / "witness"
+    with pytest.raises(ScaleoutError, match="Results cannot be written"):
+        _run(script(f"open({str(witness)!r}, 'w')"))
+    assert not witness.exists()
+
+
+def test_results_without_permission_are_refused_in_one_sentence(script: Write, results: Path) -> None:
+    """Root may write everywhere, so as root this drops that power first."""
+    drop: list[str] = []
+    if os.geteuid() == 0:
+        if not shutil.which("setpriv"):
+            pytest.skip("root, and no setpriv to drop the power to write everywhere")
+        drop = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search", "--inh-caps", "-all"]
+    results.mkdir()
+    results.chmod(0o555)
+    try:
+        command = [*drop, COMMAND, "run", str(script("print('never')"))]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    finally:
+        results.chmod(0o755)
+    assert done.returncode == 2 and "never" not in done.stdout.replace(str(results.parent), "")
+    assert "(Permission denied): type  export SCALEOUT_RESULTS=" in done.stderr and done.stderr.count("\n") == 1, (
+        done.stderr
+    )
+
+
+def test_two_runs_at_once_fail_each_for_itself(script: Write, results: Path, no_process_left) -> None:
+    path = script("import sys, time\nfrom mpi4py import MPI\ntime.sleep(1)\nsys.exit(int(sys.argv[1]))\n")
+    ended: dict[int, launch.Run] = {}
+
+    def start(status: int) -> None:
+        try:
+            ended[status] = _run(path, status)
+        except launch.JobFailed as failed:
+            ended[status] = failed.run
+
+    threads = [threading.Thread(target=start, args=(status,)) for status in (0, 3, 4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert {status: job.status for status, job in ended.items()} == {0: 0, 3: 3, 4: 4}
+    for job in ended.values():
+        no_process_left(job.id)
+
+
+def test_a_record_that_a_killed_rank_left_half_written_is_a_warning(
+    script: Write, results: Path, no_process_left
+) -> None:
+    text = """
+        import os, signal
+        from mpi4py import MPI
+        from scaleout import records
+        records.write(lab="train", variant="whole")
+        with open(os.environ["SCALEOUT_RECORDS"], "a") as file:
+            file.write('{"schema": 1, "run_id": "2')
+            file.flush()
+            os.kill(os.getpid(), signal.SIGKILL)
+    """
+    with pytest.raises(launch.JobFailed) as caught:
+        _run(script(text), ranks=1)
+    with pytest.warns(UserWarning, match=r"records\.jsonl, line 2: no record"):
+        assert caught.value.run.records["variant"].tolist() == ["whole"]
+    no_process_left(caught.value.run.id)
+
+
+CHATTY = "from mpi4py import MPI\nfor i in range(1_000_000): print('x' * 99)\n"
+
+
+def test_a_full_disk_ends_the_job_with_one_sentence(
+    tmp_path: Path, script: Write, results: Path, no_process_left, run_id
+) -> None:
+    results.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(results)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("no small disk can be mounted here")
+    try:
+        started = Started(script(CHATTY), stdout=subprocess.DEVNULL)
+        said = started.end(within_s=GRACE_S + BUSY_S)
+        assert started.process.returncode == 2 and said.count("\n") == 1
+        assert "train was ended because its output cannot be written (No space left on device): make room" in said
+        no_process_left(run_id())
+    finally:
+        subprocess.run(["umount", str(results)], check=True)
+
+
+def test_a_quota_ends_the_job_with_one_sentence(script: Write, results: Path, no_process_left, run_id) -> None:
+    go = results.parent / "go"
+    waits = f"import os, time\nfrom mpi4py import MPI\nprint('up')\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)\n"
+    started = Started(script(waits + CHATTY))
+    started.wait_for("up")
+    resource.prlimit(started.process.pid, resource.RLIMIT_FSIZE, (100_000, 100_000))  # of the command alone
+    go.touch()
+    said = started.end(within_s=GRACE_S + BUSY_S)
+    assert started.process.returncode == 2 and said.count("\n") == 1
+    assert "train was ended because its output cannot be written (File too large): make room" in said
+    no_process_left(run_id())
+
+
+def test_output_that_goes_to_a_full_disk_ends_the_job_with_one_sentence(
+    script: Write, results: Path, no_process_left
+) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [COMMAND, "run", str(script(CHATTY))], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60
+        )
+    assert done.returncode == 2 and done.stderr == "scaleout: No space left on device\n", done
+    for folder in results.glob("train/*"):
+        no_process_left(folder.name)
+
+
+def test_a_job_inside_a_job_ends_with_it(script: Write, results: Path, no_process_left) -> None:
+    inner = script(STUBBORN, "inner.py")
+    text = f"""
+        from scaleout import launch
+        launch.run(["python", "-m", "mpi4py", {str(inner)!r}], name="inner", ranks=1, threads=1)
+    """
+    with pytest.raises(launch.JobTimeout) as caught:
+        _run(script(text), ranks=1, timeout=5)
+    assert "up 0" in caught.value.run.output
+    no_process_left(caught.value.run.id)
+    (folder,) = (results / "inner").iterdir()
+    no_process_left(folder.name, within_s=4 + BUSY_S)

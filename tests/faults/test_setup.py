@@ -1,0 +1,389 @@
+"""When the set-up cannot go on, a sentence says what to type, and the next run goes on from there."""
+
+import fcntl
+import importlib.util
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SPEC = importlib.util.spec_from_file_location("setup_env", ROOT / "tools/setup_env.py")
+setup_env = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(setup_env)
+
+# Stands where pip would: writes down how it was called, installs the one package that the set-up looks at, and fails
+# or sleeps when a file says so.
+PIP = """
+import json, os, pathlib, sys, time
+if sys.argv[1:] == ["--version"]:
+    sys.exit()
+here = pathlib.Path(__file__).parent
+names = ("MAKEFLAGS", "CXXFLAGS", "HOROVOD_WITH_GLOO", "PIP_USER", "PYTHONPATH", "TMPDIR")
+wanted = pathlib.Path(sys.argv[-1]).read_text() if "-r" in sys.argv else ""
+call = {"args": sys.argv[1:], "wanted": wanted, "environ": {n: os.environ.get(n) for n in names}}
+with (here / "calls").open("a") as calls:
+    calls.write(json.dumps(call) + "\\n")
+if (here / "sleep").exists():
+    time.sleep(float((here / "sleep").read_text()))
+if (here / "fail").exists() and (here / "fail").read_text() in wanted:
+    sys.exit("Retrying after connection broken by 'NewConnectionError: Failed to establish a new connection'")
+if wanted.startswith("horovod"):
+    (here.parent / "horovod").mkdir(exist_ok=True)
+    (here.parent / "horovod/tensorflow.py").write_text("mpi_built = gloo_built = lambda: True")
+"""
+PACKAGES = ("absl-py", "six", "mpich", "tensorflow-cpu", "horovod")
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> SimpleNamespace:
+    """A workshop's folder with the set-up, a short lock, and an environment whose pip is ours."""
+    root = tmp_path / "tree"
+    (root / "tools").mkdir(parents=True)
+    text = (ROOT / "tools/setup_env.py").read_text()
+    text = re.sub(r"^BATCH = \d+", "BATCH = 2", text, flags=re.M).replace('"packages": 2.9', '"packages": 0.0')
+    (root / "tools/setup_env.py").write_text(text)
+    (root / "pyproject.toml").write_text("[project]\n")
+    (root / "requirements.lock").write_text("".join(f"{name}==1 --hash=sha256:{'0' * 64}\n" for name in PACKAGES))
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in ("c++", "make"):
+        (tools / name).write_text("#!/bin/sh\n")
+        (tools / name).chmod(0o755)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", root / ".venv"], check=True, timeout=60)
+    site = next((root / ".venv/lib").glob("python*/site-packages"))
+    (site / "pip").mkdir()
+    (site / "pip/__main__.py").write_text(PIP)
+    names = {k: v for k, v in os.environ.items() if not k.startswith(("CONDA", "CXX", "PIP_"))}
+    environ = names | {"PATH": f"{tools}:{os.environ['PATH']}", "MAKEFLAGS": " -- PYTHON=x", "PYTHONPATH": "/elsewhere"}
+    environ |= {"PIP_CONFIG_FILE": os.devnull}
+    return SimpleNamespace(root=root, site=site, tools=tools, environ=environ, stamps=root / ".venv/.scaleout")
+
+
+@pytest.fixture
+def start(tree: SimpleNamespace) -> Iterator[Callable[..., subprocess.Popen]]:
+    """Starts the set-up, as make does; ends what a test leaves running."""
+    running = []
+
+    def popen(*args: str, **environ: str) -> subprocess.Popen:
+        command = [sys.executable, str(tree.root / "tools/setup_env.py"), *args]
+        how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": tree.environ | environ}
+        running.append(subprocess.Popen(command, **how))
+        return running[-1]
+
+    yield popen
+    for process in running:
+        process.kill()
+        process.wait(10)
+
+
+@pytest.fixture
+def setup(start: Callable[..., subprocess.Popen]) -> Callable[..., SimpleNamespace]:
+    """Runs the set-up to its end."""
+
+    def run(*args: str, **environ: str) -> SimpleNamespace:
+        process = start(*args, **environ)
+        out, err = process.communicate(timeout=120)
+        return SimpleNamespace(status=process.returncode, out=out, err=err)
+
+    return run
+
+
+def calls(tree: SimpleNamespace) -> list[dict]:
+    """What our pip was asked to install, the oldest first."""
+    file = tree.site / "pip/calls"
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def until(condition: Callable[[], object], within_s: float = 60.0) -> None:
+    end = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.05)
+
+
+# From nothing to done
+
+
+def test_four_stages_then_the_command(tree, setup):
+    done = setup("python", "-c", "import sys; print(sys.prefix)", PIP_USER="1")
+    assert (done.status, done.out.strip()) == (0, str(tree.root / ".venv"))
+    assert re.findall(r"^  (\w+).* \d+ s$", done.err, re.M) == ["4", "horovod", "scaleout"], done.err
+    first, second, horovod, own = calls(tree)
+    assert {"--require-hashes", "--no-deps", ":all:"} <= set(first["args"])
+    assert [first["wanted"].count("=="), second["wanted"].count("==")] == [2, 2]
+    assert {"--require-hashes", "--no-deps", "--no-build-isolation", "--no-cache-dir"} <= set(horovod["args"])
+    assert horovod["wanted"].startswith("horovod==1 --hash=sha256:")
+    assert re.fullmatch(r"-j\d", horovod["environ"]["MAKEFLAGS"]), "make's own flags would compile on one core"
+    assert horovod["environ"]["HOROVOD_WITH_GLOO"] == "1"
+    assert "-include stdexcept" in horovod["environ"]["CXXFLAGS"]
+    assert {horovod["environ"]["PIP_USER"], horovod["environ"]["PYTHONPATH"]} == {"0", None}
+    assert Path(horovod["environ"]["TMPDIR"]).is_relative_to(tree.root)
+    assert own["args"][-2:] == ["--editable", str(tree.root)]
+
+
+def test_a_second_run_does_nothing(tree, setup):
+    setup()
+    before = {path: path.stat().st_mtime_ns for path in tree.root.rglob("*") if "__pycache__" not in path.parts}
+    again = setup("python", "-c", "print('hello')")
+    after = {path: path.stat().st_mtime_ns for path in tree.root.rglob("*") if "__pycache__" not in path.parts}
+    assert (again.status, again.out, again.err) == (0, "hello\n", "")
+    assert len(calls(tree)) == 4
+    assert after == before
+
+
+@pytest.mark.parametrize(("package", "again"), [("six", ["packages"]), ("tensorflow-cpu", ["packages", "horovod"])])
+def test_a_new_version_redoes_what_depends_on_it(tree, setup, package, again):
+    setup()
+    lock = tree.root / "requirements.lock"
+    lock.write_text(lock.read_text().replace(f"{package}==1", f"{package}==2"))
+    done = setup()
+    assert re.findall(r"^  (?:\d )?(\w+)", done.err, re.M) == again, done.err
+
+
+# Cut off half-way
+
+
+def test_no_network_half_way(tree, setup):
+    (tree.site / "pip/fail").write_text("mpich")
+    cut = setup("python", "-c", "print('not yet')")
+    assert (cut.status, cut.out) == (1, "")
+    assert re.search("no network.* run make again: it goes on from here", cut.err), cut.err
+    assert "NewConnectionError" in (tree.root / re.search(r"\S+\.log", cut.err)[0]).read_text()
+    assert "Traceback" not in cut.err
+    (tree.site / "pip/fail").unlink()
+    assert setup("python", "-c", "").status == 0
+    assert sum("horovod" in call["wanted"] for call in calls(tree)) == 1
+
+
+def test_only_the_stage_that_was_cut_is_run_again(tree, setup):
+    setup()
+    (tree.stamps / "scaleout").unlink()
+    assert re.findall(r"^  (\w+)", setup().err, re.M) == ["scaleout"]
+
+
+def test_interrupted(tree, start, setup):
+    (tree.site / "pip/sleep").write_text("60")
+    process = start("python", "-c", "")
+    until(lambda: calls(tree))
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert "Interrupted. Run make again: it goes on from here." in err
+    assert "Traceback" not in err
+    with (tree.root / ".setup/lock").open("r+") as lock:  # the lock is free: no pip that held it is left
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    (tree.site / "pip/sleep").unlink()
+    assert setup().status == 0
+
+
+def test_a_package_cut_off_half_way_is_installed_anew(tree, setup):
+    def package(name: str, installer: str, record: str) -> Path:
+        info = tree.site / f"{name}-1.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+        if installer:
+            (info / "INSTALLER").write_text(installer)
+        if record:
+            (info / "RECORD").write_text(record)
+        return info
+
+    (tree.site / "whole.py").write_text("x = 1\n")
+    whole = package("whole", "pip", "whole.py,sha256=abc,6\nwhole-1.dist-info/METADATA,,\n")
+    short = package("short", "pip", "whole.py,sha256=abc,600\n")
+    gone = package("gone", "pip", "gone.py,sha256=abc,6\n")
+    unrecorded = package("unrecorded", "", "")
+    conda = package("conda", "conda", "")
+    assert setup().status == 0
+    assert [info.exists() for info in (whole, conda)] == [True, True]
+    assert [info.exists() for info in (short, gone, unrecorded)] == [False, False, False]
+
+
+def test_an_environment_cut_off_while_it_was_made(tree, setup):
+    tree.stamps.mkdir()
+    (tree.stamps / "unfinished").touch()
+    (tree.root / ".venv/leftover").touch()
+    # Now pip is the real one, and no index is there to be reached.
+    done = setup(PIP_INDEX_URL="https://127.0.0.1:9/simple", PIP_RETRIES="0", PIP_TIMEOUT="2")
+    assert (tree.root / ".venv/bin/pip").exists()
+    assert not (tree.root / ".venv/leftover").exists()
+    assert not (tree.stamps / "unfinished").exists()
+    assert done.status == 1
+    assert re.search("no network.* run make again: it goes on from here", done.err), done.err
+
+
+def test_two_at_once(tree, start):
+    (tree.site / "pip/sleep").write_text("0.5")
+    first = start("python", "-c", "print('one')")
+    until(lambda: calls(tree))
+    second = start("python", "-c", "print('two')")
+    outs = [process.communicate(timeout=120) for process in (first, second)]
+    assert [out for out, _ in outs] == ["one\n", "two\n"]
+    assert outs[1][1].strip() == "Another make is setting up here: waiting for it to end."
+    assert len(calls(tree)) == 4
+
+
+# Not possible here
+
+
+def test_wrong_python(tmp_path, monkeypatch):
+    setup_env.check_python((3, 11, 0))
+    setup_env.check_python((3, 12, 9))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for minor in (10, 13):
+        with pytest.raises(setup_env.Stop, match=rf"3.11 or 3.12 and this is 3.{minor}: install .*PYTHON=python3.12"):
+            setup_env.check_python((3, minor, 0))
+    (tmp_path / "python3.12").write_text("#!/bin/sh\nexit 1\n")  # as pyenv's shims do for a Python that is switched off
+    (tmp_path / "python3.11").write_text("#!/bin/sh\n")
+    for name in ("python3.12", "python3.11"):
+        (tmp_path / name).chmod(0o755)
+    with pytest.raises(setup_env.Stop, match=r"type  make lab PYTHON=python3.11$"):
+        setup_env.check_python((3, 9, 0))
+
+
+def test_another_python_than_the_environment_has(tree, setup):
+    config = tree.root / ".venv/pyvenv.cfg"
+    own = sys.version_info[1]
+    other = 12 if own == 11 else 11
+    config.write_text(re.sub(r"version = 3\.\d+", f"version = 3.{other}", config.read_text()))
+    done = setup("--this-python", "python", "-c", "print('wrong')")
+    assert (done.status, done.out) == (1, "")
+    assert f".venv holds Python 3.{other} and you asked for 3.{own}: type  make clean  first." in done.err
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "libc", "words"),
+    [
+        ("Darwin", "arm64", ("", ""), "needs Linux on x86-64 and this is Darwin on arm64: use"),
+        ("Linux", "aarch64", ("glibc", "2.36"), "this is Linux on aarch64: use"),
+        ("Linux", "x86_64", ("", ""), "this system has another libc: use"),
+        ("Linux", "x86_64", ("glibc", "2.17"), "this system has glibc 2.17: use"),
+    ],
+)
+def test_wrong_machine(system, machine, libc, words):
+    setup_env.check_machine("Linux", "x86_64", ("glibc", "2.28"))
+    with pytest.raises(setup_env.Stop, match=words):
+        setup_env.check_machine(system, machine, libc)
+
+
+@pytest.mark.parametrize("module", ["ensurepip", "venv"])
+def test_python_without_its_venv_module(monkeypatch, module):
+    setup_env.check_venv_module()
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(setup_env.Stop, match=r"type  sudo apt install python3\.\d+-venv"):
+        setup_env.check_venv_module()
+
+
+def test_no_compiler(tree, setup, tmp_path):
+    (tmp_path / "empty").mkdir()
+    done = setup("python", "-c", "print('not yet')", PATH=str(tmp_path / "empty"))
+    assert (done.status, done.out, calls(tree)) == (1, "", [])
+    assert "a C++ compiler (c++, g++, clang++) is missing" in done.err
+    for words in ("apt install g++", "dnf install gcc-c++", "conda install"):
+        assert words in done.err, done.err
+
+
+def test_no_make(tree):
+    (tree.tools / "make").unlink()
+    with pytest.raises(setup_env.Stop, match="make is missing"):
+        setup_env.check_compiler({"PATH": str(tree.tools)})
+
+
+def test_a_compiler_that_fails(tree):
+    assert setup_env.check_compiler({"PATH": str(tree.tools)}) == "c++"
+    (tree.tools / "old-g++").write_text("#!/bin/sh\necho unrecognized option -std=c++17\nexit 1\n")
+    (tree.tools / "old-g++").chmod(0o755)
+    with pytest.raises(setup_env.Stop, match=r"old-g\+\+ fails on a line of C\+\+17 \(unrecognized option"):
+        setup_env.check_compiler({"PATH": str(tree.tools), "CXX": "old-g++"})
+
+
+def test_too_little_disk(tree, setup):
+    script = tree.root / "tools/setup_env.py"
+    script.write_text(script.read_text().replace('"horovod": 0.5', '"horovod": 1e9'))
+    done = setup()
+    assert (done.status, calls(tree)) == (1, [])
+    assert re.search(r"needs 1000000000.\d GiB and \S+ has [\d.]+ GiB free: free some", done.err), done.err
+
+
+def test_a_folder_that_horovod_cannot_be_compiled_in():
+    setup_env.check_path(Path("/home/ann-lee/scale_out.2/.venv"))
+    with pytest.raises(setup_env.Stop, match="move the workshop to a path without spaces"):
+        setup_env.check_path(Path("/home/ann lee/scaleout/.venv"))
+
+
+@pytest.mark.parametrize(
+    ("log", "words"),
+    [
+        ("OSError: [Errno 28] No space left on device", "disk is full"),
+        ("OSError: [Errno 122] Disk quota exceeded", "disk is full"),
+        ("WARNING: Temporary failure in name resolution\nERROR: No matching distribution found for six", "no network"),
+        ("ERROR: No matching distribution found for six==9", "does not offer six==9"),
+        ("ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE FILE.", "not the one in requirements.lock"),
+        ("c++: fatal error: Killed signal terminated program cc1plus", "ran out of memory"),
+        ("x.cc:3:1: error: no member 'string'\nerror: subprocess-exited-with-error", "no member 'string'"),
+        ("AssertionError", "AssertionError"),
+        ("", "without saying why"),
+    ],
+)
+def test_the_cause_is_said(log, words, tmp_path):
+    assert words in setup_env.explain(log, tmp_path)
+
+
+def test_which_environment(tmp_path):
+    conda = tmp_path / "conda"
+    (conda / "conda-meta").mkdir(parents=True)
+    own, active = ROOT / ".venv", {"CONDA_PREFIX": str(conda), "CONDA_DEFAULT_ENV": "scaleout"}
+    assert setup_env.choose_prefix({}, str(conda)) == own
+    assert setup_env.choose_prefix(active, str(conda)) == conda
+    assert setup_env.choose_prefix(active, "/usr") == own, "another Python than conda's was asked for"
+    assert setup_env.choose_prefix(active | {"CONDA_DEFAULT_ENV": "base"}, str(conda)) == own
+    (conda / "condabin").mkdir()
+    assert setup_env.choose_prefix(active, str(conda)) == own, "conda's base is left alone"
+
+
+# make lab
+
+
+def test_jupyterlab_is_local_and_locked_and_finds_a_port(tmp_path):
+    """A port that is taken, a person's own config that opens everything: neither matters."""
+    (tmp_path / ".jupyter").mkdir()
+    open_to_all = "c.ServerApp.ip = '0.0.0.0'\nc.IdentityProvider.token = ''\n"
+    for name in ("jupyter_lab_config.py", "jupyter_server_config.py"):
+        (tmp_path / ".jupyter" / name).write_text(open_to_all)
+    recipe = re.search(r"^lab:\n\t@(.*)\$\(IN_ENV\) (jupyter lab)", (ROOT / "Makefile").read_text(), re.M)
+    variables = dict(word.split("=") for word in recipe[1].replace("$(CURDIR)/.setup", str(tmp_path)).split())
+    environ = os.environ | {k: v.replace("$(CURDIR)", str(ROOT)) for k, v in variables.items()}
+    environ |= {"HOME": str(tmp_path), "JUPYTER_RUNTIME_DIR": str(tmp_path / "run"), "JUPYTER_TOKEN": ""}
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        command = [sys.executable, "-m", *recipe[2].split(), "--no-browser", f"--port={port}"]
+        how = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "env": environ, "cwd": ROOT}
+        server = subprocess.Popen(command, **how)
+        try:
+            until(lambda: server.poll() is not None or list((tmp_path / "run").glob("jpserver-*.json")))
+            facts = json.loads(next((tmp_path / "run").glob("jpserver-*.json")).read_text())
+            assert (facts["hostname"], len(facts["token"]) > 20) == ("localhost", True)
+            assert facts["port"] != port
+            page = f"http://127.0.0.1:{facts['port']}/api/contents"
+            with pytest.raises(urllib.error.HTTPError, match="403"):
+                urllib.request.urlopen(page, timeout=10)
+            with urllib.request.urlopen(f"{page}?token={facts['token']}", timeout=10) as answer:
+                assert "notebooks" in {entry["name"] for entry in json.load(answer)["content"]}
+        finally:
+            server.terminate()
+            said = server.communicate(timeout=20)[0]
+    assert "/lab/tree/notebooks/00_welcome.ipynb?token=" in said
+    assert ("You are root" in said) == (os.geteuid() == 0)

@@ -1,0 +1,208 @@
+"""04_kmeans: the same answer on any number of ranks and in every mode, and a defined end for every bad input."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import daal4py as d4p
+import numpy as np
+import pytest
+from PIL import Image
+from sklearn.cluster import KMeans
+
+from scaleout import data, launch
+
+pytestmark = [pytest.mark.mpi, pytest.mark.timeout(120), pytest.mark.usefixtures("results")]
+
+LAB = Path(__file__).resolve().parents[2] / "solutions/04_kmeans"
+RELATIVE = {"float32": 1e-4, "float64": 1e-10}  # what the order of additions may cost in this precision
+FPTYPE = {"float32": "float", "float64": "double"}
+ROWS, COLOURS, ITERATIONS = 10_007, 8, 10  # a prime: no number of ranks divides it
+
+SPOILED = """
+    import runpy
+    import sys
+
+    from scaleout import data
+
+    whole = data.photo
+
+
+    def spoiled(*how):
+        picture = whole(*how).copy()
+        picture[-1, -1, 0] = float("nan")  # on the last rank alone
+        return picture
+
+
+    data.photo = spoiled
+    runpy.run_path(sys.argv.pop(1), run_name="__main__")
+"""
+
+
+def job(ranks: int, script: str | Path = "runme.py", *first: object, **flags: object) -> launch.Run:
+    """Runs a script of the lab; one thread a rank, ended after a minute."""
+    words = [f"--{name}={value}" for name, value in flags.items()]
+    command = ["python", "-m", "mpi4py", str(LAB / script), *map(str, first), *words]
+    return launch.run(command, name="04_kmeans", ranks=ranks, threads=1, timeout=60, echo=None)
+
+
+def metrics(run: launch.Run) -> dict[str, Any]:
+    assert len(run.records) == 1
+    return run.records["metrics"].iloc[0]
+
+
+def close(saw: object, wanted: object, dtype: str = "float64") -> None:
+    np.testing.assert_allclose(np.array(saw, "float64"), np.array(wanted, "float64"), rtol=RELATIVE[dtype], atol=0)
+
+
+def distances(rows: np.ndarray, palette: np.ndarray) -> np.ndarray:
+    return ((rows[:, None] - palette) ** 2).sum(axis=2)
+
+
+def by_numpy(rows: np.ndarray, palette: np.ndarray) -> np.ndarray:
+    rows, palette = rows.astype("float64"), palette.astype("float64")
+    for _ in range(ITERATIONS):
+        labels = distances(rows, palette).argmin(axis=1)
+        palette = np.array([rows[labels == colour].mean(axis=0) for colour in range(COLOURS)])
+    return palette
+
+
+def by_scikit_learn(rows: np.ndarray, palette: np.ndarray) -> np.ndarray:
+    return KMeans(COLOURS, init=palette, n_init=1, max_iter=ITERATIONS, tol=0).fit(rows).cluster_centers_
+
+
+def by_serial_daal4py(rows: np.ndarray, palette: np.ndarray) -> np.ndarray:
+    return d4p.kmeans(COLOURS, ITERATIONS, FPTYPE[rows.dtype.name]).compute(rows, palette).centroids
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_any_number_of_ranks_finds_the_palette_of_one_process(ranks: int, dtype: str) -> None:
+    saw = metrics(job(ranks, rows=ROWS, colours=COLOURS, iterations=ITERATIONS, dtype=dtype))
+    rows = data.points(slice(0, ROWS), 3, dtype=dtype)
+    assert [row for share in saw["shares"] for row in range(share["first"], share["stop"])] == list(range(ROWS))
+    for share in saw["shares"]:
+        assert share["palette"] == saw["shares"][0]["palette"] and share["start"] == saw["shares"][0]["start"]
+    start = np.array(saw["shares"][0]["start"], dtype)
+    for way in (by_serial_daal4py, by_scikit_learn, by_numpy):
+        close(saw["shares"][0]["palette"], way(rows, start), dtype)
+    nearest = distances(rows.astype("float64"), np.array(saw["shares"][0]["palette"]))
+    close(saw["inertia"], nearest.min(axis=1).sum(), dtype)
+    assert saw["count"] == np.bincount(nearest.argmin(axis=1), minlength=COLOURS).tolist()
+    assert len(saw["memory_mib"]) == ranks and min(saw["memory_mib"]) > 20
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_batch_online_and_distributed_give_one_palette(dtype: str) -> None:
+    flags = {"rows": ROWS, "columns": 5, "colours": COLOURS, "iterations": ITERATIONS, "dtype": dtype}
+    rows = data.points(slice(0, ROWS), 5, dtype=dtype)
+    wanted = by_numpy(rows, rows[:COLOURS])
+    inertia = distances(rows.astype("float64"), wanted).min(axis=1).sum()
+    for mode, ranks in (("batch", 1), ("distributed", 2), ("online", 1), ("online", 3)):
+        saw = metrics(job(ranks, "modes.py", mode=mode, block=999, **flags))
+        close(saw["palette"], wanted, dtype)
+        close(saw["inertia"], inertia, dtype)
+
+
+def test_the_online_mode_never_holds_all_rows() -> None:
+    flags = {"rows": 3_000_000, "columns": 10, "colours": 2, "iterations": 1}  # 114 MiB
+    batch, online = (metrics(job(1, "modes.py", mode=mode, **flags))["memory_mib"][0] for mode in ("batch", "online"))
+    assert online < batch - 80
+
+
+@pytest.mark.parametrize(("mode", "ranks"), [("batch", 1), ("online", 1), ("distributed", 2), ("distributed", 3)])
+def test_linear_regression_is_that_of_least_squares(mode: str, ranks: int) -> None:
+    saw = metrics(job(ranks, "linear.py", mode=mode, rows=ROWS, columns=4, block=999))
+    points = data.points(slice(0, ROWS), 5, dtype="float64")
+    x, noise = np.column_stack([np.ones(ROWS), points[:, :4]]), points[:, 4] - 0.5
+    wanted = np.linalg.lstsq(x, x @ [0.5, 1, 2, 3, 4] + noise, rcond=None)[0]
+    np.testing.assert_allclose(saw["beta"], wanted, rtol=1e-9)
+
+
+def test_four_ways_agree() -> None:
+    flags = {"rows": ROWS, "colours": COLOURS, "iterations": ITERATIONS}
+    rows = data.points(slice(0, ROWS), 3)
+    wanted = distances(rows.astype("float64"), by_numpy(rows, rows[:COLOURS])).min(axis=1).sum()
+    runs = [
+        job(ranks, "fourways.py", way=way, **flags)
+        for way, ranks in (("scikit-learn", 1), ("daal4py", 2), ("numpy", 3))
+    ]
+    words = [f"--{name}={value}" for name, value in {**flags, "way": "scikit-learn"}.items()]
+    patched = ["python", "-m", "sklearnex", str(LAB / "fourways.py"), *words]
+    runs.append(launch.run(patched, name="04_kmeans", threads=1, timeout=60, echo=None))
+    assert [run.records.variant.iloc[0] for run in runs] == ["scikit-learn", "daal4py", "numpy", "sklearnex"]
+    for run in runs:
+        close(metrics(run)["inertia"], wanted, "float32")
+
+
+def picture(folder: Path, mode: str, *colours: object) -> Path:
+    """A picture of 23 x 31 pixels in stripes of these colours, written as a PNG of this mode."""
+    image = Image.new(mode, (31, 23))
+    for x in range(31):
+        image.paste(colours[x % len(colours)], (x, 0, x + 1, 23))
+    image.save(folder / "mine.png")
+    return folder / "mine.png"
+
+
+@pytest.mark.parametrize(
+    ("mode", "colours"),
+    [
+        ("L", (0, 90, 180, 255)),
+        ("RGBA", ((255, 0, 0, 255), (0, 200, 0, 128), (10, 20, 30, 0))),
+        ("RGB", ((30, 144, 255),)),
+    ],
+    ids=["grey", "transparent", "one colour"],
+)
+def test_a_picture_of_few_colours_comes_back_as_it_was(mode: str, colours: tuple[object, ...], tmp_path: Path) -> None:
+    """More colours are asked for than there are, so the palette is theirs and no pixel changes."""
+    mine = picture(tmp_path, mode, *colours)
+    run = job(3, photo=mine, colours=16)
+    saw = metrics(run)
+    assert saw["colours"] == len(colours) and saw["psnr_db"] > 100 and sum(saw["count"]) == saw["rows"] == 23 * 31
+    wanted = Image.open(mine).convert("RGB")
+    assert np.array_equal(np.asarray(Image.open(run.folder / "quantised.png")), np.asarray(wanted))
+    assert Image.open(run.folder / "palette.png").size == (32 * len(colours), 32)
+
+
+def refused(command: list[str], ranks: int) -> str:
+    """The one sentence with which all ranks end, each with a status of its own that is not 0."""
+    watched = ["/bin/sh", "-c", '"$@"; echo "status $?"', "sh", sys.executable, "-m", "mpi4py", *command]
+    run = launch.run(watched, name="04_kmeans", ranks=ranks, threads=1, timeout=60, echo=None)
+    assert sorted(line for line in run.lines if line[1].startswith("status")) == [(r, "status 1") for r in range(ranks)]
+    said = [(rank, text) for rank, text in run.lines if not text.startswith("status")]
+    assert len(said) == 1 and said[0][0] == 0, said
+    assert run.records.empty and not list(run.folder.glob("*.png"))
+    return said[0][1]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "flags", "words"),
+    [
+        (3, "--photo nobody.jpg", "nobody.jpg cannot be read as a picture"),
+        (3, "--photo {broken}", "mine.png cannot be read as a picture"),
+        (2, "--rows 100 --colours 101", "101 colours need 101 rows a rank"),
+        (3, "--rows 10 --colours 4", "rank 0 has 3: take fewer ranks or fewer --colours"),
+        (4, "--rows 3 --colours 1", "rank 0 has 0: take fewer ranks or fewer --colours"),
+        (2, "--colours 0", "begin at 1"),
+        (2, "--iterations 0", "begin at 1"),
+        (2, "--rows -1", "begin at 1"),
+    ],
+)
+def test_bad_input_ends_all_ranks_with_one_sentence(ranks: int, flags: str, words: str, tmp_path: Path) -> None:
+    broken = picture(tmp_path, "RGB", *(tuple(map(int, c)) for c in np.random.default_rng(0).integers(0, 255, (31, 3))))
+    broken.write_bytes(broken.read_bytes()[:-60])  # as a download that stopped
+    assert words in refused([str(LAB / "runme.py"), *flags.format(broken=broken).split()], ranks)
+
+
+def test_a_row_that_is_no_number_ends_all_ranks_with_one_sentence(script: Callable[..., Path]) -> None:
+    said = refused([str(script(SPOILED)), str(LAB / "runme.py"), "--scale", "0.1"], 3)
+    assert said.startswith("Rank 2 has rows that are no numbers")
+
+
+def test_points_are_the_same_whoever_makes_them() -> None:
+    whole = data.points(slice(0, 2_000_003), 3, seed=5, dtype="float64")
+    assert np.array_equal(whole[700_000:1_900_000], data.points(slice(700_000, 1_900_000), 3, seed=5, dtype="float64"))
+    assert np.array_equal(whole[:100].astype("float32"), data.points(slice(0, 100), 3, seed=5))
+    assert not np.array_equal(whole[:100], data.points(slice(0, 100), 3, seed=6, dtype="float64"))
+    assert whole.min() >= 0 and whole.max() < 1 and abs(whole.mean() - 0.5) < 1e-3

@@ -1,0 +1,175 @@
+"""The command: every bad input is answered with one sentence and status 1 or 2, never with a traceback."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from scaleout import cli
+
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def _one_sentence(done: "subprocess.CompletedProcess[str]") -> str:
+    assert done.returncode in (1, 2), done
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("scaleout"), line
+    assert "Traceback" not in done.stdout + done.stderr
+    return line
+
+
+BAD = {
+    "no command": ([], "required: COMMAND"),
+    "unknown command": (["runn", "00_tiny"], "invalid choice: 'runn'"),
+    "unknown lab": (["run", "00_tinny"], "Did you mean 00_tiny?"),
+    "no lab": (["run"], "required: LAB"),
+    "no ranks": (["run", "00_tiny", "-n", "0"], "at least 1 rank and 1 thread; asked for 0"),
+    "fewer than no ranks": (["run", "00_tiny", "-n", "-1"], "at least 1 rank and 1 thread; asked for -1"),
+    "ranks in words": (["run", "00_tiny", "-n", "two"], "invalid int value: 'two'"),
+    "no threads": (["run", "00_tiny", "-t", "0"], "at least 1 rank and 1 thread"),
+    "no time": (["run", "00_tiny", "--timeout", "0"], "above 0 and finite; asked for 0"),
+    "endless time": (["run", "00_tiny", "--timeout", "inf"], "above 0 and finite; asked for inf"),
+    "time that is none": (["run", "00_tiny", "--timeout", "nan"], "above 0 and finite; asked for nan"),
+    "variable without value": (["run", "00_tiny", "--env", "OMP"], "--env takes NAME=VALUE"),
+    "variable without name": (["run", "00_tiny", "--env", "=1"], "--env takes NAME=VALUE"),
+    "missing script": (["run", "missing.py"], "There is no script missing.py"),
+    "missing script elsewhere": (["run", "../missing"], "There is no script ../missing"),
+    "a folder": (["run", "labs/00_tiny/"], "is a folder: type the script's path, or a lab's name"),
+    "no Python script": (["run", "./train.sh"], "is no Python script"),
+    "missing site": (["run", "00_tiny", "--site", "no.toml"], "The site file no.toml cannot be read: No such file"),
+    "wrong site": (["run", "00_tiny", "--site", "bad.toml"], "there is no key 'mpirum'"),
+    "site without its mpirun": (
+        ["run", "00_tiny", "--site", "gone.toml"],
+        "/no/mpirun cannot be started (No such file",
+    ),
+    "the lab's own flag": (["run", "00_tiny", "--steps", "9"], "put the script's own after --"),
+    "unknown TODO to check": (["check", "00_tiny", "9"], "00_tiny has no TODO 9; it has 1, 2"),
+    "TODO in words": (["check", "00_tiny", "one"], "invalid int value: 'one'"),
+    "check an unknown lab": (["check", "nothing"], "There is no lab called 'nothing'"),
+    "unknown TODO to hint": (["hint", "00_tiny", "0"], "00_tiny has no TODO 0"),
+    "hint without a number": (["hint", "00_tiny"], "required: TODO"),
+    "reset an unknown lab": (["reset", "09"], "There is no lab called '09'"),
+    "unknown data": (["data", "fetch", "cifar"], "invalid choice: 'cifar'"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_answered_with_one_sentence(name: str, workshop: Path, scaleout: Command) -> None:
+    words, answer = BAD[name]
+    (workshop / "train.sh").write_text("echo training\n")
+    (workshop / "bad.toml").write_text("mpirum = 'mpirun'\n")
+    (workshop / "gone.toml").write_text("mpirun = '/no/mpirun'\n")
+    assert answer in _one_sentence(scaleout(*words))
+
+
+@pytest.mark.parametrize("command", [["run", "00_tiny"], ["hint", "00_tiny", "1"], ["check", "00_tiny"]])
+def test_results_that_cannot_be_written_are_named_with_what_to_type(
+    command: list[str], workshop: Path, scaleout: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (workshop / "file").touch()
+    monkeypatch.setenv("SCALEOUT_RESULTS", str(workshop / "file" / "results"))
+    said = _one_sentence(scaleout(*command))
+    assert "Results cannot be written to file/results" in said and "type  export SCALEOUT_RESULTS=" in said
+
+
+def test_outside_a_workshop_a_master_is_missed_in_one_sentence(workshop: Path, scaleout: Command) -> None:
+    (workshop / "solutions").rename(workshop / "elsewhere")
+    assert "solutions/ is missing" in _one_sentence(scaleout("exercises"))
+    assert "solutions/00_tiny/runme.py is missing" in _one_sentence(scaleout("run", "00_tiny", "--solution"))
+
+
+def test_a_current_folder_that_is_gone_is_named(tmp_path: Path, scaleout: Command) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    line = f"cd {gone} && rmdir {gone} && exec {Path(sys.executable).with_name('scaleout')} run 00_welcome"
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=30)
+    assert "No such file or directory" in _one_sentence(done)
+
+
+def test_a_folder_that_is_not_ours_is_named(
+    workshop: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied", "labs/00_tiny/runme.py")
+
+    monkeypatch.setattr("scaleout.exercises.reset", refuse)
+    assert cli.main(["reset", "00_tiny"]) == 2
+    assert capsys.readouterr().err == "scaleout: Permission denied: labs/00_tiny/runme.py\n"
+
+
+@pytest.mark.mpi
+def test_a_reader_that_leaves_early_is_no_error(
+    script: Callable[..., Path], results: Path, no_process_left, run_id
+) -> None:
+    path = script("for i in range(100_000): print(i, flush=True)")
+    line = f"{Path(sys.executable).with_name('scaleout')} run {path} | head -2"
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=60)
+    assert done.stdout.splitlines()[1] == "[0] 0"
+    assert done.stderr == ""
+    no_process_left(run_id(), within_s=5)
+
+
+@pytest.mark.mpi
+def test_a_terminal_that_cannot_show_a_letter_shows_its_number(
+    script: Callable[..., Path], results: Path, scaleout: Command
+) -> None:
+    path = script("import sys; sys.stdout.buffer.write('\\N{GREEK SMALL LETTER PI}'.encode())")
+    done = scaleout("run", path, env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0 and done.stdout.splitlines()[-1] == r"[0] \u03c0", done
+
+
+@pytest.mark.mpi
+def test_run_prints_the_plain_command_and_ends_with_the_jobs_status(
+    script: Callable[..., Path], results: Path, scaleout: Command
+) -> None:
+    path = script("import sys; from mpi4py import MPI; print(sys.argv[1:]); sys.exit(int(sys.argv[1]))")
+    for status in (0, 3):
+        done = scaleout("run", path, "-n", 1, "-t", 1, "--env", "A=b=c", "--", status, "--env", "x")
+        said = done.stdout.splitlines()
+        assert done.returncode == status
+        assert said[0] == f"$ mpirun -n 1 -bind-to core:1 python -m mpi4py {path} {status} --env x"
+        assert said[1] == f"[0] ['{status}', '--env', 'x']"
+
+
+@pytest.mark.mpi
+def test_check_hint_and_reset_work_from_a_terminal(workshop: Path, scaleout: Command) -> None:
+    done = scaleout("check", "tiny")
+    assert done.returncode == 1 and [line.split()[1:3] for line in done.stdout.splitlines()] == [
+        ["1", "not"],
+        ["2", "not"],
+    ]
+    assert scaleout("check", "tiny", "--solution").returncode == 0
+    assert scaleout("hint", "tiny", "2").stdout == "Hint 1 of 2: One call.\n"
+    assert scaleout("hint", "tiny", "2").stdout == "Hint 2 of 2: total = comm.allreduce(rank + 1)\n"
+    (workshop / "labs/00_tiny/runme.py").write_text("mine\n")
+    assert scaleout("exercises", "--check").stdout == "differs from its master: labs/00_tiny/runme.py\n"
+    assert scaleout("exercises", "--check").returncode == 1
+    assert "The old one is labs/00_tiny/runme.kept-1.py" in scaleout("reset", "tiny").stdout
+    assert scaleout("exercises", "--check").returncode == 0
+
+
+@pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["check", "--help"]])
+def test_help_is_short_and_names_units(words: list[str], scaleout: Command) -> None:
+    done = scaleout(*words, env={**os.environ, "COLUMNS": "120"})
+    assert done.returncode == 0 and len(done.stdout.splitlines()) < 30
+
+
+def test_the_command_starts_at_once(scaleout: Command) -> None:
+    code = "import scaleout.cli, sys; print(' '.join(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    slow = {
+        "numpy",
+        "pandas",
+        "matplotlib",
+        "sklearn",
+        "scipy",
+        "IPython",
+        "ipyparallel",
+        "nbformat",
+        "hashlib",
+        "urllib.request",
+    }
+    assert not slow.intersection(loaded)

@@ -1,0 +1,160 @@
+"""The record: what is written, how it is read, and what a damaged file does."""
+
+import json
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from scaleout import records
+
+SOME = {"lab": "00_welcome", "ranks": 2, "step_s": [0.1, 0.2, 0.4], "rate": 20, "rate_unit": "images/s"}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_inherited(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SCALEOUT_RUN_ID", "SCALEOUT_RECORDS", "SCALEOUT_CORES", "SCALEOUT_NODES", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "records.jsonl"
+    monkeypatch.setenv("SCALEOUT_RECORDS", str(path))
+    return path
+
+
+def test_a_record_is_one_flat_line_with_the_fields_in_order(file: Path) -> None:
+    written = records.write(**SOME)
+    (line,) = file.read_text().splitlines()
+    assert json.loads(line) == written
+    assert list(written) == list(records.FIELDS)
+    nested = {name for name, value in written.items() if isinstance(value, dict)}
+    assert nested == {"metrics", "versions"}
+
+
+def test_nothing_that_can_be_computed_is_stored(file: Path) -> None:
+    records.write(**SOME)
+    stored = file.read_text()
+    assert not [word for word in ("median", "spread", "speed", "efficiency") if word in stored]
+
+
+def test_a_record_says_how_it_was_run(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCALEOUT_RUN_ID", "the-run")
+    monkeypatch.setenv("SCALEOUT_CORES", "48")
+    monkeypatch.setenv("SCALEOUT_NODES", "3")
+    monkeypatch.setenv("OMP_NUM_THREADS", "4")
+    row = records.write(lab="05_horovod", ranks=6, batch_per_rank=64)
+    expected = {"run_id": "the-run", "cores": 48, "nodes": 3, "threads_per_rank": 4, "batch_global": 384, "schema": 1}
+    assert {name: row[name] for name in expected} == expected
+    assert row["versions"]["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert row["mpi"] is None or "mpi4py.MPI" in sys.modules
+    assert records.write(lab="05_horovod")["batch_global"] is None
+
+
+@pytest.mark.parametrize(("value", "threads"), [("4", 4), ("4,2", 4), ("", None), ("many", None)])
+def test_threads_are_what_the_launcher_set(
+    file: Path, monkeypatch: pytest.MonkeyPatch, value: str, threads: int | None
+) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", value)
+    assert records.write(lab="02_threads")["threads_per_rank"] == threads
+    assert records.write(lab="02_threads", threads_per_rank=7)["threads_per_rank"] == 7
+
+
+def test_numpy_values_become_plain_ones(file: Path) -> None:
+    metrics = {"loss": np.float32(0.5), "shares": np.arange(3), "nested": [{"n": np.int64(2)}]}
+    records.write(lab="04_kmeans", step_s=np.array([0.5, 0.25]), rate=np.float64(3), metrics=metrics)
+    row = json.loads(file.read_text())
+    assert row["metrics"] == {"loss": 0.5, "shares": [0, 1, 2], "nested": [{"n": 2}]}
+    assert row["step_s"] == [0.5, 0.25]
+
+
+def test_what_no_record_can_hold_is_named_and_nothing_is_written(file: Path) -> None:
+    with pytest.raises(TypeError, match="numbers, text and lists"):
+        records.write(lab="04_kmeans", metrics={"path": Path("x")})
+    assert not file.exists()
+
+
+def test_without_a_launcher_records_go_to_results(results: Path) -> None:
+    records.write(**SOME)
+    assert len((results / "records.jsonl").read_text().splitlines()) == 1
+
+
+def test_reading_computes_the_median_and_the_distance_of_the_quartiles(file: Path) -> None:
+    records.write(lab="a", step_s=[1.0, 2.0, 3.0, 4.0, 5.0])
+    records.write(lab="b", step_s=[1.0, 2.0])
+    records.write(lab="c", step_s=[7.0])
+    records.write(lab="d", metrics={"loss": 0.5})
+    frame = records.read(file)
+    assert frame["step_median_s"].tolist()[:3] == [3.0, 1.5, 7.0]
+    assert frame["step_spread_s"].tolist() == [2.0, 0.5, 0.0, 0.0]
+    assert frame["metrics.loss"].tolist()[3] == 0.5
+    assert frame["metrics"].tolist()[3] == {"loss": 0.5}
+    assert list(frame.columns[: len(records.FIELDS)]) == list(records.FIELDS)
+
+
+def test_no_records_give_an_empty_frame_with_all_columns(tmp_path: Path) -> None:
+    frame = records.read(tmp_path / "none.jsonl")
+    assert len(frame) == 0
+    assert {*records.FIELDS, "step_median_s", "step_spread_s"} == set(frame.columns)
+
+
+def test_without_a_path_everything_in_results_is_read(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for job in ("one", "two"):
+        (results / "00_welcome" / job).mkdir(parents=True)
+        monkeypatch.setenv("SCALEOUT_RECORDS", str(results / "00_welcome" / job / "records.jsonl"))
+        records.write(lab=job)
+    assert records.read()["lab"].tolist() == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    "damage", ['{"schema": 1, "run_id": "x', "[1, 2]", '"text"', "17", '{"schema": 1}', "\x00\xff"]
+)
+def test_a_damaged_line_is_left_out_with_a_warning_that_names_it(file: Path, damage: str) -> None:
+    records.write(lab="before")
+    with file.open("a") as out:
+        out.write(damage + "\n")
+    records.write(lab="after")
+    with pytest.warns(UserWarning, match=r"records\.jsonl, line 2: no record"):
+        frame = records.read(file)
+    assert frame["lab"].tolist() == ["before", "after"]
+
+
+def test_a_half_written_line_does_not_swallow_the_next_record(file: Path) -> None:
+    records.write(lab="before")
+    with file.open("a") as out:
+        out.write('{"schema": 1, "run_')
+    records.write(lab="after")
+    with pytest.warns(UserWarning, match="line 2"):
+        assert records.read(file)["lab"].tolist() == ["before", "after"]
+
+
+def test_empty_lines_are_no_damage(file: Path) -> None:
+    records.write(lab="a")
+    with file.open("a") as out:
+        out.write("\n\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert records.read(file)["lab"].tolist() == ["a"]
+
+
+def test_many_writers_of_one_file_leave_whole_lines(file: Path) -> None:
+    text = "from scaleout import records\nfor i in range(20): records.write(lab='x', metrics={'long': 'y' * 200_000})"
+    writers = [subprocess.Popen([sys.executable, "-c", text]) for _ in range(4)]
+    assert [writer.wait(60) for writer in writers] == [0] * 4
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(records.read(file)) == 80
+
+
+def test_without_git_the_commit_is_unknown(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    records._commit.cache_clear()
+    monkeypatch.setenv("PATH", "")
+    try:
+        row = records.write(lab="x")
+    finally:
+        records._commit.cache_clear()
+    assert row["commit"] is None and row["dirty"] is None
