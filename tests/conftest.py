@@ -103,13 +103,13 @@ def scaleout() -> Callable[..., subprocess.CompletedProcess[str]]:
 
 def _left(run_id: str) -> list[str]:
     """The command lines of the job's processes and of its guard, which has the run id among its arguments."""
-    found = []
+    found, carriers = [], reaper.processes(run_id)
     for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
         try:
             line = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:
             continue
-        if pid != os.getpid() and (run_id in line or pid in reaper.processes(run_id)):
+        if pid != os.getpid() and (run_id in line or pid in carriers):
             found.append(f"{pid}: {line}")
     return found
 

@@ -4,7 +4,7 @@
 
 You will see how long so many gradients take, how stale they were, and the loss they lead to. It takes about 3 seconds.
 Rank 0 keeps the weights of a softmax regression on handwritten digits, the others are its workers. The gradients are
-real; so that all ranks can share two cores, each is stretched to --step-ms by sleeping, the last rank's --slow times more.
+real; so that all ranks can share two cores, each is stretched to --step-ms by sleeping, the last rank's --slow times.
 """
 
 import argparse
@@ -25,7 +25,7 @@ def gradient(w: np.ndarray, x: np.ndarray, y: np.ndarray) -> tuple[float, np.nda
     p /= p.sum(axis=1, keepdims=True)
     loss = -np.log(p[np.arange(len(y)), y] + 1e-12).mean()
     p[np.arange(len(y)), y] -= 1
-    return float(loss), x.T @ p / len(y)
+    return float(loss), (x.T @ p / len(y)).astype(np.float32)
 
 
 def serve(comm: MPI.Comm, w: np.ndarray, wait_for: int, rate: float, gradients: int) -> tuple[list, list]:
@@ -56,7 +56,7 @@ def serve(comm: MPI.Comm, w: np.ndarray, wait_for: int, rate: float, gradients: 
 
 
 def work(comm: MPI.Comm, w: np.ndarray, step) -> list[list[float]]:
-    """Every other rank: takes weights, gives a gradient, until told to stop. Returns when it computed and when it waited."""
+    """Every other rank: takes weights, gives a gradient, until told to stop. Returns when it computed and waited."""
     begin, status, log = MPI.Wtime(), MPI.Status(), []
     comm.Recv(w, 0, status=status)  # Distributed: (785, 10)
     while status.tag == GO:
@@ -70,14 +70,13 @@ def work(comm: MPI.Comm, w: np.ndarray, step) -> list[list[float]]:
 
 def main(args: argparse.Namespace) -> float:
     comm = MPI.COMM_WORLD
-    rank, workers = comm.rank, comm.size - 1
+    rank, workers, log = comm.rank, comm.size - 1, []
     x, y, x_test, y_test = data.digits()
     x, x_test = (np.pad(a.reshape(len(a), 784), ((0, 0), (0, 1)), constant_values=1) for a in (x, x_test))  # (n, 785)
     w = np.zeros((785, 10), np.float32)
     comm.Barrier()  # Distributed: all begin together
     if rank == 0:  # Distributed: one rank serves, the others work
-        history, stale = serve(comm, w, args.wait_for or workers, args.rate, args.gradients)
-        log = []
+        history, stale = serve(comm, w, min(args.wait_for or workers, workers), args.rate, args.gradients)
     else:
         mine = data.shard(len(x), rank - 1, workers)  # Distributed: each worker has images of its own
         draw, x, y = np.random.default_rng([args.seed, rank]), x[mine], y[mine]
@@ -90,12 +89,17 @@ def main(args: argparse.Namespace) -> float:
             return g
 
         log = work(comm, w, step)
-    timeline = comm.gather(log)  # Distributed
-    loss = 0
-    if rank == 0:
-        curve = [[s, used, gradient(then, x_test, y_test)[0]] for s, used, then in history]
-        took, _, loss = curve[-1]
-        print(f"{args.gradients} gradients in {took:.2f} s, stale by {np.mean(stale):.1f} (at most {max(stale)}), test loss {loss:.3f}", flush=True)
+    timeline = sum(comm.gather(log) or [], [])  # Distributed: rank 0 gets what each has written down
+    if rank > 0:
+        return 0.0
+    curve = [[seconds, used, gradient(then, x_test, y_test)[0]] for seconds, used, then in history]
+    took, loss = curve[-1][0], float(np.mean([row[2] for row in curve[-len(curve) // 4 :]]))
+    assert len(stale) == args.gradients and w.shape == (785, 10)
+    metrics = {"slow": args.slow, "wait_for": args.wait_for or workers, "learning_rate": args.rate, "loss": loss}
+    metrics |= {"seconds": took, "stale_updates": stale, "curve": curve, "timeline": timeline}
+    rate = {"batch_per_rank": args.batch_per_rank, "rate": args.gradients / took, "rate_unit": "gradients/s"}
+    records.write(lab="03_spmd", variant="straggler", ranks=comm.size, seed=args.seed, metrics=metrics, **rate)
+    print(f"{args.gradients} gradients in {took:.2f} s, {np.mean(stale):.1f} updates old; loss {loss:.3f}", flush=True)
     return loss
 
 
@@ -105,7 +109,10 @@ if __name__ == "__main__":
     parser.add_argument("--slow", type=float, default=1, help="how many times slower the last rank is (factor)")
     parser.add_argument("--gradients", type=int, default=300 if data.quick() else 600, help="to use in all (count)")
     parser.add_argument("--batch-per-rank", type=int, default=32, help="images in a gradient (count)")
-    parser.add_argument("--rate", type=float, default=0.1, help="learning rate, of the mean gradient")
+    parser.add_argument("--rate", type=float, default=1.0, help="learning rate of the mean gradient")
     parser.add_argument("--step-ms", type=float, default=5, help="time that a gradient takes (milliseconds)")
     parser.add_argument("--seed", type=int, default=0, help="of the choice of images (number)")
-    main(parser.parse_args())
+    args = parser.parse_args()
+    if MPI.COMM_WORLD.size < 2 or min(args.wait_for, args.gradients - 1, args.batch_per_rank - 1) < 0:
+        parser.error("rank 0 needs a worker (mpirun -n 2 or more), and the counts are 1 or more.")
+    main(args)

@@ -20,45 +20,45 @@ from mpi4py import MPI  # Distributed: this import also starts MPI
 from scaleout import data, records
 
 
-def by_scikit_learn(rows: np.ndarray, start: np.ndarray, iterations: int, comm: MPI.Comm) -> tuple[np.ndarray, float]:
+def by_scikit_learn(rows: np.ndarray, start: np.ndarray, args: argparse.Namespace) -> tuple[np.ndarray, float]:
     from sklearn.cluster import KMeans
 
-    fitted = KMeans(len(start), init=start, n_init=1, max_iter=iterations, tol=0).fit(rows)
+    fitted = KMeans(len(start), init=start, n_init=1, max_iter=args.iterations, tol=0).fit(rows)
     return fitted.cluster_centers_, float(fitted.inertia_)
 
 
-def by_daal4py(rows: np.ndarray, start: np.ndarray, iterations: int, comm: MPI.Comm) -> tuple[np.ndarray, float]:
+def by_daal4py(rows: np.ndarray, start: np.ndarray, args: argparse.Namespace) -> tuple[np.ndarray, float]:
     import daal4py as d4p
 
     d4p.daalinit(int(os.environ.get("OMP_NUM_THREADS", -1)))
-    k, together = len(start), comm.Get_size() > 1
-    palette = d4p.kmeans(k, iterations, "float", distributed=together).compute(rows, start).centroids
+    comm, k = MPI.COMM_WORLD, len(start)
+    together = comm.Get_size() > 1
+    palette = d4p.kmeans(k, args.iterations, "float", distributed=together).compute(rows, start).centroids
     nearest = d4p.kmeans(k, 0, "float", assignFlag=True).compute(rows, palette)
     inertia = comm.allreduce(float(nearest.objectiveFunction[0, 0]))  # Distributed: one number from each rank
     return palette, inertia
 
 
-def by_numpy(rows: np.ndarray, start: np.ndarray, iterations: int, comm: MPI.Comm) -> tuple[np.ndarray, float]:
-    k, columns = start.shape
-    palette = start.astype(np.float64)
-    for step in range(iterations + 1):  # the last time is for the inertia
-        sums = np.zeros((k, columns + 2))  # for each colour: the sum of its rows, how many, the sum of their squares
-        for block in np.array_split(rows, 1 + len(rows) // BLOCK):
-            # |row - colour|^2 = |row|^2 - 2 row.colour + |colour|^2: the first is the same for all colours
-            labels = ((palette**2).sum(axis=1).astype("f4") - 2 * block @ palette.T.astype("f4")).argmin(axis=1)
-            squares = np.einsum("nc,nc->n", block, block, dtype=np.float64)
-            for column, weights in enumerate((*block.T, None, squares)):
-                sums[:, column] += np.bincount(labels, weights, minlength=k)
-        comm.Allreduce(MPI.IN_PLACE, sums)  # Distributed: this small table is all that the ranks tell each other
-        if step < iterations:
-            palette = sums[:, :columns] / np.maximum(sums[:, columns, None], 1)
-    dots = (palette * sums[:, :columns]).sum()
-    inertia = sums[:, columns + 1].sum() - 2 * dots + ((palette**2).sum(axis=1) * sums[:, columns]).sum()
-    return palette, float(inertia)
+def by_numpy(rows: np.ndarray, start: np.ndarray, args: argparse.Namespace) -> tuple[np.ndarray, float]:
+    comm, palette = MPI.COMM_WORLD, start  # (k, columns)
+    for step in range(args.iterations + 1):  # the last pass is for the inertia alone
+        squares = (palette**2).sum(axis=1)  # (k,)
+        sums, inertia = np.zeros((len(start), start.shape[1] + 1)), 0.0  # of the rows of each colour, and their count
+        for block in np.array_split(rows, 1 + len(rows) // args.block):
+            # |row - colour|^2 = |row|^2 - 2 row.colour + |colour|^2; the first part is the same for all colours
+            distances = squares - 2 * block @ palette.T  # (block, k)
+            labels = distances.argmin(axis=1)  # (block,)
+            inertia += float((block**2).sum(dtype=np.float64) + distances.min(axis=1).sum(dtype=np.float64))
+            for column, weights in enumerate((*block.T, None)):
+                sums[:, column] += np.bincount(labels, weights, minlength=len(start))
+        comm.Allreduce(MPI.IN_PLACE, sums)  # Distributed: a small table is all that the ranks tell each other
+        inertia = comm.allreduce(inertia)  # Distributed: one number from each rank
+        if step < args.iterations:
+            palette = (sums[:, :-1] / np.maximum(sums[:, -1:], 1)).astype(start.dtype)
+    return palette, inertia
 
 
 WAYS = {"scikit-learn": by_scikit_learn, "daal4py": by_daal4py, "numpy": by_numpy}
-BLOCK = 4096  # rows in a piece of the NumPy way: with its table of distances it stays in a core's cache
 
 
 def main(args: argparse.Namespace) -> np.ndarray:
@@ -72,7 +72,7 @@ def main(args: argparse.Namespace) -> np.ndarray:
     for _ in range(1 + args.repeats):  # the first warms up: libraries, threads, memory
         comm.Barrier()  # Distributed: all clocks start together
         begin = time.perf_counter()
-        palette, inertia = WAYS[args.way](rows, start, args.iterations, comm)
+        palette, inertia = WAYS[args.way](rows, start, args)
         step_s.append(time.perf_counter() - begin)
     assert palette.shape == (args.colours, args.columns)
     everyone_s = comm.gather(step_s[1:], root=0)  # Distributed: rank 0 gets a list, the others None
@@ -93,5 +93,6 @@ if __name__ == "__main__":
     parser.add_argument("--colours", type=int, default=64, help="clusters (count)")
     parser.add_argument("--iterations", type=int, default=10, help="iterations of Lloyd's algorithm (count)")
     parser.add_argument("--repeats", type=int, default=1, help="timed fits (count)")
+    parser.add_argument("--block", type=int, default=4096, help="rows that the numpy way works on at a time (count)")
     parser.add_argument("--seed", type=int, default=0, help="of the points")
     main(parser.parse_args())

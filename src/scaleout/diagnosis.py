@@ -36,6 +36,7 @@ __all__ = [
     "results",
     "scheduler",
     "shared_memory",
+    "short",
     "thread_variables",
     "two_processes",
     "user",
@@ -89,13 +90,13 @@ class Job:
     reports: tuple[Report, ...] = ()
 
 
-def _short(path: Path | str) -> str:
+def short(path: Path | str) -> str:
     """The path as typed from the current folder, where that is shorter."""
     return min(paths.show(Path(path)), str(path), key=len)
 
 
 def _pip(requirement: str, *options: str) -> str:
-    return shlex.join([_short(sys.executable), "-m", "pip", "install", *options, requirement])
+    return shlex.join([short(sys.executable), "-m", "pip", "install", *options, requirement])
 
 
 def _first(name: str) -> str:
@@ -199,7 +200,7 @@ def versions(wanted: Mapping[str, str], found: Mapping[str, str], python: str) -
         return SpecifierSet(specifier).contains(version, prereleases=True)
 
     if fits(python, wanted.get("python", "")):
-        yield Check("python", "ok", f"{python}, {_short(sys.prefix)}")
+        yield Check("python", "ok", f"{python}, {short(sys.prefix)}")
     else:
         seen = f"{python}, but the workshop needs {wanted['python']}"
         yield Check("python", "fail", seen, f"{REBUILD} PYTHON=python3.11")
@@ -223,7 +224,7 @@ def bytecode(package: str, folder: str, compiled: bool) -> Check:
     if compiled:
         return Check("bytecode", "ok", f"{package} is compiled")
     seen = f"{package} is not compiled to bytecode: every process of every job starts seconds later"
-    return Check("bytecode", "warn", seen, f"{_short(sys.executable)} -m compileall -q -j 0 {_short(folder)}")
+    return Check("bytecode", "warn", seen, f"{short(sys.executable)} -m compileall -q -j 0 {short(folder)}")
 
 
 def compiler(path: str | None, version: str) -> Check:
@@ -241,11 +242,11 @@ def kernel(spec: Mapping[str, Any], prefix: str, environ: Mapping[str, str]) -> 
     the Python that it starts, "" when that does not run.
     """
     name = "notebook kernel"
-    install = f"{_short(sys.executable)} -m ipykernel install --sys-prefix"
+    install = f"{short(sys.executable)} -m ipykernel install --sys-prefix"
     if not spec:
         return Check(name, "fail", "Jupyter finds no kernel named python3", install)
     if prefix and os.path.realpath(prefix) == os.path.realpath(sys.prefix):
-        return Check(name, "ok", f"python3 is this environment, {_short(spec['folder'])}")
+        return Check(name, "ok", f"python3 is this environment, {short(spec['folder'])}")
     whose = prefix or f"{spec['argv'][0]}, which does not run"
     seen = f"python3 is another environment's: {whose} (from {spec['folder']})"
     for variable in ("JUPYTER_PATH", "JUPYTER_DATA_DIR"):
@@ -283,11 +284,11 @@ def mpirun(facts: Machine, pin: str) -> Check:
     """This environment's own mpirun; pin: which mpich is wanted, such as "==4.3.2"."""
     path = Path(facts.mpirun)
     if not path.is_file():
-        return Check("mpirun", "fail", f"there is no {_short(path)}", _pip(f"mpich{pin}", "--force-reinstall"))
+        return Check("mpirun", "fail", f"there is no {short(path)}", _pip(f"mpich{pin}", "--force-reinstall"))
     if facts.mpi == "unknown":
-        seen = f"{_short(path)} does not run, or does not say which MPI it is"
+        seen = f"{short(path)} does not run, or does not say which MPI it is"
         return Check("mpirun", "fail", seen, _pip(f"mpich{pin}", "--force-reinstall"))
-    return Check("mpirun", "ok", f"{facts.mpi} {facts.mpi_version}, {_short(path)}")
+    return Check("mpirun", "ok", f"{facts.mpi} {facts.mpi_version}, {short(path)}")
 
 
 def mpirun_on_path(facts: Machine, found: str | None, said: str) -> Check:
@@ -324,8 +325,8 @@ def _library_fix(environ: Mapping[str, str], otherwise: str) -> str:
 def two_processes(job: Job, facts: Machine, environ: Mapping[str, str]) -> Check:
     """Two processes see a world of two: in mpi4py, in daal4py and in Horovod."""
     name = "two processes"
-    own = _short(facts.mpirun)
-    by_hand = f"{own} -n 2 {_short(sys.executable)} -m mpi4py.bench helloworld   (and read what it says)"
+    own = short(facts.mpirun)
+    by_hand = f"{own} -n 2 {short(sys.executable)} -m mpi4py.bench helloworld   (and read what it says)"
     worlds = {
         part: world
         for part in PARTS
@@ -378,7 +379,7 @@ def one_libmpi(job: Job, environ: Mapping[str, str]) -> Check:
         return Check("one libmpi", "fail", f"{len(libraries)} MPI libraries: {', '.join(libraries)}", fix)
     if not _inside(libraries[0]):
         return Check("one libmpi", "warn", f"{libraries[0]}, not this environment's", fix)
-    return Check("one libmpi", "ok", _short(libraries[0]))
+    return Check("one libmpi", "ok", short(libraries[0]))
 
 
 def horovod(job: Job, built_for: str, tensorflow: str) -> Check:

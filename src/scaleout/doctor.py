@@ -146,11 +146,11 @@ def _results() -> Check:
         folder = paths.results()
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(b"x" * 4096)
-        return diagnosis.results(paths.show(folder), shutil.disk_usage(folder).free / 2**30)
+        return diagnosis.results(diagnosis.short(folder), shutil.disk_usage(folder).free / 2**30)
     except ScaleoutError as error:
         return diagnosis.results("", None, str(error).partition(": type ")[0])
     except OSError as error:
-        return diagnosis.results("", None, f"nothing can be written to {paths.show(folder)}: {error.strerror}")
+        return diagnosis.results("", None, f"nothing can be written to {diagnosis.short(folder)}: {error.strerror}")
 
 
 def _kernel(environ: Mapping[str, str]) -> Check:

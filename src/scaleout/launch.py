@@ -130,8 +130,11 @@ def thread_variables(threads: int) -> dict[str, str]:
     return {k: str(threads) for k in ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")}
 
 
-def binding(ranks: int, threads: int, cores: int) -> list[str]:
+def binding(ranks: int, threads: int, cores: int, launcher: str = "hydra") -> list[str]:
     """What tells mpirun to give each rank its own cores; nothing where they do not fit."""
+    if launcher == "openmpi":  # which would refuse more ranks than cores, and bind them all the same
+        fits = ["--map-by", f"slot:PE={threads}", "--bind-to", "core"]
+        return fits if ranks * threads <= cores else ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]
     if ranks * threads > cores:
         return []
     allowed = os.sched_getaffinity(0)
@@ -179,7 +182,8 @@ def run(
     site = site or Site()
     cores = site.cores or machine.usable_cores()
     threads = threads or max(1, cores // ranks)
-    command = [site.mpirun, "-n", str(ranks), *binding(ranks, threads, cores), *site.options, *script]
+    bind = binding(ranks, threads, cores, site.launcher)
+    command = [site.mpirun, "-n", str(ranks), *bind, *site.options, *script]
     mpirun = program(command[0])
     say = echo or (lambda text: None)
     say("$ " + shlex.join(command))
@@ -201,9 +205,10 @@ def run(
         "SCALEOUT_CORES": str(cores),
         "SCALEOUT_NODES": "1",
     }
+    marks = ["-prepend-pattern", f"\x1e{run_id}:%r\x1f"] if site.launcher == "hydra" else []
     start = time.monotonic()
     try:
-        _stream(job, [mpirun, "-prepend-pattern", f"\x1e{run_id}:%r\x1f", *command[1:]], environment, timeout, say)
+        _stream(job, [mpirun, *marks, *command[1:]], environment, timeout, say)
     except KeyboardInterrupt:
         ended = "is being ended" if reaper.processes(run_id) else "has been ended"  # is being: by the guard
         raise JobInterrupted(f"Interrupted after {time.monotonic() - start:.1f} s: the job {ended}.") from None

@@ -622,21 +622,29 @@ def strong_and_weak(strong: "Sequence[pd.DataFrame]", weak: "Sequence[pd.DataFra
 
 
 @_style
-def memory_bars(memory_mib: Mapping[str, Sequence[float]], data_mib: float) -> Figure:
-    """Peak memory of each rank, in MiB: a bar a rank, in groups by job. data_mib: that of all rows, dashed."""
+def memory_bars(records: "Mapping[str, pd.DataFrame]", data_mib: float) -> Figure:
+    """Peak memory of each rank, in MiB: a bar a rank, in groups by job; the lower part is the program without rows.
+
+    records: one frame a job of modes.py.  data_mib: that of all rows, drawn as the dashed line above the program.
+    """
     figure, axes = plt.subplots()
     ticks, at = [], 0.0
-    for group, ranks in enumerate(memory_mib.values()):
-        spots = at + np.arange(len(ranks))
-        axes.bar(spots, ranks, width=0.9, edgecolor=DARK, color=[DARK, LIGHT, PALE, MIDDLE][group % 4],
-                 hatch=["", "", "//", ".."][group % 4])  # fmt: skip
-        for spot, mib in zip(spots, ranks, strict=True):
+    for frame in records.values():
+        peak, program = np.array(frame["metrics.memory_mib"].iloc[0]), np.array(frame["metrics.program_mib"].iloc[0])
+        spots = at + np.arange(len(peak))
+        first = not ticks
+        axes.bar(spots, program, width=0.9, color=PALE, edgecolor=DARK, label="Python, libraries" if first else "")
+        axes.bar(spots, peak - program, width=0.9, bottom=program, color=LIGHT, edgecolor=DARK, hatch="//",
+                 label="rows and work" if first else "")  # fmt: skip
+        for spot, mib in zip(spots, peak, strict=True):
             axes.annotate(f"{mib:.0f}", (spot, mib), (0, 3), textcoords="offset points", ha="center", fontsize=10)
         ticks.append(float(spots.mean()))
-        at += len(ranks) + 0.7
-    axes.axhline(data_mib, color="black", linestyle="--", label=f"all rows: {data_mib:.0f} MiB")
-    axes.set_xticks(ticks, list(memory_mib))
-    axes.set(ylabel="peak memory of each rank (MiB)", ylim=(0, 1.25 * max(data_mib, *map(max, memory_mib.values()))))
+        at += len(peak) + 0.7
+    whole = float(np.median(program)) + data_mib
+    top = max(whole, *(max(frame["metrics.memory_mib"].iloc[0]) for frame in records.values()))
+    axes.axhline(whole, color="black", linestyle="--", label=f"all rows: {data_mib:.0f} MiB")
+    axes.set_xticks(ticks, list(records))
+    axes.set(ylabel="peak memory of each rank (MiB)", ylim=(0, 1.45 * top))
     axes.grid(axis="x", visible=False)
     axes.legend(loc="upper right")
     return figure

@@ -20,15 +20,20 @@ GRACE_S = 2.0  # what a process gets to end by itself after each signal
 
 def processes(run_id: str) -> list[int]:
     """The ids of this user's live processes that carry the run id in their environment, this process left out."""
-    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
-    return [pid for pid in pids if pid != os.getpid() and _carries(pid, run_id)]
+    found: list[int] = []
+    seen = {os.getpid()}
+    # Looked through again until nothing is new: a process may have had a child and ended, while we looked at others.
+    while new := {int(name) for name in os.listdir("/proc") if name.isdigit()} - seen:
+        found += [pid for pid in sorted(new) if _carries(pid, run_id)]
+        seen |= new
+    return found
 
 
 def _carries(pid: int, run_id: str) -> bool:
     """Whether a live process carries the run id. One that has ended but was not yet collected shows nothing."""
     try:
         variables = _variables(pid)
-        while not variables and _age_s(pid) < 1:  # in the middle of its exec, a process shows no environment yet
+        while not variables and _is_young(pid):  # in the middle of its exec, a process shows no environment yet
             time.sleep(0.002)
             variables = _variables(pid)
         return f"SCALEOUT_RUN_ID={run_id}".encode() in variables.split(b"\0")
@@ -41,11 +46,12 @@ def _variables(pid: int) -> bytes:
         return file.read()
 
 
-def _age_s(pid: int) -> float:
-    """Seconds since the process was born (field 22 of its stat, in ticks since the machine started)."""
+def _is_young(pid: int) -> bool:
+    """Whether the process lives, and was born less than a second ago."""
     with open(f"/proc/{pid}/stat", "rb") as file:
-        born = int(file.read().rpartition(b")")[2].split()[19])
-    return time.clock_gettime(time.CLOCK_BOOTTIME) - born / os.sysconf("SC_CLK_TCK")
+        state, *fields = file.read().rpartition(b")")[2].split()
+    born_s = int(fields[18]) / os.sysconf("SC_CLK_TCK")  # field 22 of all, in ticks since the machine started
+    return state not in (b"Z", b"X") and time.clock_gettime(time.CLOCK_BOOTTIME) - born_s < 1
 
 
 def _signal(pids: list[int], *numbers: int) -> list[int]:

@@ -12,7 +12,9 @@ WANTED = {
     "options": (list, 'a list, such as ["-hosts", "a,b"]'),
     "env": (dict, "a table: a line  [env]  and variables below it"),
     "cores": (int, "a number, 0 or more"),
+    "launcher": (str, '"hydra" (MPICH, Intel MPI) or "openmpi"'),
 }
+LAUNCHERS = ("hydra", "openmpi")
 
 
 @dataclass(frozen=True)
@@ -20,13 +22,15 @@ class Site:
     """How jobs start here. The default is the laptop: this environment's own mpirun, on this machine.
 
     mpirun: its name or path.  options: more arguments for it.  env: variables for every job.
-    cores: cores to fill, where the machine cannot be asked (0: ask it).
+    cores: cores to fill, where the machine cannot be asked (0: ask it).  launcher: whose options mpirun understands,
+    "hydra" or "openmpi"; Open MPI's does not say which rank printed a line.
     """
 
     mpirun: str = "mpirun"
     options: tuple[str, ...] = ()
     env: dict[str, str] = field(default_factory=dict)
     cores: int = 0
+    launcher: str = "hydra"
 
     @classmethod
     def read(cls, path: Path) -> "Site":
@@ -43,7 +47,8 @@ class Site:
             if key not in known:
                 raise ScaleoutError(f"{path}: there is no key {key!r}; a site has {', '.join(known)}.")
             wanted, words = WANTED[key]
-            if type(value) is not wanted or value == "" or wanted is int and value < 0:
+            known_launcher = key != "launcher" or value in LAUNCHERS
+            if type(value) is not wanted or value == "" or wanted is int and value < 0 or not known_launcher:
                 raise ScaleoutError(f"{path}: {key} must be {words}, not {value!r}.")
         table["options"] = tuple(map(str, table.get("options", ())))
         table["env"] = {k: str(v) for k, v in table.get("env", {}).items()}

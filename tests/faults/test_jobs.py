@@ -183,12 +183,6 @@ def test_children_that_are_born_while_the_job_ends_are_ended_too(script: Write, 
     no_process_left(caught.value.run.id)
 
 
-def test_a_script_that_reads_stdin_is_told_that_there_is_none(script: Write, results: Path, no_process_left) -> None:
-    with _within(BUSY_S + 5), pytest.raises(launch.JobFailed, match="EOFError") as caught:
-        _run(script("from mpi4py import MPI\ninput('Your name? ')\n"), ranks=1)
-    no_process_left(caught.value.run.id)
-
-
 def _pid_of(run_id: str, program: str) -> int:
     for pid in reaper.processes(run_id):
         if Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0].endswith(program.encode()):
@@ -226,13 +220,23 @@ def test_a_job_that_ends_well_leaves_neither_itself_nor_its_guard(
         no_process_left(_run(script("from mpi4py import MPI\nprint('ok')\n")).id)
 
 
-def test_the_look_for_what_is_left_sees_jobs_daemons_and_guards(script: Write, results: Path, no_process_left) -> None:
-    for command in (["sleep", "60"], ["setsid", "--fork", "sleep", "60"]):
-        subprocess.Popen(command, env={**os.environ, "SCALEOUT_RUN_ID": "of-this-test"}).poll()
-        with pytest.raises(AssertionError, match="sleep"):
-            no_process_left("of-this-test", within_s=0.2)
-        reaper.end("of-this-test")
-        no_process_left("of-this-test")
+@pytest.mark.parametrize("command", [["sleep", "60"], ["setsid", "--fork", "sleep", "60"]])
+def test_no_process_hides_in_the_moment_of_its_birth(no_process_left, command: list[str]) -> None:
+    for attempt in range(30):
+        run_id = f"of-this-test-{attempt}"
+        started = subprocess.Popen(command, env={**os.environ, "SCALEOUT_RUN_ID": run_id})
+        assert reaper.processes(run_id)
+        reaper.end(run_id)
+        no_process_left(run_id)
+        started.wait(10)
+
+
+def test_the_look_for_what_is_left_sees_jobs_and_guards(no_process_left) -> None:
+    started = subprocess.Popen(["sleep", "60"], env={**os.environ, "SCALEOUT_RUN_ID": "of-this-test"})
+    with pytest.raises(AssertionError, match="sleep 60"):
+        no_process_left("of-this-test", within_s=0.2)
+    reaper.end("of-this-test")
+    started.wait(10)
     guard = reaper.guard("of-this-test")
     with pytest.raises(AssertionError, match="reaper"):
         no_process_left("of-this-test")
@@ -267,6 +271,7 @@ class Started:
 def test_ctrl_c_ends_the_job_in_order(script: Write, results: Path, run_id, no_process_left, text: str) -> None:
     started = Started(script(text))
     started.wait_for("up 0", "up 1")
+    assert os.getsid(_pid_of(run_id(), "mpirun")) != started.process.pid  # so the terminal reaches the command alone
     os.killpg(started.process.pid, signal.SIGINT)
     said = started.end(within_s=GRACE_S + BUSY_S)
     assert said.startswith("scaleout: Interrupted after ") and said.endswith(" s: the job has been ended.\n")
@@ -329,6 +334,18 @@ def test_when_the_command_is_killed_while_it_starts_nothing_is_left(
     started.end(within_s=BUSY_S)
     for folder in results.glob("train/*"):
         no_process_left(folder.name, within_s=4 + BUSY_S)
+
+
+def test_a_script_that_reads_stdin_is_told_that_there_is_none(
+    script: Write, results: Path, run_id, no_process_left
+) -> None:
+    path = script("from mpi4py import MPI\nprint('up 0')\ninput('Your name? ')\n")
+    started = Started(path, stdin=subprocess.PIPE)  # a terminal at which nobody types
+    started.wait_for("up 0")
+    with _within(BUSY_S + 5):
+        assert started.process.wait(60) == 1
+    assert "EOFError" in started.process.stderr.read()
+    no_process_left(run_id())
 
 
 def test_a_missing_mpirun_is_one_sentence(tmp_path: Path, script: Write, results: Path) -> None:
@@ -455,7 +472,7 @@ def test_a_full_disk_ends_the_job_with_one_sentence(
 
 def test_a_quota_ends_the_job_with_one_sentence(script: Write, results: Path, no_process_left, run_id) -> None:
     go = results.parent / "go"
-    waits = f"import os, time\nfrom mpi4py import MPI\nprint('up')\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)\n"
+    waits = f"import os, time\nprint('up')\nwhile not os.path.exists({str(go)!r}):\n    time.sleep(0.01)\n"
     started = Started(script(waits + CHATTY))
     started.wait_for("up")
     resource.prlimit(started.process.pid, resource.RLIMIT_FSIZE, (100_000, 100_000))  # of the command alone

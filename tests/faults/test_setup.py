@@ -188,6 +188,19 @@ def test_interrupted(tree, start, setup):
     assert setup().status == 0
 
 
+def test_killed_outright(tree, start, setup):
+    """Its pip lives on for a while: the next set-up waits for that one's end, then goes on."""
+    (tree.site / "pip/sleep").write_text("2")
+    process = start()
+    until(lambda: calls(tree))
+    process.kill()
+    process.wait(10)
+    (tree.site / "pip/sleep").unlink()
+    done = setup()
+    assert done.status == 0
+    assert done.err.startswith("Another make is setting up here: waiting for it to end.\n"), done.err
+
+
 def test_a_package_cut_off_half_way_is_installed_anew(tree, setup):
     def package(name: str, installer: str, record: str) -> Path:
         info = tree.site / f"{name}-1.dist-info"

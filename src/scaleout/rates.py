@@ -1,0 +1,124 @@
+"""The figure that a job is judged by: from the record it writes, or by a pattern from what its ranks print."""
+
+import math
+import re
+import shlex
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import ScaleoutError
+from .launch import Run
+
+__all__ = ["Metric", "NoFigure", "number"]
+
+Lines = Sequence[tuple[int | None, str]]
+LAST = 5  # lines of output to show when they hold no figure
+NUMBER = r"[0-9][0-9.,]*(?:[eE][+-]?[0-9]+)?"
+THOUSANDS = re.compile(r"[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?")
+# "123.4 images/s", and "Total img/sec on 2 CPU(s): 24.6"
+AFTER = re.compile(rf"({NUMBER})\s*([A-Za-z]+/(?:sec|s)\b)")
+BEFORE = re.compile(rf"(\b[A-Za-z][^:=|]*(?:/s|per s|throughput)[^:=|]*[:=]\s*)({NUMBER})", re.IGNORECASE)
+
+
+class NoFigure(ScaleoutError):
+    """A job ended well but gave nothing to judge it by."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """Where the figure of a job comes from.
+
+    pattern: a regular expression whose first group is a number, looked for in every line of every rank; without it, the
+    record that the job writes counts: its `rate`, or steps/s where it has none.  skip: values that each rank gives
+    first and that are left out, as warm-up; of the others the median counts.  reduce: "sum" or "mean" over the ranks.
+    """
+
+    pattern: str = ""
+    reduce: str = "sum"
+    skip: int = 0
+
+    def __post_init__(self) -> None:
+        if self.reduce not in ("sum", "mean"):
+            raise ScaleoutError(f"--reduce takes sum or mean, not {self.reduce!r}.")
+        if self.skip < 0:
+            raise ScaleoutError(f"--skip takes a count, 0 or more, not {self.skip}.")
+        try:
+            re.compile(self.pattern)
+        except re.error as error:
+            raise ScaleoutError(f"--metric {self.pattern!r} is no regular expression: {error}.") from None
+
+    def read(self, run: Run) -> dict[str, Any]:
+        """{"rate", "unit", "values": what each rank gave}; NoFigure says what was there instead and what to type."""
+        unit, values = ("", self._printed(run.lines)) if self.pattern else _recorded(run)
+        if not values:
+            raise NoFigure(self._nothing(run.lines))
+        kept = {rank: given[self.skip :] for rank, given in values.items()}
+        if not all(kept.values()):
+            fewest = min(map(len, values.values()))
+            raise NoFigure(f"--skip {self.skip} leaves nothing of the {fewest} figures that a rank gave: skip fewer.")
+        each = [statistics.median(given) for given in kept.values()]
+        rate = sum(each) if self.reduce == "sum" else statistics.fmean(each)
+        if not math.isfinite(rate) or rate <= 0:
+            raise NoFigure(f"The figure is {rate:g}, and a rate or a time is above 0.")
+        return {"rate": rate, "unit": unit, "values": values}
+
+    def _printed(self, lines: Lines) -> dict[str, list[float]]:
+        found: dict[str, list[float]] = {}
+        for rank, text in lines:
+            if rank is not None:
+                for match in re.finditer(self.pattern, text):
+                    words = next((group for group in match.groups() if group is not None), match[0])
+                    found.setdefault(str(rank), []).append(self._number(words, text))
+        return found
+
+    def _number(self, words: str, line: str) -> float:
+        plain = words.replace(",", "") if THOUSANDS.fullmatch(words.strip()) else words
+        try:
+            return float(plain)
+        except ValueError:
+            raise NoFigure(
+                f"--metric finds {words!r} in the line {line.strip()!r}, and that is no number: put the number, and "
+                f"only that, in parentheses: ([0-9.]+)"
+            ) from None
+
+    def _nothing(self, lines: Lines) -> str:
+        said = [text.strip() for rank, text in lines if rank is not None and text.strip()]
+        missing = f"no line matches --metric {self.pattern!r}" if self.pattern else "the command writes no record"
+        last = "".join(f"\n    {text[:160]}" for text in said[-LAST:]) or "\n    (nothing)"
+        return f"There is no figure: {missing}. Its last lines are:{last}\nType  --metric {_suggestion(said)}"
+
+
+def number(value: float) -> str:
+    """Three significant digits, never as a power of ten: 0.0123, 24.6, 1,235."""
+    digits = 2 - math.floor(math.log10(abs(value))) if value and math.isfinite(value) else 0
+    return f"{value:,.{max(0, digits)}f}"
+
+
+def _recorded(run: Run) -> tuple[str, dict[str, list[float]]]:
+    """(unit, the rate of each record of the run), under "record"; empty when there is none."""
+    frame = run.records
+    if frame.empty:
+        return "", {}
+    if len(kinds := frame[["lab", "variant"]].drop_duplicates()) > 1:
+        raise NoFigure(
+            f"The command writes records of {len(kinds)} kinds ({', '.join(kinds.variant.astype(str))}), and one figure "
+            "is needed: let it do one of them, or choose with --metric."
+        )
+    if frame.rate.notna().all():
+        return str(frame.rate_unit.iloc[0]), {"record": frame.rate.astype(float).tolist()}
+    if frame.step_median_s.notna().all():
+        return "steps/s", {"record": (1 / frame.step_median_s.astype(float)).tolist()}
+    raise NoFigure("The record has neither a rate nor step times: choose a printed figure with --metric.")
+
+
+def _suggestion(said: Sequence[str]) -> str:
+    """A pattern for the last line that looks like a rate, quoted for a shell; else an example of one."""
+    for line in reversed(said):
+        if match := AFTER.search(line):
+            return shlex.quote(f"([0-9.]+) *{match[2]}")
+        if match := BEFORE.search(line):
+            words = re.sub(r"([.^$*+?{}\[\]\\|()])", r"\\\1", match[1].rstrip())
+            return shlex.quote(re.sub("[0-9]+", "[0-9]+", words) + " *([0-9.]+)")
+    return "'images/s: ([0-9.]+)'  with the words that your program prints before its rate, or after it."

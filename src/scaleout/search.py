@@ -1,0 +1,104 @@
+"""Fewer trials than a whole grid: Optuna proposes the next point from what the points before it gave.
+
+TPE, the tree-structured Parzen estimator: Bergstra, Bardenet, Bengio and Kegl, "Algorithms for Hyper-Parameter
+Optimization", NIPS 2011. Optuna is imported when a search begins, so that all else works without it.
+"""
+
+import math
+import random
+import warnings
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from .errors import ScaleoutError
+from .points import Choices, Value, sort_key
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["ask", "replay"]
+
+Place = tuple[Value, ...]
+PATIENCE = 20  # proposals already tried, one after another, before a point is drawn instead
+
+
+def ask(choices: Choices, trials: int, seed: int, measure: Callable[[Place], float | None]) -> list[Place]:
+    """Measures at most `trials` different points of the grid of choices; returns them in the order of asking.
+
+    measure: takes a value from each axis and returns what the point is worth, more being better; None when it failed.
+    The same seed and the same worths give the same order, so that a search that was interrupted can be gone through
+    again. The numbers of an axis are searched in their order, words as they are.
+    """
+    optuna = _optuna()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        sampler = optuna.samplers.TPESampler(seed=seed, multivariate=True, n_startup_trials=max(3, trials // 3))
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    axes = {axis: tuple(sorted(values, key=sort_key)) for axis, values in choices.items()}
+    spaces = {
+        axis: optuna.distributions.IntDistribution(0, len(values) - 1)
+        if _numbers(values)
+        else optuna.distributions.CategoricalDistribution(range(len(values)))
+        for axis, values in axes.items()
+    }
+    draw = random.Random(seed)
+    worth: dict[Place, float | None] = {}
+    refused = 0
+    while len(worth) < min(trials, math.prod(map(len, axes.values()))):
+        trial = study.ask(spaces)
+        place = tuple(values[trial.params[axis]] for axis, values in axes.items())
+        if place in worth:
+            study.tell(trial, state=optuna.trial.TrialState.FAIL)  # said before: it counts once
+            refused += 1
+            if refused >= PATIENCE:
+                study.enqueue_trial(_untried(axes, worth, draw))
+            continue
+        refused = 0
+        worth[place] = measure(place)
+        known = [value for value in worth.values() if value is not None]
+        value = worth[place] if worth[place] is not None else min(known, default=0.0)  # a failure is as bad as the worst
+        study.tell(trial, value)
+    return list(worth)
+
+
+def _optuna():  # type: ignore[no-untyped-def]
+    try:
+        import optuna
+    except ImportError:
+        raise ScaleoutError("--search needs Optuna: type  pip install optuna  or leave --search out.") from None
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    return optuna
+
+
+def _numbers(values: Place) -> bool:
+    return not any(math.isinf(place) for place, _ in map(sort_key, values) if place > 0)
+
+
+def _untried(axes: Mapping[str, Place], tried: Mapping[Place, object], draw: random.Random) -> dict[str, int]:
+    """The indices of a point that was not tried, drawn evenly."""
+    while True:
+        indices = {axis: draw.randrange(len(values)) for axis, values in axes.items()}
+        if tuple(values[indices[axis]] for axis, values in axes.items()) not in tried:
+            return indices
+
+
+def replay(frame: "pd.DataFrame", trials: int, seed: int = 0, lower: bool = False) -> "pd.DataFrame":
+    """What a search of so many trials would have found on a grid that was measured whole; no job is started.
+
+    frame: `Result.frame` of a whole grid.  Returns its rows in the order of asking, with two more columns: `best_so_far`
+    and `of_best`, that as a share of the whole grid's best (1 when it was found).
+    """
+    axes = list(frame.columns[: frame.columns.get_loc("rate")])
+    axes = [axis for axis in axes if frame[axis].nunique() > 1]
+    if "ranks" in axes and "threads" in axes and (frame.groupby("ranks").threads.nunique() == 1).all():
+        axes.remove("threads")  # each rank's share of the cores
+    choices: Choices = {axis: tuple(frame[axis].unique()) for axis in axes}
+    rates = frame.set_index(axes).rate
+    if not axes or len(rates) != math.prod(map(len, choices.values())) or rates.notna().sum() == 0:
+        raise ScaleoutError("A search is replayed over a whole grid, each of its points measured.")
+    worth = {k if isinstance(k, tuple) else (k,): v for k, v in (-rates if lower else rates).items()}
+    order = ask(choices, trials, seed, lambda place: None if math.isnan(worth[place]) else float(worth[place]))
+    rows = frame.set_index(axes).loc[[p if len(axes) > 1 else p[0] for p in order]].reset_index()[frame.columns]
+    best = rows.rate.cummin() if lower else rows.rate.cummax()
+    top = rates.min() if lower else rates.max()
+    return rows.assign(best_so_far=best, of_best=top / best if lower else best / top)

@@ -1,0 +1,138 @@
+"""A notebook's kernel that is interrupted, killed, restarted or shut down while a job runs."""
+
+import os
+import queue
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from jupyter_client.blocking import BlockingKernelClient
+from jupyter_client.manager import KernelManager, start_new_kernel
+
+pytestmark = [pytest.mark.mpi, pytest.mark.timeout(120)]
+
+SLEEP = "from mpi4py import MPI\nprint('up', MPI.COMM_WORLD.rank)\nMPI.COMM_WORLD.recv()\n"
+CELL = """
+from scaleout import launch
+launch.run(["python", "-m", "mpi4py", {path!r}], name="train", ranks=2, threads=1, timeout=60)
+print("after the job")
+"""
+GRACE_S = 10.0
+BUSY_S = 5.0
+
+
+class Notebook:
+    """A kernel as JupyterLab starts it, and what its cells print."""
+
+    def __init__(self, folder: Path) -> None:
+        self.manager: KernelManager
+        self.client: BlockingKernelClient
+        self.manager, self.client = start_new_kernel(kernel_name="python3", cwd=str(folder), startup_timeout=60)
+
+    def start_cell(self, code: str) -> str:
+        return self.client.execute(code)
+
+    def messages(self, cell: str, until: Callable[[dict], bool], within_s: float = 60) -> list[dict]:
+        """The messages of one cell up to the first that `until` accepts."""
+        end, found = time.monotonic() + within_s, []
+        while not found or not until(found[-1]):
+            try:
+                message = self.client.get_iopub_msg(timeout=max(0.0, end - time.monotonic()))
+            except queue.Empty:
+                raise AssertionError(f"not within {within_s:g} s; so far: {found}") from None
+            if message["parent_header"].get("msg_id") == cell:
+                found.append(message)
+        return found
+
+    def run_cell(self, code: str) -> list[dict]:
+        return self.messages(self.start_cell(code), _idle)
+
+
+def _idle(message: dict) -> bool:
+    return message["content"].get("execution_state") == "idle"
+
+
+def _text(messages: list[dict]) -> str:
+    return "".join(message["content"].get("text", "") for message in messages if message["msg_type"] == "stream")
+
+
+@pytest.fixture
+def notebook(tmp_path: Path, results: Path) -> Iterator[Notebook]:
+    opened = Notebook(tmp_path)
+    yield opened
+    opened.client.stop_channels()
+    opened.manager.shutdown_kernel(now=True)
+
+
+@pytest.fixture
+def cell(notebook: Notebook, script: Callable[..., Path]) -> str:
+    """The id of a cell in which a job has come up."""
+    started = notebook.start_cell(CELL.format(path=str(script(SLEEP))))
+    said = ""
+    while not ("up 0" in said and "up 1" in said):
+        said += _text(notebook.messages(started, lambda message: message["msg_type"] == "stream"))
+    return started
+
+
+def test_the_stop_button_ends_the_job_and_the_kernel_lives(
+    notebook: Notebook, cell: str, run_id, no_process_left
+) -> None:
+    start = time.monotonic()
+    notebook.manager.interrupt_kernel()
+    messages = notebook.messages(cell, _idle)
+    assert time.monotonic() - start < GRACE_S + BUSY_S
+    (error,) = (message["content"] for message in messages if message["msg_type"] == "error")
+    assert error["ename"] == "JobInterrupted"
+    (sentence,) = error["traceback"]
+    assert sentence.startswith("Interrupted after ") and sentence.endswith(" s: the job has been ended.")
+    assert "after the job" not in _text(messages)
+    no_process_left(run_id())
+    assert _text(notebook.run_cell("print(6 * 7)")) == "42\n"
+    assert "ended well" in str(notebook.run_cell("launch.run(['true'], name='next', echo=None)"))
+
+
+def test_the_stop_button_pressed_twice_leaves_nothing(notebook: Notebook, cell: str, run_id, no_process_left) -> None:
+    job = run_id()
+    for pid in _pids(job, "mpirun"):
+        os.kill(pid, signal.SIGSTOP)  # so that ending it takes its time
+    for _ in range(2):
+        notebook.manager.interrupt_kernel()
+        time.sleep(0.5)
+    messages = notebook.messages(cell, _idle, within_s=BUSY_S)
+    (error,) = (message["content"] for message in messages if message["msg_type"] == "error")
+    assert error["ename"] == "JobInterrupted" and "is being ended" in error["evalue"]
+    no_process_left(job, within_s=GRACE_S + BUSY_S)
+    assert _text(notebook.run_cell("print(6 * 7)")) == "42\n"
+
+
+@pytest.mark.parametrize("end", ["killed", "restarted", "shut down"])
+def test_when_the_kernel_goes_its_job_goes(notebook: Notebook, cell: str, run_id, no_process_left, end: str) -> None:
+    if end == "killed":
+        os.kill(notebook.manager.provisioner.pid, signal.SIGKILL)
+    elif end == "restarted":
+        notebook.manager.restart_kernel(now=True)
+    else:
+        notebook.manager.shutdown_kernel()
+    no_process_left(run_id(), within_s=4 + BUSY_S)
+
+
+def test_a_failed_job_is_red_and_shows_its_own_sentence(
+    notebook: Notebook, script: Callable[..., Path], run_id, no_process_left
+) -> None:
+    path = script("from mpi4py import MPI\nif MPI.COMM_WORLD.rank == 1: raise ValueError('mine')\n")
+    messages = notebook.run_cell(CELL.format(path=str(path)))
+    (error,) = (message["content"] for message in messages if message["msg_type"] == "error")
+    assert error["ename"] == "JobFailed"
+    shown = "\n".join(error["traceback"]).splitlines()
+    assert shown[0].startswith("train failed first on rank 1: exit status 1")
+    assert "ValueError: mine" in shown and "launch.py" not in "\n".join(error["traceback"])
+    assert "[1] ValueError: mine" in _text(messages) and "after the job" not in _text(messages)
+    no_process_left(run_id())
+
+
+def _pids(run_id: str, program: str) -> list[int]:
+    from scaleout import reaper
+
+    return [pid for pid in reaper.processes(run_id) if program in Path(f"/proc/{pid}/cmdline").read_text()]
