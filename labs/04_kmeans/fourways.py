@@ -65,7 +65,8 @@ def main(args: argparse.Namespace) -> np.ndarray:
     comm = MPI.COMM_WORLD  # Distributed: everybody who takes part
     rank, ranks = comm.Get_rank(), comm.Get_size()
     if args.way == "scikit-learn" and ranks > 1:
-        raise SystemExit("scikit-learn knows one process: start it with -n 1 and more threads.")
+        MPI.Finalize()  # Distributed: all leave in order, with one sentence
+        raise SystemExit("scikit-learn knows one process: start it with -n 1 and more threads." if rank == 0 else 1)
     rows = data.points(data.shard(args.rows, rank, ranks), args.columns, args.seed)  # (rows_local, columns)
     start = data.points(slice(0, args.colours), args.columns, args.seed)  # (k, columns), the same on every rank
     step_s = []

@@ -28,7 +28,8 @@ def main(args: argparse.Namespace) -> np.ndarray:
     comm = MPI.COMM_WORLD  # Distributed: everybody who takes part
     rank, ranks = comm.Get_rank(), comm.Get_size()
     if args.mode != "distributed" and ranks > 1:
-        raise SystemExit(f"The {args.mode} mode knows one process: start it with -n 1.")
+        MPI.Finalize()  # Distributed: all leave in order, with one sentence
+        raise SystemExit(f"The {args.mode} mode knows one process: start it with -n 1." if rank == 0 else 1)
     d4p.daalinit(int(os.environ.get("OMP_NUM_THREADS", -1)))
     mine = data.shard(args.rows, rank, ranks)  # Distributed: each rank has its own rows
     if args.mode == "online":

@@ -23,6 +23,11 @@ from scaleout import data, records
 FPTYPE = {"float32": "float", "float64": "double"}
 
 
+def peak_mib() -> float:
+    """The most memory that this process has held so far, in MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
 def label(rows: np.ndarray, palette: np.ndarray) -> tuple[np.ndarray, float]:
     """The nearest colour of each row, (rows,), and the inertia of these rows: K-means with 0 iterations."""
     palette = palette.astype(rows.dtype)
@@ -59,7 +64,9 @@ def main(args: argparse.Namespace) -> np.ndarray:
     comm = MPI.COMM_WORLD  # Distributed: everybody who takes part
     rank, ranks = comm.Get_rank(), comm.Get_size()
     if args.mode == "batch" and ranks > 1:
-        raise SystemExit("The batch mode knows one process: start it with -n 1.")
+        MPI.Finalize()  # Distributed: all leave in order, with one sentence
+        raise SystemExit("The batch mode knows one process: start it with -n 1." if rank == 0 else 1)
+    program_mib = peak_mib()
     d4p.daalinit(int(os.environ.get("OMP_NUM_THREADS", -1)))
     mine = data.shard(args.rows, rank, ranks)  # Distributed: each rank has its own rows
     palette = data.points(slice(0, args.colours), args.columns, args.seed, args.dtype)  # (k, columns), the same on all
@@ -80,12 +87,14 @@ def main(args: argparse.Namespace) -> np.ndarray:
         fit_s = time.perf_counter() - begin
         inertia = comm.allreduce(label(rows, palette)[1])  # Distributed: one number from each rank
     assert palette.shape == (args.colours, args.columns)
-    memory_mib = comm.gather(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, root=0)
+    memory = comm.gather((peak_mib(), program_mib), root=0)  # Distributed: rank 0 gets a list, the others None
     slowest_s = comm.reduce(fit_s, op=MPI.MAX, root=0)  # Distributed: the job is as fast as its slowest rank
     if rank == 0:
+        memory_mib, program_mib = zip(*memory, strict=True)
         print(f"{args.mode} on {ranks} rank(s): {slowest_s:.2f} s, inertia {inertia:.8g}, "
               f"memory {max(memory_mib):.0f} MiB a rank", flush=True)  # fmt: skip
-        metrics = {"rows": args.rows, "inertia": inertia, "palette": palette, "memory_mib": memory_mib}
+        metrics = {"rows": args.rows, "inertia": inertia, "palette": palette}
+        metrics |= {"memory_mib": memory_mib, "program_mib": program_mib}
         records.write(lab="04_kmeans", variant=args.mode, ranks=ranks, step_s=[slowest_s], metrics=metrics)
     return palette
 

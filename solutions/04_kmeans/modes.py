@@ -64,7 +64,8 @@ def main(args: argparse.Namespace) -> np.ndarray:
     comm = MPI.COMM_WORLD  # Distributed: everybody who takes part
     rank, ranks = comm.Get_rank(), comm.Get_size()
     if args.mode == "batch" and ranks > 1:
-        raise SystemExit("The batch mode knows one process: start it with -n 1.")
+        MPI.Finalize()  # Distributed: all leave in order, with one sentence
+        raise SystemExit("The batch mode knows one process: start it with -n 1." if rank == 0 else 1)
     program_mib = peak_mib()
     d4p.daalinit(int(os.environ.get("OMP_NUM_THREADS", -1)))
     mine = data.shard(args.rows, rank, ranks)  # Distributed: each rank has its own rows

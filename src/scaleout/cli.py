@@ -70,6 +70,26 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--timeout", type=float, default=600, metavar="S", help="seconds before the job is ended (600)")
     run.add_argument("--solution", action="store_true", help="run the solution's runme.py in place of yours")
 
+    sweep = command("sweep", _sweep, "which settings make a command fast: scaleout sweep -n 1,2 -t 1,2 -- python my.py")
+    sweep.add_argument("-n", "--ranks", metavar="N,N", help="MPI ranks to try, such as 1,2,4 (1)")
+    sweep.add_argument("-t", "--threads", metavar="N,N", help="threads a rank to try (usable cores / ranks)")
+    about = "values of a variable to try; an empty one leaves it unset; 'K=V;V' where values hold commas"
+    sweep.add_argument("--env", action="append", default=[], metavar="K=V,V", help=about)
+    about = "a pattern with the figure in parentheses: 'img/s: ([0-9.]+)' (the record it writes)"
+    sweep.add_argument("--metric", default="", metavar="REGEX", help=about)
+    sweep.add_argument("--reduce", default="sum", metavar="HOW", help="sum or mean over the ranks that print it (sum)")
+    sweep.add_argument("--skip", type=int, default=0, metavar="N", help="figures a rank to drop as warm-up (0)")
+    sweep.add_argument("--lower", action="store_true", help="the figure is a time: less is better")
+    sweep.add_argument("--repeat", type=int, default=1, metavar="R", help="jobs a point (1)")
+    sweep.add_argument("--seed", type=int, default=0, help="of the order of the jobs (0)")
+    sweep.add_argument("--search", type=int, default=0, metavar="N", help="at most N points, chosen as it goes (all)")
+    sweep.add_argument("--timeout", type=float, default=600, metavar="S", help="seconds before a job is ended (600)")
+    about = "stop when the rest would take longer, minutes (60)"
+    sweep.add_argument("--max-minutes", type=float, default=60, metavar="M", help=about)
+    sweep.add_argument("--name", default="", help="its folder in results/sweep/ (made from command and grid)")
+    sweep.add_argument("--retry", action="store_true", help="try points again that failed before")
+    sweep.add_argument("--site", type=Path, metavar="FILE", help="how this machine launches jobs, see sites/")
+
     check = command("check", _check, "run a lab's checks on your runme.py")
     check.add_argument("lab", metavar="LAB")
     check.add_argument("todo", nargs="?", type=int, metavar="TODO", help="one number; without it, all")
@@ -118,6 +138,12 @@ def _run(args: argparse.Namespace, rest: list[str]) -> int:
         name, script = found.name, launch.show(found.script)
     launch.run(["python", "-m", "mpi4py", script, *rest], name=name, echo=_say, **how)
     return 0
+
+
+def _sweep(args: argparse.Namespace, rest: list[str]) -> int:
+    from . import sweep
+
+    return sweep.main(args, rest)
 
 
 def _script(path: Path) -> str:

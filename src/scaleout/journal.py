@@ -1,4 +1,4 @@
-"""What a sweep has measured, kept as it goes: one JSON line a job, so that a sweep that was killed goes on from there."""
+"""What a sweep has measured, kept as it goes: one JSON line a job, so that a killed sweep goes on from there."""
 
 import contextlib
 import fcntl
@@ -14,7 +14,7 @@ from .errors import ScaleoutError
 from .paths import results, show
 from .points import Point
 
-__all__ = ["FIRST", "LAST", "POINT", "Journal", "digest", "load", "point_of", "scripts"]
+__all__ = ["FIRST", "LAST", "POINT", "Journal", "Key", "digest", "load", "point_of", "scripts"]
 
 FIRST, POINT, LAST = "default, first", "point", "default, last"
 Key = tuple[str, Point, int]
@@ -112,9 +112,10 @@ class Journal:
                 "name this one with --name, so that the two are not mixed."
             )
 
-    def forget_failures(self) -> None:
-        """Lets the jobs that failed be tried again."""
-        self.done = {key: row for key, row in self.done.items() if row["status"] == "ok"}
+    def forget(self, which: Callable[[Key, Row], bool]) -> None:
+        """Lets jobs be done again; their old lines stay in the file, and later ones count."""
+        for key in [key for key, row in self.done.items() if which(key, row)]:
+            del self.done[key]
 
     def add(self, key: Key, row: Row) -> None:
         """Keeps one job, on disk before anything else happens."""
@@ -124,7 +125,7 @@ class Journal:
         records._append(self.path, json.dumps(whole))
         _put(self.done, key, whole)
 
-    def failed(self, point: Point) -> Row | None:
+    def failure(self, point: Point) -> Row | None:
         """A failed job of this point, if there is one."""
         return next((row for (_, p, _), row in self.done.items() if p == point and row["status"] != "ok"), None)
 

@@ -301,7 +301,8 @@ def _lines(mpirun: "subprocess.Popen[bytes]", run_id: str, end: float) -> Iterat
                 yield from key.data.feed(data)
                 if not data:
                     ready.unregister(key.fileobj)
-            if time.monotonic() >= end or mpirun.poll() is not None and not ready.select(0.2):
+            gone = ready.get_map() and mpirun.poll() is not None and not ready.select(0.2)
+            if time.monotonic() >= end or gone:
                 break  # out of time, or mpirun is gone and only a rank that it lost still holds the pipe
         for key in list(ready.get_map().values()):
             yield from key.data.feed(b"")

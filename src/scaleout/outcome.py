@@ -13,7 +13,7 @@ from .errors import ScaleoutError
 from .journal import FIRST, LAST, POINT, load, point_of
 from .paths import show
 from .points import Point, sort_key
-from .rates import number
+from .rates import rounded
 from .site import Site
 
 if TYPE_CHECKING:
@@ -61,7 +61,8 @@ class Result:
 
     def _line(self, jobs: Sequence[Row], base: float) -> dict[str, Any]:
         if not jobs:
-            return {"rate": math.nan, "spread": math.nan, "ratio": math.nan, "repeats": 0, "reason": "it was not measured"}
+            nothing = dict.fromkeys(("rate", "spread", "ratio"), math.nan)
+            return {**nothing, "repeats": 0, "status": "missing", "reason": "it was not measured"}
         bad = [row for row in jobs if row["status"] != "ok"]
         rates = [row["rate"] for row in jobs if row["status"] == "ok"]
         rate = math.nan if bad else statistics.median(rates)
@@ -98,11 +99,11 @@ class Result:
             return "No point gave a figure: the reasons are in `frame`."
         unit, of = f" {self.unit}" if self.unit else "", f"of {len(self.frame)} points"
         if self.best is self.default:
-            return f"Nothing {of} beats the default: {number(self.default.rate)}{unit}."
-        text = f"The best {of} gives {number(self.best.rate)}{unit}"
+            return f"Nothing {of} beats the default: {rounded(self.default.rate)}{unit}."
+        text = f"The best {of} gives {rounded(self.best.rate)}{unit}"
         if math.isnan(self.default.rate):
             return f"{text}; the default gives no figure ({self.default.reason})."
-        text += f", {self.best.ratio:.2f} times the default's {number(self.default.rate)}."
+        text += f", {self.best.ratio:.2f} times the default's {rounded(self.default.rate)}."
         gap = abs(self.best.rate - self.default.rate)
         if gap <= max((s for s in (self.best.spread, self.default.spread) if not math.isnan(s)), default=0.0):
             text += " That is no more than their spread: there is no difference to be seen here."
@@ -145,7 +146,7 @@ class Result:
             "Start it in the folder where the sweep was started, or paste it into a job script.",
         ]
         if "-bind-to user:" in job["command"]:
-            about.append("Its mpirun line names the CPUs of that machine: on another, put  -bind-to core:THREADS  there.")
+            about.append("Its mpirun line names CPUs of that machine: on another, put  -bind-to core:THREADS  there.")
         comment = "".join(f"# {line}\n" for line in about)
         return f"#!/bin/sh\n{comment}{point_of(job).shell(job['command'], site)}\n"
 

@@ -11,7 +11,7 @@ from typing import Any
 from .errors import ScaleoutError
 from .launch import Run
 
-__all__ = ["Metric", "NoFigure", "number"]
+__all__ = ["Metric", "NoFigure", "rounded"]
 
 Lines = Sequence[tuple[int | None, str]]
 LAST = 5  # lines of output to show when they hold no figure
@@ -23,7 +23,9 @@ BEFORE = re.compile(rf"(\b[A-Za-z][^:=|]*(?:/s|per s|throughput)[^:=|]*[:=]\s*)(
 
 
 class NoFigure(ScaleoutError):
-    """A job ended well but gave nothing to judge it by."""
+    """A job ended well but gave nothing to judge it by. `run` holds what it said."""
+
+    run: Run
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,13 @@ class Metric:
 
     def read(self, run: Run) -> dict[str, Any]:
         """{"rate", "unit", "values": what each rank gave}; NoFigure says what was there instead and what to type."""
+        try:
+            return self._read(run)
+        except NoFigure as error:
+            error.run = run
+            raise
+
+    def _read(self, run: Run) -> dict[str, Any]:
         unit, values = ("", self._printed(run.lines)) if self.pattern else _recorded(run)
         if not values:
             raise NoFigure(self._nothing(run.lines))
@@ -66,11 +75,10 @@ class Metric:
 
     def _printed(self, lines: Lines) -> dict[str, list[float]]:
         found: dict[str, list[float]] = {}
-        for rank, text in lines:
-            if rank is not None:
-                for match in re.finditer(self.pattern, text):
-                    words = next((group for group in match.groups() if group is not None), match[0])
-                    found.setdefault(str(rank), []).append(self._number(words, text))
+        for rank, text in _of_ranks(lines):
+            for match in re.finditer(self.pattern, text):
+                words = next((group for group in match.groups() if group is not None), match[0])
+                found.setdefault(rank, []).append(self._number(words, text))
         return found
 
     def _number(self, words: str, line: str) -> float:
@@ -84,13 +92,20 @@ class Metric:
             ) from None
 
     def _nothing(self, lines: Lines) -> str:
-        said = [text.strip() for rank, text in lines if rank is not None and text.strip()]
+        said = [text.strip() for _, text in _of_ranks(lines) if text.strip()]
         missing = f"no line matches --metric {self.pattern!r}" if self.pattern else "the command writes no record"
         last = "".join(f"\n    {text[:160]}" for text in said[-LAST:]) or "\n    (nothing)"
         return f"There is no figure: {missing}. Its last lines are:{last}\nType  --metric {_suggestion(said)}"
 
 
-def number(value: float) -> str:
+def _of_ranks(lines: Lines) -> list[tuple[str, str]]:
+    """(rank, text) of what the ranks print, mpirun's own lines left out; all of one rank, "?", where mpirun does not tell
+    them apart, as Open MPI's does not."""
+    marked = [(str(rank), text) for rank, text in lines if rank is not None]
+    return marked or [("?", text) for _, text in lines]
+
+
+def rounded(value: float) -> str:
     """Three significant digits, never as a power of ten: 0.0123, 24.6, 1,235."""
     digits = 2 - math.floor(math.log10(abs(value))) if value and math.isfinite(value) else 0
     return f"{value:,.{max(0, digits)}f}"
@@ -103,8 +118,8 @@ def _recorded(run: Run) -> tuple[str, dict[str, list[float]]]:
         return "", {}
     if len(kinds := frame[["lab", "variant"]].drop_duplicates()) > 1:
         raise NoFigure(
-            f"The command writes records of {len(kinds)} kinds ({', '.join(kinds.variant.astype(str))}), and one figure "
-            "is needed: let it do one of them, or choose with --metric."
+            f"The command writes records of {len(kinds)} kinds ({', '.join(kinds.variant.astype(str))}), and one "
+            "figure is needed: let it do one of them, or choose with --metric."
         )
     if frame.rate.notna().all():
         return str(frame.rate_unit.iloc[0]), {"record": frame.rate.astype(float).tolist()}

@@ -55,9 +55,8 @@ def ask(choices: Choices, trials: int, seed: int, measure: Callable[[Place], flo
             continue
         refused = 0
         worth[place] = measure(place)
-        known = [value for value in worth.values() if value is not None]
-        value = worth[place] if worth[place] is not None else min(known, default=0.0)  # a failure is as bad as the worst
-        study.tell(trial, value)
+        worst = min((value for value in worth.values() if value is not None), default=0.0)
+        study.tell(trial, worst if (value := worth[place]) is None else value)  # a failure is as bad as the worst
     return list(worth)
 
 
@@ -85,8 +84,9 @@ def _untried(axes: Mapping[str, Place], tried: Mapping[Place, object], draw: ran
 def replay(frame: "pd.DataFrame", trials: int, seed: int = 0, lower: bool = False) -> "pd.DataFrame":
     """What a search of so many trials would have found on a grid that was measured whole; no job is started.
 
-    frame: `Result.frame` of a whole grid.  Returns its rows in the order of asking, with two more columns: `best_so_far`
-    and `of_best`, that as a share of the whole grid's best (1 when it was found).
+    frame: `Result.frame` of a whole grid.  Returns its rows in the order of asking, with two more columns:
+    `best_so_far`, and `of_best`, that as a share of the whole grid's best (1 when it was found).
+    lower: the figure is a time.  ScaleoutError when the grid has gaps.
     """
     axes = list(frame.columns[: frame.columns.get_loc("rate")])
     axes = [axis for axis in axes if frame[axis].nunique() > 1]

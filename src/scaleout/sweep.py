@@ -8,31 +8,25 @@ call goes on from there, repeating nothing.
 """
 
 import argparse
+import math
 import os
-import random
 import shlex
 import shutil
-import statistics
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import launch, machine, points
 from .errors import ScaleoutError
-from .journal import FIRST, LAST, POINT, Journal, digest, scripts
-from .outcome import Result, duration, read
+from .journal import Journal, digest, scripts
+from .outcome import Result, read
 from .paths import show
-from .points import Point
-from .rates import Metric, NoFigure
-from .search import ask, replay
+from .rates import Metric
+from .schedule import Schedule
+from .search import replay
 from .site import Site
-
-if TYPE_CHECKING:
-    from tqdm import tqdm
 
 __all__ = ["Result", "main", "read", "replay", "sweep"]
 
@@ -88,9 +82,9 @@ def sweep(
     journal = Journal(_name(name, words, about))
     say = echo or (lambda text: None)
     with journal.open(about, say):
-        work = _Sweep(words, site, cores, figure, timeout, repeat, max_minutes, journal, say)
+        work = Schedule(words, site, cores, figure, timeout, repeat, max_minutes, journal, say)
         if retry:
-            journal.forget_failures()
+            journal.forget(lambda key, row: row["status"] != "ok")
         work.measure(choices, seed, search, -1.0 if lower else 1.0, quiet=echo is None)
         result = Result(list(journal.done.values()), lower, journal.folder)
         result.write(words, site)
@@ -122,66 +116,52 @@ def _name(name: str, words: Sequence[str], about: Mapping[str, Any]) -> str:
     return f"{''.join(c if c.isalnum() or c in '-_' else '-' for c in stem)}-{digest(about)}"
 
 
-@dataclass
-class _Sweep:
-    """The jobs of one sweep, one after another."""
+def main(args: argparse.Namespace, command: Sequence[str]) -> int:
+    """`scaleout sweep`: prints as it goes, then the table. Returns 1 when no point gave a figure."""
+    result = sweep(
+        command,
+        ranks=_numbers("-n", args.ranks),
+        threads=_numbers("-t", args.threads),
+        env=_variables(args.env),
+        metric=args.metric,
+        reduce=args.reduce,
+        skip=args.skip,
+        lower=args.lower,
+        repeat=args.repeat,
+        seed=args.seed,
+        timeout=args.timeout,
+        search=args.search,
+        name=args.name,
+        max_minutes=args.max_minutes,
+        site=Site.read(args.site) if args.site else None,
+        retry=args.retry,
+        echo=lambda text: print(text, flush=True),
+    )
+    print(f"\n{result}")
+    if not math.isnan(result.drift):
+        print(f"The default drifted by {100 * result.drift:+.1f} % from the first to the last time.")
+    assert result.folder is not None
+    kept = sorted(path.name for path in result.folder.iterdir() if path.suffix in (".jsonl", ".png", ".sh"))
+    print(f"{show(result.folder)}/ holds {', '.join(kept)}")
+    return 0 if result.best is not None else 1
 
-    words: list[str]
-    site: Site
-    cores: int
-    figure: Metric
-    timeout: float
-    repeat: int
-    max_minutes: float
-    journal: Journal
-    say: Say
-    total: int = 0
-    count: int = 0
-    bar: "tqdm[Any] | None" = None
 
-    def measure(self, choices: points.Choices, seed: int, search: int, sign: float, quiet: bool) -> None:
-        """The default, the grid (or as much of it as a search asks for), the default again."""
-        grid, default, rounds = points.grid(choices, self.cores), points.default(choices), range(self.repeat)
-        plan = [(POINT, point, r) for r, point in self._rounds(list(grid.values()), seed)]
-        if search:
-            plan = plan[: min(search, len(grid)) * self.repeat]
-        elif any(key not in self.journal.done for key in plan):
-            self.journal.forget(LAST)  # more points come after it
-        first = [(FIRST, default, r) for r in rounds if not self.journal.has(POINT)]
-        last = [(LAST, default, r) for r in rounds]
-        self._begin(list(grid.values()), [*first, *plan, *last], quiet)
-        try:
-            self._each(first)
-            if search:
-                ask(choices, search, seed, lambda place: self._worth(grid[place], sign))
-            else:
-                self._each(plan)
-            self._each(last)
-        except KeyboardInterrupt:
-            raise launch.JobInterrupted(
-                f"Interrupted: {self.count} of {self.total} jobs are kept; the same line goes on from there."
-            ) from None
-        finally:
-            if self.bar is not None:
-                self.bar.close()
+def _numbers(flag: str, text: str | None) -> list[int]:
+    if text is None:
+        return []
+    try:
+        return [int(word) for word in text.split(",")]
+    except ValueError:
+        raise ScaleoutError(f"{flag} takes numbers with commas between, such as {flag} 1,2,4; not {text!r}.") from None
 
-    def _rounds(self, grid: list[Point], seed: int) -> Iterator[tuple[int, Point]]:
-        """The whole grid, once a repeat, each time in an order of its own: a machine that slows down hits all alike."""
-        draw = random.Random(seed)
-        for repeat in range(self.repeat):
-            yield from ((repeat, point) for point in draw.sample(grid, len(grid)))
 
-    def _begin(self, grid: list[Point], plan: list[Key], quiet: bool) -> None:
-        from tqdm import tqdm
-
-        beyond = sum(point.ranks * (point.threads or 1) > self.cores for point in grid)
-        if beyond:
-            self.say(
-                f"{beyond} of {len(grid)} points have more threads in all than there are cores ({self.cores}): "
-                "they show where it gets slow, and take longer."
-            )
-        known = {(point, r) for point in grid for r in range(self.repeat)}
-        done = [(role, p, r) for role, p, r in self.journal.done if role != POINT or (p, r) in known]
-        self.total = len(plan)
-        self.count = min(len(done), self.total)
-        self.say(f"{self.total} jobs: {self.total - 2 * self.repeat}")
+def _variables(texts: Sequence[str]) -> dict[str, list[str]]:
+    """{name: values} of NAME=V1,V2, or of NAME='V1;V2' where values hold commas; an empty one leaves it unset."""
+    found: dict[str, list[str]] = {}
+    for text in texts:
+        name, equals, values = text.partition("=")
+        if not (name and equals and values):
+            raise ScaleoutError(f"--env takes NAME=VALUE1,VALUE2, such as --env KMP_BLOCKTIME=0,1,200; not {text!r}.")
+        several = values.rstrip(";").split(";") if ";" in values else values.split(",")
+        found.setdefault(name, []).extend(several)
+    return found

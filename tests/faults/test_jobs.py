@@ -213,6 +213,18 @@ def test_when_mpiruns_helper_is_killed_the_time_limit_ends_the_job(
     no_process_left(caught.value.run.id)
 
 
+def test_a_launcher_that_leaves_a_process_behind_is_not_waited_for(
+    tmp_path: Path, script: Write, results: Path, no_process_left
+) -> None:
+    wrapper = tmp_path / "mpirun"
+    wrapper.write_text("#!/bin/sh\nsleep 600 &\necho done\n")  # the sleep holds the output open
+    wrapper.chmod(0o755)
+    with _within(BUSY_S):
+        job = _run(script(""), site=launch.Site(mpirun=str(wrapper)), timeout=20)
+    assert job.lines == [(None, "done")]
+    no_process_left(job.id)
+
+
 def test_a_job_that_ends_well_leaves_neither_itself_nor_its_guard(
     script: Write, results: Path, no_process_left
 ) -> None:

@@ -177,12 +177,25 @@ def refused(command: list[str], ranks: int) -> str:
 
 
 @pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("modes.py --mode batch", "The batch mode knows one process"),
+        ("linear.py --mode online", "The online mode knows one process"),
+        ("fourways.py --way scikit-learn", "scikit-learn knows one process"),
+    ],
+)
+def test_a_mode_for_one_process_says_so(script: str, words: str) -> None:
+    name, *flags = script.split()
+    assert words in refused([str(LAB / name), *flags], 2)
+
+
+@pytest.mark.parametrize(
     ("ranks", "flags", "words"),
     [
         (3, "--photo nobody.jpg", "nobody.jpg cannot be read as a picture"),
         (3, "--photo {broken}", "mine.png cannot be read as a picture"),
         (2, "--rows 100 --colours 101", "101 colours need 101 rows a rank"),
-        (3, "--rows 10 --colours 4", "rank 0 has 3: take fewer ranks or fewer --colours"),
+        (3, "--rows 10 --colours 4", "has 3: take fewer ranks or fewer --colours"),
         (4, "--rows 3 --colours 1", "rank 0 has 0: take fewer ranks or fewer --colours"),
         (2, "--colours 0", "begin at 1"),
         (2, "--iterations 0", "begin at 1"),
