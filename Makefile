@@ -30,7 +30,7 @@ lint:
 	@$(IN_ENV) ruff check $(ARGS)
 
 clean:
-	rm -rf .venv .setup build dist src/*.egg-info .pytest_cache .ruff_cache
+	rm -rf .venv .side .setup build dist src/*.egg-info .pytest_cache .ruff_cache
 	find . \( -name .git -o -name results \) -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
 lock:

@@ -483,14 +483,16 @@ def main(argv: list, environ: dict) -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, interrupt)
-    setup = Setup(choose_prefix(environ, sys.prefix), environ)
     own = tuple(sys.version_info[:2])
     try:
+        setup = Setup(choose_prefix(environ, sys.prefix), environ)
         if args.this_python and setup.version() not in ((), own):
             there = "Python {}.{}".format(*setup.version())
             raise Stop(f".venv holds {there} and you asked for {own[0]}.{own[1]}: type  make clean  first.")
         if setup.due():
             setup.bring_up_to_date()
+        if args.command:
+            os.execvpe(args.command[0], args.command, setup.environ)
     except Stop as stop:
         say(str(stop))
         return 1
@@ -498,10 +500,9 @@ def main(argv: list, environ: dict) -> int:
         say("\nInterrupted. Run make again: it goes on from here.")
         return 130
     except OSError as error:
-        say(f"\nStopped: {error.filename}: {error.strerror}. Mend that, then run make again: it goes on from here.")
+        where = error.filename or setup.prefix
+        say(f"\nStopped: {where}: {error.strerror}. Mend that, then run make again: it goes on from here.")
         return 1
-    if args.command:
-        os.execvpe(args.command[0], args.command, setup.environ)
     return 0
 
 

@@ -33,9 +33,9 @@ def serve(comm: MPI.Comm, w: np.ndarray, wait_for: int, rate: float, gradients: 
 
     Returns (seconds, gradients used, weights) now and then, and the staleness of each gradient in updates.
     """
-    begin, workers, g, status = MPI.Wtime(), comm.size - 1, np.empty_like(w), MPI.Status()
+    begin, g, status = MPI.Wtime(), np.empty_like(w), MPI.Status()
     used, update, sent_at, waiting, total = 0, 0, [0] * comm.size, [], np.zeros_like(w)
-    history, stale, running = [(0.0, 0, w.copy())], [], workers
+    history, stale, running = [(0.0, 0, w.copy())], [], comm.size - 1
     for worker in range(1, comm.size):
         comm.Send(w, worker, tag=GO)  # Distributed: the start
     while running:
@@ -45,7 +45,7 @@ def serve(comm: MPI.Comm, w: np.ndarray, wait_for: int, rate: float, gradients: 
             used, total = used + 1, total + g
             stale.append(update - sent_at[status.source])
         if used == gradients or len(waiting) == wait_for:
-            w -= rate * total / workers
+            w -= rate * total / len(waiting)  # the mean gradient
             update, total[:] = update + 1, 0
             history.append((MPI.Wtime() - begin, used, w.copy()))
             for worker in waiting:
@@ -106,10 +106,10 @@ def main(args: argparse.Namespace) -> float:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--wait-for", type=int, default=0, help="gradients that an update waits for (count; 0: all)")
-    parser.add_argument("--slow", type=float, default=1, help="how many times slower the last rank is (factor)")
+    parser.add_argument("--slow", type=float, default=1, help="how many times longer the last rank takes (factor)")
     parser.add_argument("--gradients", type=int, default=300 if data.quick() else 600, help="to use in all (count)")
     parser.add_argument("--batch-per-rank", type=int, default=32, help="images in a gradient (count)")
-    parser.add_argument("--rate", type=float, default=1.0, help="learning rate of the mean gradient")
+    parser.add_argument("--rate", type=float, default=0.5, help="learning rate (step along the mean gradient)")
     parser.add_argument("--step-ms", type=float, default=5, help="time that a gradient takes (milliseconds)")
     parser.add_argument("--seed", type=int, default=0, help="of the choice of images (number)")
     args = parser.parse_args()

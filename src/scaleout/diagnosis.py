@@ -283,11 +283,13 @@ def scheduler(environ: Mapping[str, str]) -> Check:
 def mpirun(facts: Machine, pin: str) -> Check:
     """This environment's own mpirun; pin: which mpich is wanted, such as "==4.3.2"."""
     path = Path(facts.mpirun)
+    fix = _pip(f"mpich{pin}", "--force-reinstall")
     if not path.is_file():
-        return Check("mpirun", "fail", f"there is no {short(path)}", _pip(f"mpich{pin}", "--force-reinstall"))
+        return Check("mpirun", "fail", f"there is no {short(path)}", fix)
     if facts.mpi == "unknown":
-        seen = f"{short(path)} does not run, or does not say which MPI it is"
-        return Check("mpirun", "fail", seen, _pip(f"mpich{pin}", "--force-reinstall"))
+        return Check("mpirun", "fail", f"{short(path)} does not run, or does not say which MPI it is", fix)
+    if not _inside(real := os.path.realpath(path)):
+        return Check("mpirun", "warn", f"{short(path)} is {real} ({facts.mpi}), not this environment's", fix)
     return Check("mpirun", "ok", f"{facts.mpi} {facts.mpi_version}, {short(path)}")
 
 
@@ -322,7 +324,7 @@ def _library_fix(environ: Mapping[str, str], otherwise: str) -> str:
     return f"unset {' '.join(variables)}" if variables else otherwise
 
 
-def two_processes(job: Job, facts: Machine, environ: Mapping[str, str]) -> Check:
+def two_processes(job: Job, facts: Machine, wanted: Mapping[str, str], environ: Mapping[str, str]) -> Check:
     """Two processes see a world of two: in mpi4py, in daal4py and in Horovod."""
     name = "two processes"
     own = short(facts.mpirun)
@@ -339,7 +341,7 @@ def two_processes(job: Job, facts: Machine, environ: Mapping[str, str]) -> Check
         package = "mpich"
         if foreign:
             why, package = f"they load {foreign[0]}, which is not the MPI of {own}", "mpi4py"
-        fix = _library_fix(environ, _pip(package, "--force-reinstall", "--no-deps"))
+        fix = _library_fix(environ, _pip(package + wanted.get(package, ""), "--force-reinstall", "--no-deps"))
         return Check(name, "fail", f"every process is rank 0 of 1: {why}", fix)
     if job.status is None:
         stages = ", ".join(report["stage"] for report in job.reports) or "before Python ran"

@@ -8,16 +8,22 @@ import os
 import secrets
 import subprocess
 import tempfile
+import threading
+import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from . import machine, reaper
 from .errors import ScaleoutError
-from .launch import clean_environment, program, thread_variables
+from .launch import binding, clean_environment, program, thread_variables
 
 if TYPE_CHECKING:
     import ipyparallel as ipp
+    import psutil
 
 __all__ = ["Engines"]
+
+LOOK_S = 0.5  # how often to look whether mpirun and the controller are still there
 
 
 class Engines:
@@ -32,12 +38,17 @@ class Engines:
     """
 
     def __init__(self, ranks: int = 2, threads: int | None = None, start_timeout: int = 60) -> None:
+        if ranks < 1 or start_timeout <= 0:
+            raise ScaleoutError(
+                f"Engines need at least 1 rank and a limit above 0 s; asked for {ranks}, {start_timeout}."
+            )
         self.ranks = ranks
-        self.threads = threads or max(1, machine.facts().usable_cores // ranks)
+        self.threads = threads or max(1, machine.usable_cores() // ranks)
         self.start_timeout = start_timeout
         self.client: ipp.Client | None = None
         self._cluster: ipp.Cluster | None = None
         self._guard: subprocess.Popen[bytes] | None = None
+        self._stopping = threading.Event()
         self._run_id = ""
 
     def start(self) -> "ipp.Client":
@@ -46,18 +57,22 @@ class Engines:
         from traitlets.config import Config
 
         self.stop()
+        config = Config()
+        config.MPIEngineSetLauncher.mpi_cmd = [program("mpirun")]
+        cores = machine.usable_cores()
+        config.MPIEngineSetLauncher.mpi_args = binding(self.ranks, self.threads, cores)
         self._run_id = f"engines-{secrets.token_hex(6)}"
+        mine = {"SCALEOUT_RUN_ID": self._run_id}
+        config.LocalControllerLauncher.environment = mine
+        config.LocalControllerLauncher.connection_info_timeout = self.start_timeout
+        # Ranks that share cores must not poll while they wait, or each message takes milliseconds (MPICH's variable).
+        shared = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"} if self.ranks * self.threads > cores else {}
+        config.MPIEngineSetLauncher.environment = {**mine, **thread_variables(self.threads), **shared}
+        log = logging.getLogger("scaleout.engines")
+        log.setLevel(logging.CRITICAL)  # what goes wrong is said once, below
         self._folder = tempfile.TemporaryDirectory(prefix="scaleout-engines-")
         self._guard = reaper.guard(self._run_id)
         atexit.register(self.stop)
-        variables = {"SCALEOUT_RUN_ID": self._run_id, **thread_variables(self.threads)}
-        config = Config()
-        config.LocalControllerLauncher.environment = {"SCALEOUT_RUN_ID": self._run_id}
-        config.MPIEngineSetLauncher.environment = variables
-        config.MPIEngineSetLauncher.mpi_cmd = [program("mpirun")]
-        config.MPIEngineSetLauncher.mpi_args = self._binding()
-        log = logging.getLogger("scaleout.engines")
-        log.setLevel(logging.ERROR)
         self._cluster = ipp.Cluster(
             engines="mpi",
             n=self.ranks,
@@ -69,31 +84,37 @@ class Engines:
             engine_timeout=self.start_timeout,
             log=log,
         )
-        saved = dict(os.environ)
+        saved, began = dict(os.environ), time.monotonic()
         try:
             for name in set(saved) - set(clean_environment(saved)):  # the launchers add variables, they remove none
                 del os.environ[name]
-            with contextlib.redirect_stderr(io.StringIO()):  # ipyparallel's own progress bar
+            quiet = io.StringIO()  # for ipyparallel's own progress bar
+            with contextlib.redirect_stderr(quiet), contextlib.redirect_stdout(quiet):
                 self.client = self._cluster.start_and_connect_sync(activate=True)
         except (TimeoutError, ipp.error.TimeoutError, ipp.error.EngineError, RuntimeError, OSError) as error:
+            after_s = time.monotonic() - began
             self.stop()
             raise ScaleoutError(
-                f"{self.ranks} engines did not start within {self.start_timeout} s ({type(error).__name__}): "
-                "type  scaleout doctor  to see why."
+                f"{self.ranks} engines did not start ({type(error).__name__} after {after_s:.0f} s, "
+                f"limit {self.start_timeout} s): type  scaleout doctor  to see why."
             ) from None
+        except BaseException:  # the stop button, above all
+            self.stop()
+            raise
         finally:
             os.environ.update(saved)
+        launchers = [self._cluster.controller, *self._cluster.engines.values()]
+        self._stopping = threading.Event()
+        watch = (self.client, [launcher.process for launcher in launchers], self._stopping)
+        threading.Thread(target=_watch, args=watch, daemon=True).start()
         return self.client
-
-    def _binding(self) -> list[str]:
-        fits = self.ranks * self.threads <= machine.facts().usable_cores
-        return ["-bind-to", f"core:{self.threads}"] if fits else []
 
     def stop(self) -> None:
         """Ends the ranks and the controller; nothing of them is left. Safe to call at any time, and twice."""
         if self._guard is None:
             return
         atexit.unregister(self.stop)
+        self._stopping.set()
         if self.client is not None:
             self.client.close()
         if self._cluster is not None:
@@ -113,3 +134,24 @@ class Engines:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+
+def _watch(client: "ipp.Client", processes: "Sequence[psutil.Process]", stopping: threading.Event) -> None:
+    """Ends cells that would wait for ever: once mpirun or the controller has gone, nobody is left to answer.
+
+    ipyparallel notices an engine that ends, but not a controller, and a set that was killed whole only after 35 s.
+    """
+    import psutil
+
+    def gone(process: "psutil.Process") -> bool:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            return process.status() == psutil.STATUS_ZOMBIE
+        return True
+
+    def give_up() -> None:
+        for engine, uuid in list(client._engines.items()):
+            client._handle_stranded_msgs(engine, uuid)  # what the client does itself when it hears that an engine died
+
+    while not stopping.wait(LOOK_S):
+        if any(map(gone, processes)):
+            client._io_loop.add_callback(give_up)

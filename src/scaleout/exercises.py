@@ -239,12 +239,8 @@ def check(lab: "Lab", number: int | None = None) -> Iterator[Result]:
             yield Result(n, "not yet", str(failed) or (function.__doc__ or "").strip())
         except JobError as failed:
             yield _unfinished(n, failed)
-        except (
-            AttributeError,
-            LookupError,
-            TypeError,
-            ValueError,
-        ) as failed:  # the job left less, or something else, than it should
+        except (AttributeError, LookupError, TypeError, ValueError) as failed:
+            # The check found less than it looks for, or something else.
             what = f"the job left no complete record ({type(failed).__name__}: {failed})."
             yield Result(n, "not yet", f"{what} Run it with  scaleout run {lab.name}  to see what it says.")
         else:

@@ -280,7 +280,7 @@ def _finish(run_id: str, mpirun: "subprocess.Popen[bytes] | None") -> None:
     if mpirun is None:
         return reaper.end(run_id)
     for pipe in (mpirun.stdout, mpirun.stderr):
-        pipe.close()  # nobody reads it any more: mpirun must not wait for that
+        pipe.close()  # nobody reads it any more: mpirun need not wait for somebody
     reaper.end(run_id, mpirun.pid)
     with contextlib.suppress(subprocess.TimeoutExpired):
         mpirun.wait(reaper.GRACE_S)

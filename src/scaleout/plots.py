@@ -539,10 +539,10 @@ def quantised(before: np.ndarray, runs: "Sequence[Run]") -> Figure:
 
 def _swatches(axes: Axes, y: float, palette: Sequence[Sequence[float]], weights: Sequence[float]) -> None:
     """A palette as one bar from 0 to 1, from dark to light, each colour as wide as its weight."""
-    left = 0.0
+    left, line = 0.0, 0.4 if len(palette) <= 32 else 0.0
     for colour, weight in sorted(zip(palette, weights, strict=True), key=lambda pair: sum(pair[0])):
         width = weight / sum(weights)
-        axes.barh(y, width, left=left, height=0.8, color=np.clip(colour, 0, 1), edgecolor="white", linewidth=0.4)
+        axes.barh(y, width, left=left, height=0.8, color=np.clip(colour, 0, 1), edgecolor="white", linewidth=line)
         left += width
     axes.set_xlim(0, 1)
 
@@ -650,7 +650,8 @@ def memory_bars(records: "Mapping[str, pd.DataFrame]", data_mib: float) -> Figur
         axes.bar(spots, peak - program, width=0.9, bottom=program, color=LIGHT, edgecolor=DARK, hatch="//",
                  label="rows and work" if first else "")  # fmt: skip
         for spot, mib in zip(spots, peak, strict=True):
-            axes.annotate(f"{mib:.0f}", (spot, mib), (0, 3), textcoords="offset points", ha="center", fontsize=10)
+            axes.annotate(f"{mib:.0f}", (spot, mib), (0, 4), textcoords="offset points", ha="center", fontsize=10,
+                          bbox={"facecolor": "white", "edgecolor": "none", "pad": 1})  # fmt: skip
         ticks.append(float(spots.mean()))
         at += len(peak) + 0.7
     whole = float(np.median(program)) + data_mib

@@ -19,7 +19,7 @@ NUMBER = r"[0-9][0-9.,]*(?:[eE][+-]?[0-9]+)?"
 THOUSANDS = re.compile(r"[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?")
 # "123.4 images/s", and "Total img/sec on 2 CPU(s): 24.6"
 AFTER = re.compile(rf"({NUMBER})\s*([A-Za-z]+/(?:sec|s)\b)")
-BEFORE = re.compile(rf"(\b[A-Za-z][^:=|]*(?:/s|per s|throughput)[^:=|]*[:=]\s*)({NUMBER})", re.IGNORECASE)
+BEFORE = re.compile(rf"(\b(?=[A-Za-z])[^:=|]*(?:/s|per s|throughput)[^:=|]*[:=]\s*)({NUMBER})", re.IGNORECASE)
 
 
 class NoFigure(ScaleoutError):
@@ -99,8 +99,10 @@ class Metric:
 
 
 def _of_ranks(lines: Lines) -> list[tuple[str, str]]:
-    """(rank, text) of what the ranks print, mpirun's own lines left out; all of one rank, "?", where mpirun does not tell
-    them apart, as Open MPI's does not."""
+    """(rank, text) of what the ranks print, mpirun's own lines left out.
+
+    All are of one rank, "?", where mpirun does not tell them apart, as Open MPI's does not.
+    """
     marked = [(str(rank), text) for rank, text in lines if rank is not None]
     return marked or [("?", text) for _, text in lines]
 

@@ -113,7 +113,7 @@ def _plain(x: Any) -> Any:
 
 def _append(path: Path, line: str) -> None:
     """Adds one line in a single write, so that two jobs that share a file never cut each other's lines."""
-    with open(path, "a+b", buffering=0) as file:
+    with open(path, "a+b") as file:
         whole = file.tell() == 0 or os.pread(file.fileno(), 1, file.tell() - 1) == b"\n"
         file.write(f"{'' if whole else chr(10)}{line}\n".encode())  # after a line that somebody left half-written
 

@@ -18,6 +18,7 @@ import pytest
 import scaleout
 
 ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = Path(scaleout.__file__).parent
 MODULES = sorted(f"scaleout.{module.name}" for module in pkgutil.iter_modules(scaleout.__path__))
 NEVER = {"tensorflow", "horovod", "daal4py", "mpi4py"}  # loaded by a lab, at the moment that the lab chooses
 FOR_LABS = {"data", "records"}
@@ -30,10 +31,10 @@ RUN = "import sys\nfrom scaleout import cli\nassert cli.main(['run', sys.argv[1]
 TELL = "import json; print(json.dumps(sorted(sys.modules)))"
 
 
-def _loaded(code: str, *arguments: str, path: str = "") -> set[str]:
-    """The top-level modules that a fresh process has loaded after this code."""
+def _loaded(code: str, *arguments: str, path: Path = PACKAGE.parent) -> set[str]:
+    """The top-level modules that a fresh process has loaded after this code; path: where the package lies."""
     command = [sys.executable, "-c", code + TELL, *arguments]
-    environment = {**os.environ, "PYTHONPATH": path}
+    environment = {**os.environ, "PYTHONPATH": str(path)}
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True, env=environment)
     return {name.split(".")[0] for name in json.loads(done.stdout.splitlines()[-1])}
 
@@ -52,21 +53,21 @@ def test_launching_a_job_loads_neither_a_framework_nor_anything_slow(script, res
 @pytest.mark.parametrize("framework", sorted(NEVER))
 @pytest.mark.parametrize("module", ["records", "paths"])
 def test_a_framework_in_the_package_would_be_seen(framework: str, module: str, tmp_path: Path, script, results) -> None:
-    shutil.copytree(ROOT / "src/scaleout", tmp_path / "scaleout")
+    shutil.copytree(PACKAGE, tmp_path / "scaleout")
     (tmp_path / framework).mkdir()
     (tmp_path / framework / "__init__.py").touch()
     guilty = tmp_path / "scaleout" / f"{module}.py"
     guilty.write_text(guilty.read_text() + f"\nimport {framework}\n")
-    assert NEVER & _loaded(IMPORT_ALL, f"scaleout.{module}", path=str(tmp_path)) == {framework}
+    assert NEVER & _loaded(IMPORT_ALL, f"scaleout.{module}", path=tmp_path) == {framework}
 
 
 def test_a_framework_on_the_way_to_a_job_would_be_seen(tmp_path: Path, script, results: Path) -> None:
-    shutil.copytree(ROOT / "src/scaleout", tmp_path / "scaleout")
+    shutil.copytree(PACKAGE, tmp_path / "scaleout")
     guilty = tmp_path / "scaleout" / "launch.py"
     guilty.write_text(
         guilty.read_text().replace("    try:\n        _stream(", "    import numpy\n    try:\n        _stream(")
     )
-    assert "numpy" in _loaded(RUN, str(script("print('ran')")), path=str(tmp_path))
+    assert "numpy" in _loaded(RUN, str(script("print('ran')")), path=tmp_path)
 
 
 def _from_package(text: str) -> Iterator[str]:

@@ -66,7 +66,7 @@ def assert_bad(check: Check, status: str, seen: str, fix: str) -> None:
 
 def test_a_healthy_job_passes_everything(facts: machine.Machine) -> None:
     found = [
-        diagnosis.two_processes(job(), facts, {}),
+        diagnosis.two_processes(job(), facts, WANTED, {}),
         diagnosis.imports(job(), WANTED),
         diagnosis.one_libmpi(job(), {}),
         diagnosis.horovod(job(), "2.18.1", "2.18.1"),
@@ -282,6 +282,8 @@ def test_mpirun(facts: machine.Machine, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "mpirun").write_text("")
     assert_bad(diagnosis.mpirun(gone, "==4.3.2"), "fail", "does not run", "pip install --force-reinstall mpich==4.3.2")
+    linked = replace(gone, mpi="Open MPI")
+    assert_bad(diagnosis.mpirun(linked, "==4.3.2"), "warn", "(Open MPI), not this environment's", "mpich==4.3.2")
 
 
 def test_another_mpirun_on_path(facts: machine.Machine) -> None:
@@ -294,23 +296,23 @@ def test_another_mpirun_on_path(facts: machine.Machine) -> None:
 def test_a_world_of_one(facts: machine.Machine) -> None:
     alone = report(0, 1, horovod=None, stage="horovod")
     lonely = Job(0, "", "", (alone, alone))
-    fix = "pip install --force-reinstall --no-deps mpich"
-    assert_bad(diagnosis.two_processes(lonely, facts, {}), "fail", "every process is rank 0 of 1: ", fix)
-    assert "tells them nothing of each other" in diagnosis.two_processes(lonely, facts, {}).seen
+    fix = "pip install --force-reinstall --no-deps mpich==4.3.2"
+    assert_bad(diagnosis.two_processes(lonely, facts, WANTED, {}), "fail", "every process is rank 0 of 1: ", fix)
+    assert "tells them nothing of each other" in diagnosis.two_processes(lonely, facts, WANTED, {}).seen
 
 
 def test_a_world_of_one_by_another_library(facts: machine.Machine) -> None:
     alone = report(0, 1, libmpi=["/usr/lib/libmpi.so.40"])
     lonely = Job(0, "", "", (alone, alone))
-    check = diagnosis.two_processes(lonely, facts, {})
-    assert_bad(check, "fail", "rank 0 of 1: they load /usr/lib/libmpi.so.40", "--no-deps mpi4py")
-    check = diagnosis.two_processes(lonely, facts, {"LD_LIBRARY_PATH": "/usr/lib", "LD_PRELOAD": ""})
+    check = diagnosis.two_processes(lonely, facts, WANTED, {})
+    assert_bad(check, "fail", "rank 0 of 1: they load /usr/lib/libmpi.so.40", "--no-deps mpi4py==4.1.2")
+    check = diagnosis.two_processes(lonely, facts, WANTED, {"LD_LIBRARY_PATH": "/usr/lib", "LD_PRELOAD": ""})
     assert check.fix == "unset LD_LIBRARY_PATH"
 
 
 def test_one_of_the_three_sees_another_world(facts: machine.Machine) -> None:
     alone = {"world": [0, 1], "built": {"mpi": False, "gloo": True}, "sum": 1.0}
-    check = diagnosis.two_processes(job(horovod=alone), facts, {})
+    check = diagnosis.two_processes(job(horovod=alone), facts, WANTED, {})
     assert_bad(check, "fail", "horovod says rank 0 of 1 and rank 0 of 1; expected", "make lab")
     assert_bad(diagnosis.horovod(job(horovod=alone), "", ""), "fail", "without MPI", "make lab")
 
@@ -318,14 +320,16 @@ def test_one_of_the_three_sees_another_world(facts: machine.Machine) -> None:
 def test_a_job_that_ran_out_of_time(facts: machine.Machine) -> None:
     stuck = report(0, horovod=None, libmpi=None, stage="horovod")
     late = Job(None, "", "", (stuck, stuck))
-    assert_bad(diagnosis.two_processes(late, facts, {}), "fail", "they stood at: horovod, horovod", "mpirun -n 2")
-    assert_bad(diagnosis.two_processes(Job(None), facts, {}), "fail", "before Python ran", "mpirun -n 2")
+    check = diagnosis.two_processes(late, facts, WANTED, {})
+    assert_bad(check, "fail", "they stood at: horovod, horovod", "mpirun -n 2")
+    assert_bad(diagnosis.two_processes(Job(None), facts, WANTED, {}), "fail", "before Python ran", "mpirun -n 2")
     assert_bad(diagnosis.imports(late, WANTED), "fail", "horovod: did not come back", "make lab")
 
 
 def test_a_job_that_did_not_start(facts: machine.Machine) -> None:
     dead = Job(255, "", "\nmpirun: cannot resolve the host name\n")
-    assert_bad(diagnosis.two_processes(dead, facts, {}), "fail", "status 255: mpirun: cannot resolve", "mpirun -n 2")
+    check = diagnosis.two_processes(dead, facts, WANTED, {})
+    assert_bad(check, "fail", "status 255: mpirun: cannot resolve", "mpirun -n 2")
     assert_bad(diagnosis.imports(dead, WANTED), "fail", "not tried", "mend `two processes` first")
     assert_bad(diagnosis.one_libmpi(dead, {}), "fail", "not seen", "mend `two processes` first")
     assert_bad(diagnosis.horovod(dead, "", ""), "fail", "not tried", "mend `two processes` first")
@@ -428,7 +432,8 @@ def mpirun_that(folder: Path, does: str) -> str:
     return str(path)
 
 
-def test_a_job_that_hangs_is_ended_with_all_it_started(tmp_path: Path) -> None:
+def test_a_job_that_hangs_is_ended_with_all_it_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reaper, "GRACE_S", 0.3)
     program = mpirun_that(tmp_path, "trap '' INT TERM; setsid sleep 300 & sleep 300; sleep 300")
     start = time.monotonic()
     with doctor._job(program, limit_s=1.0) as wait:

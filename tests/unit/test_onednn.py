@@ -105,6 +105,18 @@ def test_half_lines_are_left_out_and_counted() -> None:
     assert frame.attrs["damaged"] == 4
 
 
+@pytest.mark.parametrize("time", ["", "0.", "0.5onednn_verb", "fast", "-"])
+def test_a_time_that_is_not_whole_makes_the_line_a_half_one(time: str) -> None:
+    frame = onednn.parse([*LINES, CONVOLUTION.removesuffix("0.5") + time])
+    assert (len(frame), frame.attrs["damaged"]) == (4, 1)
+
+
+def test_other_text_before_a_line_does_no_harm() -> None:
+    """A program that prints without a line's end leaves its text, commas and all, before oneDNN's."""
+    frame = onednn.parse([*HEADER, "step,exec,loss 2.3" + CONVOLUTION])
+    assert (frame.primitive.tolist(), frame.attrs["damaged"]) == (["convolution"], 0)
+
+
 def test_after_leaves_out_what_came_before() -> None:
     frame = onednn.parse([*LINES[:-2], "Warm-up ends.", *LINES[-2:]], after="Warm-up ends")
     assert frame.primitive.tolist() == ["gemm_api", "convolution"]

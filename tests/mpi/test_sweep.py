@@ -1,0 +1,260 @@
+"""Sweeps that start jobs: a script that prints a rate computed from its settings (tests/data/bench.py)."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from scaleout import ScaleoutError, cli, launch, machine, sweep
+
+pytestmark = [pytest.mark.mpi, pytest.mark.timeout(120)]
+
+BENCH = str(Path(__file__).parents[1] / "data" / "bench.py")
+TOTAL = r"Total img/sec on \d+ CPU\(s\): ([0-9.]+)"
+CORES = machine.usable_cores()
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def jobs(tmp_path: Path) -> Callable[[], list[str]]:
+    """The jobs that were started, in order: ranks, OMP_NUM_THREADS, TF_NUM_INTEROP_THREADS."""
+    return lambda: (tmp_path / "count").read_text().splitlines()
+
+
+@pytest.fixture
+def measure(tmp_path: Path, results: Path, said: list[str]) -> Callable[..., sweep.Result]:
+    def measure(*words: str, **how: object) -> sweep.Result:
+        command = ["python", BENCH, f"count={tmp_path / 'count'}", *words]
+        return sweep.sweep(command, **{"metric": TOTAL, "timeout": 30, "echo": said.append, **how})
+
+    return measure
+
+
+def _rate(ranks: int, threads: int, inter: str = "unset") -> float:
+    """What bench.py prints as the total, by its own formula."""
+    over = max(1, ranks * threads / 2) ** 1.3
+    return ranks * 10 * min(threads, 2) ** 0.7 * {"0": 1.0, "1": 1.2}.get(inter, 0.9) / over
+
+
+def test_every_point_is_measured_with_its_own_settings(measure, jobs) -> None:
+    result = measure(ranks=[1, 2], threads=[1, 2], env={"TF_NUM_INTEROP_THREADS": ["0", "1", None]})
+    assert len(result.frame) == 12 and (result.frame.status == "ok").all()
+    for row in result.frame.itertuples():
+        assert row.rate == pytest.approx(_rate(row.ranks, row.threads, row.TF_NUM_INTEROP_THREADS), abs=0.001)
+    assert result.best[["ranks", "threads", "TF_NUM_INTEROP_THREADS"]].tolist() == [2, 1, "1"]
+    assert result.best.ratio == pytest.approx(_rate(2, 1, "1") / _rate(1, 2), rel=1e-3)
+    assert sorted(jobs()[1:-1]) == sorted(f"{n} {t} {i}" for n in (1, 2) for t in (1, 2) for i in ("0", "1", "unset"))
+
+
+def test_the_default_comes_first_and_last_and_nothing_is_set_in_it(measure, jobs, monkeypatch) -> None:
+    for name in launch.thread_variables(1):
+        monkeypatch.setenv(name, "7")  # as a shell may have it
+    result = measure(ranks=2, threads=1, env={"A": "1"}, repeat=2)
+    assert jobs() == ["1 unset unset"] * 2 + ["2 1 1"] * 2 + ["1 unset unset"] * 2
+    first = json.loads((result.folder / "points.jsonl").read_text().splitlines()[0])
+    assert first["command"].startswith("mpirun -n 1 env -u OMP_NUM_THREADS ")
+    assert result.default.repeats == 4 and result.drift == 0
+
+
+def test_without_thread_counts_a_rank_has_its_share(measure, jobs) -> None:
+    measure(ranks=[1, 2])
+    assert sorted(jobs()[1:-1]) == [f"{n} {max(1, CORES // n)} {max(1, CORES // n)}" for n in (1, 2)]
+
+
+def test_the_order_is_the_seeds_and_each_repeat_has_its_own(measure, jobs, tmp_path: Path) -> None:
+    env = {"TF_NUM_INTEROP_THREADS": [str(n) for n in range(6)]}
+    orders = []
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        measure(threads=1, env=env, repeat=2, seed=seed, name=name)
+        started = [line.split()[2] for line in jobs() if not line.endswith("unset")]
+        orders.append(started)
+        (tmp_path / "count").unlink()
+    assert orders[0] == orders[1] != orders[2]
+    once, again = orders[0][:6], orders[0][6:]
+    assert sorted(once) == sorted(again) == env["TF_NUM_INTEROP_THREADS"] and once != again
+    assert once != sorted(once)
+
+
+@pytest.mark.parametrize(
+    ("reduce", "rate"), [("sum", 2 * 9 * 2**0.7 / 2**1.3 + 1), ("mean", 9 * 2**0.7 / 2**1.3 + 0.5)]
+)
+def test_figures_of_all_ranks_are_summed_or_averaged(measure, reduce: str, rate: float) -> None:
+    result = measure(ranks=2, threads=2, env={"TF_NUM_INTEROP_THREADS": "2"}, metric="alone: ([0-9.]+)", reduce=reduce)
+    assert result.frame.rate.iloc[0] == pytest.approx(rate, abs=0.02)
+
+
+def test_warm_up_is_dropped_by_count(measure) -> None:
+    result = measure(threads=1, metric="Iter.*: ([0-9.]+)", skip=1)
+    assert result.frame.rate.iloc[0] == pytest.approx(_rate(1, 1, "1"), abs=0.001)
+
+
+def test_a_record_is_read_where_the_command_writes_one(script, results: Path) -> None:
+    path = script(
+        """
+        from mpi4py import MPI
+        from scaleout import records
+        if MPI.COMM_WORLD.rank == 0:
+            records.write(lab="x", ranks=MPI.COMM_WORLD.size, rate=7.0 * MPI.COMM_WORLD.size, rate_unit="images/s")
+        """
+    )
+    result = sweep.sweep(f"python {path}", ranks=[1, 2], threads=1, echo=None)
+    assert result.frame.rate.tolist() == [7.0, 14.0] and result.unit == "images/s"
+    assert "gives 14.0 images/s, 2.00 times" in result.summary
+
+
+def test_of_times_the_least_is_best(measure) -> None:
+    assert measure(ranks=[1, 2], threads=[1, 2], lower=True).best.rate == pytest.approx(_rate(1, 1, "1"), abs=0.001)
+
+
+def test_the_same_call_again_starts_nothing(measure, jobs) -> None:
+    one = measure(ranks=[1, 2], threads=1, repeat=2)
+    started = len(jobs())
+    two = measure(ranks=[1, 2], threads=1, repeat=2)
+    assert len(jobs()) == started == 8
+    assert one.frame.equals(two.frame) and sweep.read(two.folder).frame.equals(one.frame)
+
+
+def test_a_named_sweep_grows_and_measures_only_what_is_new(measure, jobs) -> None:
+    measure(ranks=1, threads=1, name="mine")
+    result = measure(ranks=[1, 2], threads=1, repeat=2, name="mine")
+    new = jobs()[3:]
+    assert sorted(new[:-2]) == ["1 1 1", "2 1 1", "2 1 1"] and new[-2:] == ["1 unset unset"] * 2
+    assert result.frame.repeats.tolist() == [2, 2] and result.default.repeats == 3
+
+
+def test_an_edited_script_is_measured_anew(script, results: Path) -> None:
+    rates = []
+    for rate in (3, 4):
+        path = script(f"print('rate {rate}')")
+        rates.append(sweep.sweep(f"python {path}", threads=1, metric="rate (.)", echo=None).frame.rate.iloc[0])
+    assert rates == [3, 4]
+    script("print('rate 5')")
+    with pytest.raises(ScaleoutError, match="another command|another scripts"):
+        sweep.sweep(f"python {path}", threads=1, metric="rate (.)", echo=None, name=_only(results))
+
+
+def _only(results: Path) -> str:
+    return max((results / "sweep").iterdir(), key=lambda folder: folder.stat().st_mtime).name
+
+
+def test_a_search_measures_so_many_points_and_goes_on_from_what_it_knows(measure, jobs) -> None:
+    grid = {"ranks": [1, 2], "threads": [1, 2, 4], "env": {"TF_NUM_INTEROP_THREADS": ["0", "1", "2"]}}
+    found = measure(**grid, search=6, repeat=2)
+    assert len(found.frame) == 6 and (found.frame.repeats == 2).all() and len(jobs()) == 6 * 2 + 4
+    again = measure(**grid, search=6, repeat=2)
+    assert len(jobs()) == 16 and again.frame.equals(found.frame)
+    more = measure(**grid, search=9, repeat=2)
+    assert len(more.frame) >= 9 and set(jobs()[:14]) <= set(jobs())
+
+
+def test_best_sh_really_gives_the_best(measure, tmp_path: Path, monkeypatch) -> None:
+    result = measure(ranks=[1, 2], threads=[1, 2], env={"TF_NUM_INTEROP_THREADS": ["0", "1"], "A": ["x y", "it's"]})
+    script = result.folder / "best.sh"
+    bare = {"PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "9"}
+    done = subprocess.run([str(script)], env=bare, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert float(re.search(TOTAL, done.stdout)[1]) == pytest.approx(result.best.rate) == pytest.approx(24.0)
+    pasted = "#!/bin/bash\n#SBATCH --nodes=1\n" + script.read_text() + "echo the end\n"
+    done = subprocess.run(["bash"], input=pasted, env=bare, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert float(re.search(TOTAL, done.stdout)[1]) == pytest.approx(24.0) and done.stdout.endswith("the end\n")
+    assert "export OMP_NUM_THREADS=1" in script.read_text() and "mpirun -n 2 -bind-to" in script.read_text()
+
+
+def test_best_sh_of_a_default_that_wins_sets_nothing(measure, tmp_path: Path) -> None:
+    result = measure(ranks=2, threads=4)
+    assert result.best is result.default and result.summary.startswith("Nothing of 1 points beats the default")
+    bare = {"PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "9"}
+    done = subprocess.run([str(result.folder / "best.sh")], env=bare, cwd=tmp_path, capture_output=True, text=True)
+    assert float(re.search(TOTAL, done.stdout)[1]) == pytest.approx(result.default.rate)
+
+
+def test_pictures_of_every_pair_of_axes_with_a_choice_are_written(measure) -> None:
+    result = measure(ranks=[1, 2], threads=1, env={"A": ["1", "2"], "B": "1"})
+    assert [path.name for path in result.folder.glob("*.png")] == ["ranks-A.png"]
+    single = measure(threads=[1, 2])
+    assert [path.name for path in single.folder.glob("*.png")] == ["threads-ranks.png"]
+    assert all(path.read_bytes()[:4] == b"\x89PNG" for path in single.folder.glob("*.png"))
+
+
+def test_the_report_says_what_is_to_come_and_what_each_job_gave(measure, said: list[str]) -> None:
+    measure(ranks=[1, 2], threads=[1, 2 * CORES])
+    assert said[0] == f"2 of 4 points ask for more threads in all than the {CORES} cores here."
+    assert re.match(r"1/6  the default: 14\.6 +\(\d+ s left\)", said[1])
+    assert re.fullmatch(r"5 more jobs of about [0-9.]+ s: \d+ s\.", said[2])
+    assert re.match(r"2/6  [12] x \d+: [0-9.]+", said[3]) and said[-1].startswith("6/6  the default: 14.6")
+
+
+def test_more_than_the_minutes_allowed_is_not_begun_and_the_first_job_is_kept(measure, jobs) -> None:
+    grid = {"ranks": [1, 2], "threads": [1, 2]}
+    with pytest.raises(ScaleoutError, match="more than --max-minutes 0.001: .* let --search 20 choose points"):
+        measure(**grid, max_minutes=0.001)
+    with pytest.raises(ScaleoutError, match="more than --max-minutes 0.001"):
+        measure(**grid, max_minutes=0.001)
+    assert len(jobs()) == 1
+    assert len(measure(**grid).frame) == 4 and len(jobs()) == 6
+
+
+def test_a_pattern_without_a_match_ends_the_sweep_at_once_and_keeps_nothing(measure, jobs) -> None:
+    with pytest.raises(ScaleoutError) as caught:
+        measure(ranks=[1, 2], threads=[1, 2], metric="images: ([0-9]+)", name="mine")
+    assert len(jobs()) == 1
+    *_, last, typed = str(caught.value).splitlines()
+    assert last == "    Total img/sec on 1 CPU(s): 14.621 +-0.8"
+    pattern = re.fullmatch("Type  --metric '(.*)'", typed)[1]
+    assert len(measure(ranks=[1, 2], threads=1, metric=pattern, name="mine").frame) == 2
+
+
+def test_the_command_line_prints_the_table_and_where_all_is(scaleout, results: Path, tmp_path: Path) -> None:
+    words = ["-n", "1,2", "-t", "1", "--env", "TF_NUM_INTEROP_THREADS=0,1", "--metric", TOTAL, "--", "python", BENCH]
+    done = scaleout("sweep", *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    *_, head, default, best, summary, drift, holds = done.stdout.splitlines()
+    assert head.split() == ["ranks", "threads", "TF_NUM_INTEROP_THREADS", "rate", "spread", "ratio", "repeats"]
+    assert default.split()[:5] == ["default", "1", "unset", "unset", "14.621"]
+    assert best.split()[:5] == ["best", "2", "1", "1", "24.0"]
+    assert summary == "The best of 4 points gives 24.0, 1.64 times the default's 14.6."
+    assert drift == "The default drifted by +0.0 % from the first to the last time."
+    assert re.fullmatch(r"results/sweep/bench-[0-9a-f]{8}/ holds best.sh, points.jsonl, ranks-.*png", holds)
+    assert "Traceback" not in done.stderr
+
+
+def test_a_terminal_gets_a_progress_bar_with_the_time_left(results: Path, tmp_path: Path) -> None:
+    words = ["sweep", "-t", "1", "--env", "A=1,2,3", "--metric", TOTAL, "--", "python", BENCH, "pause=0.2"]
+    code = f"import sys; from scaleout.cli import main; sys.exit(main({words!r}))"
+    command = ["script", "-qec", f"{sys.executable} -c {json.dumps(code)}", "/dev/null"]
+    if not any(os.access(Path(p) / "script", os.X_OK) for p in os.environ["PATH"].split(os.pathsep)):
+        pytest.skip("script(1), which makes a terminal, is not installed")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    assert re.search(r"[1-4]/5 \[00:\d\d<00:\d\d", done.stdout), done.stdout
+    assert "left)" not in done.stdout
+
+
+def test_figures_that_vary_get_a_median_and_a_spread(script, results: Path, tmp_path: Path) -> None:
+    path = script(
+        f"""
+        import pathlib
+        file = pathlib.Path({str(tmp_path / "n")!r})
+        n = int(file.read_text()) if file.exists() else 0
+        file.write_text(str(n + 1))
+        print("rate", [10, 11, 12, 5, 9, 7, 20, 22, 24][n])
+        """
+    )
+    result = sweep.sweep(f"python {path}", threads=1, repeat=3, metric="rate ([0-9]+)", echo=None)
+    point = result.frame.iloc[0]
+    assert (point.rate, point.spread, point.repeats) == (7, 2, 3)
+    assert result.default.rate == 16 and result.drift == 1.0
+
+
+def test_a_bad_command_line_leaves_what_was_measured(measure, jobs, capsys, monkeypatch) -> None:
+    measure(ranks=1, threads=1, name="mine")
+    assert cli.main(["sweep", "-n", "1", "--name", "mine", "--env", "OMP_NUM_TREADS=1", "--", "python", BENCH]) == 2
+    assert len(measure(ranks=1, threads=1, name="mine").frame) == 1 and len(jobs()) == 3
