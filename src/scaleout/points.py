@@ -57,11 +57,13 @@ class Point:
         return {name: value for name, value in self.env if value is not None}
 
     def shell(self, line: str, site: Site) -> str:
-        """The environment and the mpirun line of this point, for sh."""
+        """The environment and the mpirun line of this point, for sh; without input, which mpirun would take from it."""
         threads = thread_variables(self.threads) if self.threads else {}
         exports = {**threads, "PYTHONUNBUFFERED": "1", **site.env, **self.variables}
         where = f'export PATH={shlex.quote(str(Path(sys.prefix) / "bin"))}:"$PATH"'
-        return "\n".join([where, *(f"export {name}={shlex.quote(text)}" for name, text in exports.items()), line])
+        return "\n".join(
+            [where, *(f"export {name}={shlex.quote(text)}" for name, text in exports.items()), f"{line} < /dev/null"]
+        )
 
 
 def default(axes: Iterable[str]) -> Point:

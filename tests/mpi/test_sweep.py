@@ -1,10 +1,15 @@
 """Sweeps that start jobs: a script that prints a rate computed from its settings (tests/data/bench.py)."""
 
+import contextlib
+import fcntl
 import json
 import os
+import pty
 import re
+import struct
 import subprocess
 import sys
+import termios
 from collections.abc import Callable
 from pathlib import Path
 
@@ -112,7 +117,8 @@ def test_a_record_is_read_where_the_command_writes_one(script, results: Path) ->
 
 
 def test_of_times_the_least_is_best(measure) -> None:
-    assert measure(ranks=[1, 2], threads=[1, 2], lower=True).best.rate == pytest.approx(_rate(1, 1, "1"), abs=0.001)
+    best = measure(ranks=[1, 2], threads=[1, 4], lower=True).best
+    assert best.rate == pytest.approx(_rate(2, 4, "4"), abs=0.001) and best.ratio == pytest.approx(14.621 / best.rate)
 
 
 def test_the_same_call_again_starts_nothing(measure, jobs) -> None:
@@ -229,13 +235,19 @@ def test_the_command_line_prints_the_table_and_where_all_is(scaleout, results: P
 
 def test_a_terminal_gets_a_progress_bar_with_the_time_left(results: Path, tmp_path: Path) -> None:
     words = ["sweep", "-t", "1", "--env", "A=1,2,3", "--metric", TOTAL, "--", "python", BENCH, "pause=0.2"]
-    code = f"import sys; from scaleout.cli import main; sys.exit(main({words!r}))"
-    command = ["script", "-qec", f"{sys.executable} -c {json.dumps(code)}", "/dev/null"]
-    if not any(os.access(Path(p) / "script", os.X_OK) for p in os.environ["PATH"].split(os.pathsep)):
-        pytest.skip("script(1), which makes a terminal, is not installed")
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path)
-    assert re.search(r"[1-4]/5 \[00:\d\d<00:\d\d", done.stdout), done.stdout
-    assert "left)" not in done.stdout
+    terminal, end = pty.openpty()
+    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))  # lines, columns
+    command = str(Path(sys.executable).with_name("scaleout"))
+    process = subprocess.Popen([command, *words], stdout=end, stderr=end, stdin=end, cwd=tmp_path)
+    os.close(end)
+    shown = b""
+    with contextlib.suppress(OSError):  # the terminal's other end is closed when the command has ended
+        while data := os.read(terminal, 65536):
+            shown += data
+    os.close(terminal)
+    assert process.wait(20) == 0
+    assert re.search(rb"[1-4]/5 \[00:\d\d<00:\d\d", shown), shown
+    assert b"2/5  1 x 1 A=" in shown and b"left)" not in shown
 
 
 def test_figures_that_vary_get_a_median_and_a_spread(script, results: Path, tmp_path: Path) -> None:

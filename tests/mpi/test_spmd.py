@@ -1,0 +1,189 @@
+"""03_spmd: three allreduces against MPI's own, the bytes they send, servers, stragglers, and three MPI libraries."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from scaleout import lab, launch, mpis, scaling
+
+pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
+
+LAB = Path(__file__).resolve().parents[2] / "solutions" / "03_spmd"
+RANKS = [1, 2, 3, 4]
+SIZES = [0, 1, 7, 1000, 65537]
+FEW_CORES = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}  # ranks that share cores let go of them while they wait
+# Compares in plain mpi4py, without the lab's own comparison, and prints one JSON line: by type, size and way, how far it
+# was off and what each rank sent.
+COMPARE = """
+import json, sys
+import numpy as np
+from mpi4py import MPI
+sys.path.insert(0, {lab!r})
+import runme
+from scaleout import data
+
+comm = runme.Counting(MPI.COMM_WORLD)
+rows = []
+for dtype in ("float32", "float64"):
+    for n in {sizes}:
+        for way in ("gather-broadcast", "tree", "ring"):
+            for kind in ("whole", "real"):
+                rng = np.random.default_rng([comm.rank, n])
+                mine = (rng.integers(-99, 100, n) if kind == "whole" else rng.standard_normal(n)).astype(dtype)
+                right, x, comm.sent = np.empty_like(mine), mine.copy(), 0
+                MPI.COMM_WORLD.Allreduce(mine, right)
+                runme.WAYS[way](comm, x, np.full_like(x, np.nan))
+                off = float(np.abs(x - right).max(initial=0.0))
+                assert x.dtype == mine.dtype and x.shape == mine.shape
+                seen = MPI.COMM_WORLD.gather((off, comm.sent))
+                if seen:
+                    offs, sent = zip(*seen)
+                    rows.append([dtype, n, way, kind, max(offs), sent])
+blocks = all(
+    runme.blocks(n, p) == [data.shard(n, rank, p) for rank in range(p)] for n in range(40) for p in range(1, 9)
+)
+if comm.rank == 0:
+    print(json.dumps([blocks, rows]), flush=True)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _here(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(LAB.parents[1])
+
+
+def _spmd(**how: object) -> launch.Run:
+    given = {"threads": 1, "env": FEW_CORES, "timeout": 120, "echo": False}
+    return lab("03_spmd", solution=True).run(**{**given, **how})
+
+
+@pytest.mark.parametrize("ranks", RANKS)
+def test_every_way_is_mpis_allreduce_and_sends_what_the_formula_says(ranks: int, script: Callable[..., Path]) -> None:
+    path = script(COMPARE.format(lab=str(LAB), sizes=SIZES))
+    command = ["python", "-m", "mpi4py", str(path)]
+    job = launch.run(command, name="compare", ranks=ranks, threads=1, env=FEW_CORES, timeout=120, echo=None)
+    blocks_are_shards, rows = json.loads(job.lines[-1][1])
+    assert blocks_are_shards
+    assert len(rows) == 2 * len(SIZES) * 3 * 2
+    busiest = {"gather-broadcast": ranks - 1, "tree": (ranks - 1).bit_length(), "ring": 2 * (ranks - 1) / ranks}
+    for dtype, n, way, kind, off, sent in rows:
+        where = f"{way}, {n} x {dtype}, {kind} numbers, {ranks} ranks: off by {off}, sent {sent}"
+        # Whole numbers have one sum in any order; for others the order of adding may change the last digits.
+        assert off <= (0 if kind == "whole" else 20 * np.finfo(dtype).eps), where
+        size = np.dtype(dtype).itemsize
+        slack = 2 * (ranks - 1) * size if way == "ring" else 0  # a block may be one element larger than the mean
+        assert abs(max(sent) - busiest[way] * n * size) <= slack, where
+        # All together send every array up and every sum down, cut into blocks or not.
+        assert sum(sent) == 2 * (ranks - 1) * n * size, where
+
+
+def test_the_record_holds_what_was_counted_beside_the_formula() -> None:
+    run = _spmd(ranks=3, sizes=[7, 1000], repeats=2, warmup=1)
+    assert list(run.records.variant) == ["gather-broadcast", "tree", "ring", "mpi"] * 2
+    for row in run.records.to_dict("records"):
+        assert row["ranks"] == 3 and row["warmup_steps"] == 1 and len(row["step_s"]) == 2 and min(row["step_s"]) > 0
+        assert np.all(row["metrics.right"]) and np.shape(row["metrics.right"]) == (3, 3)
+        if row["variant"] != "mpi":
+            assert abs(max(row["metrics.sent_bytes"]) - row["metrics.formula_bytes"]) <= 16
+    assert "agrees" in run.output and "WRONG" not in run.output
+
+
+@pytest.mark.parametrize(("sizes", "says"), [(["many"], "invalid int value: 'many'"), ([-3], "a length is 0 or more")])
+def test_bad_lengths_end_in_a_sentence(sizes: list[object], says: str) -> None:
+    with pytest.raises(launch.JobFailed) as caught:
+        _spmd(ranks=2, sizes=sizes)
+    assert says in caught.value.run.output and "Traceback" not in caught.value.run.output
+
+
+def test_a_message_takes_a_time_that_grows_with_it() -> None:
+    rows = _spmd(script="pingpong.py", ranks=2, repeats=5).records
+    assert rows["metrics.bytes"].is_monotonic_increasing and len(rows) >= 8
+    assert rows.step_s.map(len).eq(5).all() and rows.step_median_s.gt(0).all()
+    fit = scaling.fit_alpha_beta(rows["metrics.bytes"], rows.step_median_s)
+    assert 1e-8 < fit.alpha_s < 1e-2 and 1e-12 < fit.beta_s < 1e-6  # a microsecond and a nanosecond, give or take much
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_ping_pong_takes_two(ranks: int) -> None:
+    with pytest.raises(launch.JobFailed) as caught:
+        _spmd(script="pingpong.py", ranks=ranks)
+    assert "two ranks" in caught.value.run.output and "Traceback" not in caught.value.run.output
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5])
+def test_servers_and_ring_give_the_sum_and_share_the_load(ranks: int) -> None:
+    rows = _spmd(script="servers.py", ranks=ranks, parameters=1001, repeats=1, warmup=0).records.to_dict("records")
+    assert all(np.all(row["metrics.right"]) for row in rows)
+    most = {row["metrics.servers"]: max(row["metrics.sent_bytes"]) for row in rows}
+    assert sorted(most) == sorted({0, 1, min(2, ranks), ranks})
+    assert most[1] == (ranks - 1) * 1001 * 4
+    # A server on every rank is the ring's load: 2 (p - 1) / p arrays, but for the remainder.
+    for servers in (0, ranks):
+        assert abs(most[servers] - 2 * (ranks - 1) / ranks * 1001 * 4) <= 2 * (ranks - 1) * 4
+
+
+def _straggler(**how: object) -> dict[str, object]:
+    return _spmd(script="straggler.py", gradients=60, step_ms=5, **how).records.iloc[0].to_dict()
+
+
+def test_a_straggler_delays_those_who_wait_and_makes_the_others_stale() -> None:
+    waiting, free = (_straggler(ranks=4, slow=8, wait_for=n) for n in (0, 1))
+    assert set(waiting["metrics.stale_updates"]) == {0}
+    assert np.mean(free["metrics.stale_updates"]) > 1
+    assert len(waiting["metrics.stale_updates"]) == len(free["metrics.stale_updates"]) == 60
+    # 20 rounds of 40 ms when all wait; two of three workers at 5 ms and one at 40 ms when nobody does.
+    assert waiting["metrics.seconds"] >= 20 * 0.040
+    assert waiting["metrics.seconds"] > 1.5 * free["metrics.seconds"]
+    for found in (waiting, free):
+        first, last = found["metrics.curve"][0], found["metrics.curve"][-1]
+        assert first[2] == pytest.approx(np.log(10), rel=1e-3) and last[1] == 60
+        assert {row[0] for row in found["metrics.timeline"]} == {1, 2, 3}
+
+
+@pytest.mark.parametrize("wait_for", [2, 99])
+def test_any_number_to_wait_for_ends(wait_for: int) -> None:
+    """Also one that does not divide the gradients, and one that is more than there are workers."""
+    found = _straggler(ranks=4, wait_for=wait_for)
+    assert len(found["metrics.stale_updates"]) == 60 and found["metrics.loss"] < 2.0
+
+
+@pytest.mark.parametrize("how", [{"ranks": 1}, {"ranks": 2, "gradients": 0}, {"ranks": 2, "wait_for": -1}])
+def test_a_straggler_needs_workers_and_work(how: dict[str, int]) -> None:
+    with pytest.raises(launch.JobFailed) as caught:
+        _spmd(script="straggler.py", **how)
+    assert "rank 0 needs a worker" in caught.value.run.output and "Traceback" not in caught.value.run.output
+
+
+@pytest.mark.parametrize("name", ["MPICH", *mpis.FOLDERS])
+def test_the_lab_runs_on_each_mpi_library(name: str, no_process_left) -> None:
+    site = mpis.sites().get(name)
+    if site is None:
+        pytest.skip(f"{name} is not here: make mpis brings it")
+    run = _spmd(ranks=2, site=site, sizes=[7, 65537], repeats=2)
+    assert all(found.startswith(name.split()[0]) for found in run.records.mpi), set(run.records.mpi)
+    assert "agrees" in run.output and "WRONG" not in run.output
+    no_process_left(run.id)
+    more = _spmd(ranks=3, site=site, algorithm="ring", sizes=[7], repeats=1)  # more ranks than cores, on two cores
+    assert np.all(more.records["metrics.right"].iloc[0])
+
+
+@pytest.mark.parametrize("name", mpis.FOLDERS)
+def test_a_job_on_each_mpi_library_ends_when_its_time_is_up(name: str, script, no_process_left) -> None:
+    site = mpis.sites().get(name)
+    if site is None:
+        pytest.skip(f"{name} is not here: make mpis brings it")
+    path = script("from mpi4py import MPI\nMPI.COMM_WORLD.recv()\n")
+    with pytest.raises(launch.JobTimeout) as caught:
+        launch.run(["python", "-m", "mpi4py", str(path)], name="stuck", ranks=2, site=site, timeout=4, echo=None)
+    assert caught.value.run.wall_s < 20
+    no_process_left(caught.value.run.id)
+
+
+def test_absent_libraries_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for part in ("labs", "notebooks", ".side/impi"):  # begun, and not whole
+        (tmp_path / part).mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    assert mpis.missing() == ["Intel MPI", "Open MPI"] and list(mpis.sites()) == ["MPICH"]
