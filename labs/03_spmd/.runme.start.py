@@ -16,6 +16,8 @@ from scaleout import data, records
 class Counting(MPI.Intracomm):
     """A communicator that counts the bytes this rank sends."""
 
+    sent = 0
+
     def Send(self, x: np.ndarray, dest: int) -> None:
         super().Send(x, dest)  # Distributed: returns when x may be changed again
         self.sent += x.nbytes
@@ -57,7 +59,8 @@ def blocks(n: int, ranks: int) -> list[slice]:
 
 def ring(comm: Counting, x: np.ndarray, spare: np.ndarray) -> None:
     """Blocks go around to the right, each rank adding its part to what passes; then the sums go around once more."""
-    left, right, block = (comm.rank - 1) % comm.size, (comm.rank + 1) % comm.size, blocks(len(x), comm.size)
+    rank, ranks, block = comm.rank, comm.size, blocks(len(x), comm.size)
+    left, right = (rank - 1) % ranks, (rank + 1) % ranks
     # TODO 2: reduce-scatter. In ranks - 1 steps give block rank - step, take the one before it and add.  (4 lines)
     pass
     # TODO 3: allgather. Block rank + 1 is whole here: in ranks - 1 steps give it, take the one before it.  (3 lines)
@@ -90,7 +93,7 @@ def main(args: argparse.Namespace) -> np.ndarray:
         if comm.rank == 0:  # Distributed: one report, not one from each rank
             says, timed = "agrees" if np.all(right) else "WRONG ", step_s[args.warmup :]
             records.write(lab="03_spmd", variant=way, ranks=p, warmup_steps=args.warmup, step_s=timed, metrics=metrics)
-            print(f"{x.nbytes:10,} B {way:16} {says} {1e6 * np.median(timed):9.1f} us {max(sent):10,} B sent", flush=True)
+            print(f"{x.nbytes:10,} B {way:16} {says} {1e6 * np.median(timed):9.1f} us {max(sent):10,} sent", flush=True)
     return total
 
 
@@ -99,7 +102,7 @@ if __name__ == "__main__":
     parser.add_argument("--algorithm", choices=["all", *WAYS], default="all", help="one way, or all")
     parser.add_argument("--sizes", type=int, nargs="+", default=[4**k for k in range(12)], help="lengths (floats)")
     parser.add_argument("--repeats", type=int, default=5 if data.quick() else 20, help="timed calls (count)")
-    parser.add_argument("--warmup", type=int, default=3, help="calls before those (count)")
+    parser.add_argument("--warmup", type=int, default=10, help="calls before those (count)")
     args = parser.parse_args()
     if min(args.sizes) < 0 or min(args.repeats, args.warmup + 1) < 1:
         parser.error("a length is 0 or more, and so is --warmup; --repeats is 1 or more.")

@@ -36,10 +36,10 @@ def blocks_are_even(job):
 @todo(
     2,
     hints=[
-        "Draw three ranks in a circle. In each step every rank gives one block to the right and takes one from the left.",
-        "What you take in one step, with your own part added, is what you give in the next: the index goes down by one.",
-        "give, take = block[(comm.rank - step) % comm.size], block[(comm.rank - step - 1) % comm.size], then "
-        "comm.Sendrecv(x[give], right, spare[take], left) and x[take] += spare[take], for step in range(comm.size - 1)",
+        "Draw three ranks in a circle. In each step each rank gives one block to the right, takes one from the left.",
+        "What you take in one step, with your own part added, is what you give in the next: its index is one lower.",
+        "give, take = block[(rank - step) % ranks], block[(rank - step - 1) % ranks], then "
+        "comm.Sendrecv(x[give], right, spare[take], left) and x[take] += spare[take], for step in range(ranks - 1)",
     ],
 )
 def one_block_is_whole(job):
@@ -60,15 +60,17 @@ def one_block_is_whole(job):
     hints=[
         "The same trip around the circle. Now what comes from the left is whole: there is nothing to add.",
         "Rank r begins with block r + 1. What you take in one step you give in the next. Receive into its place in x.",
-        "give, take = block[(comm.rank + 1 - step) % comm.size], block[(comm.rank - step) % comm.size], then "
-        "comm.Sendrecv(x[give], right, x[take], left), for step in range(comm.size - 1)",
+        "give, take = block[(rank + 1 - step) % ranks], block[(rank - step) % ranks], then "
+        "comm.Sendrecv(x[give], right, x[take], left), for step in range(ranks - 1)",
     ],
 )
 def every_block_is_everywhere(job):
     """The ring agrees with MPI's Allreduce on every rank, and no rank sends more than the formula says."""
     for n, record in ring(job):
         right = sum(map(sum, record["metrics.right"]))
-        assert right == 9, f"expected 3 ranks with 3 right blocks each ({n:,} elements); saw {right} of 9 (TODO 2 done?)."
+        assert right == 9, (
+            f"expected all 3 blocks right on all 3 ranks ({n:,} elements); saw {right} of 9. Is TODO 2 done?"
+        )
         sent, formula = max(record["metrics.sent_bytes"]), record["metrics.formula_bytes"]
         spare = 4 * 4  # in each of 4 steps a block may be one element larger than the mean
         assert formula - spare <= sent <= formula + spare, (

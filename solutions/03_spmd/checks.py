@@ -38,8 +38,8 @@ def blocks_are_even(job):
     hints=[
         "Draw three ranks in a circle. In each step each rank gives one block to the right, takes one from the left.",
         "What you take in one step, with your own part added, is what you give in the next: its index is one lower.",
-        "give, take = block[(comm.rank - step) % comm.size], block[(comm.rank - step - 1) % comm.size], then "
-        "comm.Sendrecv(x[give], right, spare[take], left) and x[take] += spare[take], for step in range(comm.size - 1)",
+        "give, take = block[(rank - step) % ranks], block[(rank - step - 1) % ranks], then "
+        "comm.Sendrecv(x[give], right, spare[take], left) and x[take] += spare[take], for step in range(ranks - 1)",
     ],
 )
 def one_block_is_whole(job):
@@ -60,8 +60,8 @@ def one_block_is_whole(job):
     hints=[
         "The same trip around the circle. Now what comes from the left is whole: there is nothing to add.",
         "Rank r begins with block r + 1. What you take in one step you give in the next. Receive into its place in x.",
-        "give, take = block[(comm.rank + 1 - step) % comm.size], block[(comm.rank - step) % comm.size], then "
-        "comm.Sendrecv(x[give], right, x[take], left), for step in range(comm.size - 1)",
+        "give, take = block[(rank + 1 - step) % ranks], block[(rank - step) % ranks], then "
+        "comm.Sendrecv(x[give], right, x[take], left), for step in range(ranks - 1)",
     ],
 )
 def every_block_is_everywhere(job):

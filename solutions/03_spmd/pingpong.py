@@ -19,8 +19,8 @@ def there_and_back(comm: MPI.Comm, x: np.ndarray) -> None:
         comm.Send(x, 1)  # Distributed: there
         comm.Recv(x, 1)  # Distributed: and back
     else:
-        comm.Recv(x, 0)
-        comm.Send(x, 0)
+        comm.Recv(x, 0)  # Distributed: what rank 0 sent
+        comm.Send(x, 0)  # Distributed: sent back
 
 
 def main(args: argparse.Namespace) -> dict[int, list[float]]:
@@ -46,7 +46,7 @@ if __name__ == "__main__":
     powers = [4**k for k in range(13)]
     parser.add_argument("--sizes", type=int, nargs="+", default=powers, help="sizes of the message (bytes)")
     parser.add_argument("--repeats", type=int, default=20 if data.quick() else 60, help="timed round trips (count)")
-    parser.add_argument("--warmup", type=int, default=5, help="round trips before those (count)")
+    parser.add_argument("--warmup", type=int, default=20, help="round trips before those (count)")
     args = parser.parse_args()
     if MPI.COMM_WORLD.size != 2 or min(*args.sizes, args.warmup, args.repeats - 1) < 0:
         parser.error("it takes two ranks (mpirun -n 2), sizes of 0 or more, and --repeats of 1 or more.")

@@ -16,6 +16,8 @@ from scaleout import data, records
 class Counting(MPI.Intracomm):
     """A communicator that counts the bytes this rank sends."""
 
+    sent = 0
+
     def Send(self, x: np.ndarray, dest: int) -> None:
         super().Send(x, dest)  # Distributed: returns when x may be changed again
         self.sent += x.nbytes
@@ -60,19 +62,20 @@ def blocks(n: int, ranks: int) -> list[slice]:
 
 def ring(comm: Counting, x: np.ndarray, spare: np.ndarray) -> None:
     """Blocks go around to the right, each rank adding its part to what passes; then the sums go around once more."""
-    left, right, block = (comm.rank - 1) % comm.size, (comm.rank + 1) % comm.size, blocks(len(x), comm.size)
+    rank, ranks, block = comm.rank, comm.size, blocks(len(x), comm.size)
+    left, right = (rank - 1) % ranks, (rank + 1) % ranks
     # TODO 2: reduce-scatter. In ranks - 1 steps give block rank - step, take the one before it and add.  (4 lines)
     # BEGIN SOLUTION
-    for step in range(comm.size - 1):
-        give, take = block[(comm.rank - step) % comm.size], block[(comm.rank - step - 1) % comm.size]
+    for step in range(ranks - 1):
+        give, take = block[(rank - step) % ranks], block[(rank - step - 1) % ranks]
         comm.Sendrecv(x[give], right, spare[take], left)  # Distributed: partial sums move on by one rank
         x[take] += spare[take]
     # STARTER: pass
     # END SOLUTION
     # TODO 3: allgather. Block rank + 1 is whole here: in ranks - 1 steps give it, take the one before it.  (3 lines)
     # BEGIN SOLUTION
-    for step in range(comm.size - 1):
-        give, take = block[(comm.rank + 1 - step) % comm.size], block[(comm.rank - step) % comm.size]
+    for step in range(ranks - 1):
+        give, take = block[(rank + 1 - step) % ranks], block[(rank - step) % ranks]
         comm.Sendrecv(x[give], right, x[take], left)  # Distributed: whole sums move on by one rank
     # STARTER: pass
     # END SOLUTION
@@ -113,7 +116,7 @@ if __name__ == "__main__":
     parser.add_argument("--algorithm", choices=["all", *WAYS], default="all", help="one way, or all")
     parser.add_argument("--sizes", type=int, nargs="+", default=[4**k for k in range(12)], help="lengths (floats)")
     parser.add_argument("--repeats", type=int, default=5 if data.quick() else 20, help="timed calls (count)")
-    parser.add_argument("--warmup", type=int, default=3, help="calls before those (count)")
+    parser.add_argument("--warmup", type=int, default=10, help="calls before those (count)")
     args = parser.parse_args()
     if min(args.sizes) < 0 or min(args.repeats, args.warmup + 1) < 1:
         parser.error("a length is 0 or more, and so is --warmup; --repeats is 1 or more.")

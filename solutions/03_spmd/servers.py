@@ -37,7 +37,8 @@ def parameter_servers(comm: Posting, x: np.ndarray, spare: np.ndarray, servers: 
         for _ in range(comm.size - 1):
             comm.Recv(spare[: len(mine)], MPI.ANY_SOURCE, PUSH)  # Distributed: from whoever is ready first
             mine += spare[: len(mine)]
-        pulls = [comm.Isend(mine, worker, PULL) for worker in range(comm.size) if worker != comm.rank]
+        workers = [worker for worker in range(comm.size) if worker != comm.rank]
+        pulls = [comm.Isend(mine, worker, PULL) for worker in workers]  # Distributed: the sum of my share, to all
     MPI.Request.Waitall(pushes)  # Distributed: before the sums come to where the gradient was
     for server in elsewhere:
         comm.Recv(x[share[server]], server, PULL)  # Distributed: the sum of that server's share

@@ -69,7 +69,7 @@ def work(comm: MPI.Comm, w: np.ndarray, step) -> list[list[float]]:
 
 
 def main(args: argparse.Namespace) -> float:
-    comm = MPI.COMM_WORLD
+    comm = MPI.COMM_WORLD  # Distributed: one server and its workers
     rank, workers, log = comm.rank, comm.size - 1, []
     x, y, x_test, y_test = data.digits()
     x, x_test = (np.pad(a.reshape(len(a), 784), ((0, 0), (0, 1)), constant_values=1) for a in (x, x_test))  # (n, 785)

@@ -1,5 +1,7 @@
 """What a sweep found: a row a point, the best and the default, the drift between; pictures and a script of it."""
 
+import html
+import json
 import math
 import shlex
 import statistics
@@ -65,7 +67,7 @@ class Result:
             return {**nothing, "repeats": 0, "status": "missing", "reason": "it was not measured"}
         bad = [row for row in jobs if row["status"] != "ok"]
         rates = [row["rate"] for row in jobs if row["status"] == "ok"]
-        rate = math.nan if bad else statistics.median(rates)
+        rate = math.nan if bad else float(statistics.median(rates))
         quartiles = statistics.quantiles(rates, n=4, method="inclusive") if len(rates) > 1 else [math.nan] * 3
         return {
             **point_of(jobs[0]).settings,
@@ -112,7 +114,14 @@ class Result:
         return text
 
     def __repr__(self) -> str:
-        return f"{self.table.to_string(na_rep='-')}\n{self.summary}" if len(self.frame) else self.summary
+        return f"{self._shown().to_string()}\n{self.summary}" if len(self.frame) else self.summary
+
+    def _repr_html_(self) -> str:
+        table = self._shown().to_html() if len(self.frame) else ""
+        return f"{table}<p>{html.escape(self.summary)}</p>"
+
+    def _shown(self) -> "pd.DataFrame":
+        return self.table.map(lambda cell: cell if not isinstance(cell, float) else rounded(cell))
 
     def write(self, command: Sequence[str], site: Site) -> list[Path]:
         """Writes a heat map for each pair of axes with a choice, and best.sh, into the sweep's folder."""
@@ -162,10 +171,12 @@ def _by_size(point: Point) -> list[tuple[float, str]]:
     return [sort_key(value) for value in point.settings.values()]
 
 
-def read(path: Path | str, lower: bool = False) -> Result:
+def read(path: Path | str) -> Result:
     """A sweep that was measured before: its folder in results/sweep/, or a points.jsonl from anywhere."""
     place = Path(path)
     file = place / "points.jsonl" if place.is_dir() else place
     if not file.is_file():
         raise ScaleoutError(f"There is no sweep in {show(place)}: give its folder in results/sweep/.")
+    about = file.parent / "sweep.json"
+    lower = about.is_file() and json.loads(about.read_text(encoding="utf-8"))["metric"]["lower"]
     return Result(load(file, print).values(), lower, file.parent)

@@ -361,15 +361,16 @@ def _bars(axes: Axes, rates: Mapping[str, Sequence[float]], fills: Sequence[str]
 def primitive_shares(table: "pd.DataFrame", wall_s: float, steps: int = 1) -> Figure:
     """Where the time of a step went: a bar for each of oneDNN's primitives, and one for all that is not oneDNN.
 
-    table: of onednn.shares.  wall_s: seconds that the same `steps` took by the clock. Primitives that run side by side
-    count twice, so what is not oneDNN is at least what is shown.
+    table: of onednn.shares.  wall_s: seconds that the same `steps` took by the clock. With more than
+    one inter-op thread primitives run side by side and their times can add up to more than the clock's: then what is
+    not oneDNN cannot be told, and is not drawn.
     """
     names = [f"{row.primitive} {row.prop_kind.replace('_', ' ')}".strip() for row in table.itertuples()]
     times = [ms / steps for ms in table.time_ms]
     few = [(name, ms) for name, ms in zip(names, times, strict=True) if ms >= 0.01 * sum(times)]
     other = sum(times) - sum(ms for _, ms in few)
-    rest = max(0.0, 1000 * wall_s / steps - sum(times))
-    bars = [*few, *([("other primitives", other)] if other else []), ("not in oneDNN", rest)]
+    rest = 1000 * wall_s / steps - sum(times)
+    bars = [*few, *([("other primitives", other)] if other else []), *([("not in oneDNN", rest)] if rest > 0 else [])]
     figure, axes = plt.subplots(figsize=(7, 0.5 * len(bars) + 1.2))
     whole = sum(ms for _, ms in bars)
     for place, (name, ms) in enumerate(bars):
@@ -378,7 +379,8 @@ def primitive_shares(table: "pd.DataFrame", wall_s: float, steps: int = 1) -> Fi
         text = f"{ms:,.{0 if ms >= 10 else 2}f} ms, {100 * ms / whole:.0f} %"
         axes.annotate(text, (ms, place), (6, 0), textcoords="offset points", va="center", fontsize=10)
     axes.set_yticks(range(len(bars)), [name for name, _ in bars])
-    axes.set(xlabel="time a step (ms)", xlim=(0, 1.4 * max(ms for _, ms in bars)))
+    overlap = "" if rest > 0 else f"; side by side, so they add up to {sum(times) * steps / 1000 / wall_s:.2f} of the step"
+    axes.set(xlabel=f"time a step (ms){overlap}", xlim=(0, 1.4 * max(ms for _, ms in bars)))
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
     return figure
@@ -674,19 +676,19 @@ WAYS = {
 
 
 @_style
-def who_holds(pictures: Mapping[str, tuple[Sequence[Any], Sequence[Any]]]) -> Figure:
+def who_holds(held: Sequence[Sequence[tuple[str, Any, Any]]]) -> Figure:
     """Who holds what before and after each collective call, drawn from what the ranks really held.
 
-    pictures: {title: (before, after)}; each is a list with what every rank holds: an integer array or None. A piece that
-    rank r brought as its element j is the number 2**(8 r + j), so that a sum tells what has been added to it.
+    held: for each rank a list of (title, before, after), the last two an integer array or None. The piece that rank r
+    brought as its element j is the number 2**(8 r + j), so that a sum tells what is in it. At most 8 ranks, 8 pieces.
     """
-    rows = -(-len(pictures) // 2)
-    ranks = max(len(before) for before, _ in pictures.values())
+    calls, ranks = len(held[0]), len(held)
+    rows = -(-calls // 2)
     figure, grid = plt.subplots(rows, 2, figsize=(7.4, (0.42 * ranks + 0.55) * rows), squeeze=False)
-    for axes, (title, (before, after)) in zip(grid.flat, pictures.items(), strict=False):
-        axes.set_title(title, fontsize=10, loc="left", family="monospace")
-        for left, held in ((0.0, before), (ranks + 1.4, after)):
-            for rank, values in enumerate(held):
+    for axes, call in zip(grid.flat, range(calls), strict=False):
+        axes.set_title(held[0][call][0], fontsize=10, loc="left")
+        for column, left in ((1, 0.0), (2, ranks + 1.4)):
+            for rank, values in enumerate(mine[call][column] for mine in held):
                 for place, value in enumerate(np.atleast_1d(values) if values is not None else []):
                     _pieces(axes, left + place, rank, int(value))
                 if values is None:
@@ -699,7 +701,7 @@ def who_holds(pictures: Mapping[str, tuple[Sequence[Any], Sequence[Any]]]) -> Fi
         axes.set_xticks([])
         axes.spines[:].set_visible(False)
         axes.grid(False)
-    for axes in grid.flat[len(pictures) :]:
+    for axes in grid.flat[calls:]:
         axes.axis("off")
     return figure
 
@@ -708,12 +710,12 @@ def _pieces(axes: Axes, x: float, y: float, value: int) -> None:
     """One element: a box, in stripes of the colours of all ranks whose pieces are in it."""
     bits = [bit for bit in range(value.bit_length()) if value >> bit & 1]
     for number, bit in enumerate(bits):
-        width = 0.94 / len(bits)
-        axes.add_patch(Rectangle((x + number * width, y + 0.08), width, 0.84, color=RANKS[bit // 8], linewidth=0))
-        name = f"{'abcdefgh'[bit // 8]}{bit % 8}"
-        white = RANKS[bit // 8] in (DARK, MIDDLE)
-        axes.text(x + (number + 0.5) * width, y + 0.5, name, fontsize=9 if len(bits) == 1 else 6, ha="center",
-                  va="center", color="white" if white else "black")  # fmt: skip
+        colour, height = RANKS[bit // 8], 0.84 / len(bits)
+        top = y + 0.08 + number * height
+        axes.add_patch(Rectangle((x, top), 0.94, height, color=colour, linewidth=0))
+        name, size = f"{'abcdefgh'[bit // 8]}{bit % 8}", 9 if len(bits) == 1 else 7
+        white = "white" if colour in (DARK, MIDDLE) else "black"
+        axes.text(x + 0.47, top + height / 2, name, fontsize=size, ha="center", va="center_baseline", color=white)
     axes.add_patch(Rectangle((x, y + 0.08), 0.94, 0.84, fill=False, edgecolor="#444444", linewidth=0.8))
 
 
@@ -731,11 +733,11 @@ def message_time(n: Sequence[float], seconds: "Sequence[Sequence[float]]", fit: 
     x = np.geomspace(min(n), max(n), 200)
     axes.plot(x, 1e6 * fit.seconds(x), color=MIDDLE, linewidth=2, label="alpha + beta n, fitted")
     axes.axhline(1e6 * fit.alpha_s, color="#8a8a8a", linestyle="--", linewidth=1)
-    axes.text(max(n), 1e6 * fit.alpha_s, f"alpha: {1e6 * fit.alpha_s:.2g} us ", va="bottom", ha="right", color="#444444")
-    corner = fit.alpha_s / fit.beta_s
-    axes.plot([corner, corner], [1e6 * fit.alpha_s / 3, 2e6 * fit.alpha_s], color="#8a8a8a", linestyle=":", linewidth=1.5)
-    axes.text(corner, 1e6 * fit.alpha_s / 3, f" {corner:,.0f} bytes:\n half waiting, half moving", fontsize=9, va="bottom",
-              color="#444444")  # fmt: skip
+    alpha_us, corner = 1e6 * fit.alpha_s, fit.alpha_s / fit.beta_s
+    axes.text(max(n), alpha_us, f"alpha: {alpha_us:.2g} us", va="bottom", ha="right", color="#444444")
+    axes.plot([corner, corner], [alpha_us / 3, 2 * alpha_us], color="#8a8a8a", linestyle=":", linewidth=1.5)
+    half = f" {corner:,.0f} bytes:\n half waiting, half moving"
+    axes.text(corner, alpha_us / 3, half, fontsize=9, va="bottom", color="#444444")
     axes.set(xscale="log", yscale="log", xlabel="size of the message (bytes)", ylabel="time, one way (us)")
     axes.legend(loc="upper left")
     return figure
@@ -768,7 +770,7 @@ def allreduce_time(records: "pd.DataFrame", expected: Mapping[str, Callable[[flo
 def bytes_sent(records: "Sequence[pd.DataFrame]", guess: float | None = None) -> Figure:
     """What the busiest rank sends, in arrays, over the ranks: counted by the program (marks), by the formula (dashed).
 
-    records: of 03_spmd's runme.py, a frame a number of ranks.  guess: what the reader expects of the ring on most ranks.
+    records: of 03_spmd's runme.py, a frame a number of ranks.  guess: the reader's, of the ring on most ranks.
     """
     figure, axes = plt.subplots()
     most = max(int(frame.ranks.iloc[0]) for frame in records)
@@ -805,16 +807,18 @@ def servers_or_ring(records: "Sequence[pd.DataFrame]", cores: int) -> Figure:
         sent = {row.ranks: max(row["metrics.sent_bytes"]) / 2**20 for row in rows}
         left.plot(counts, [sent[count] for count in counts], **look)
         for row in rows:
-            right.plot([row.ranks] * len(row.step_s), 1e3 * np.asarray(row.step_s), ".", color=colour, markersize=2, alpha=0.6)
+            times = 1e3 * np.asarray(row.step_s)
+            right.plot([row.ranks] * len(times), times, ".", color=colour, markersize=2, alpha=0.6)
         median = [1e3 * np.median([t for row in rows if row.ranks == count for t in row.step_s]) for count in counts]
         right.plot(counts, median, **look)
     most = max(row.ranks for row in every)
     if most > cores:
         right.axvspan(cores + 0.5, most + 0.3, color=PALE, zorder=0)
-        right.text(most, 0.02, "ranks share cores", transform=right.get_xaxis_transform(), ha="right", fontsize=9, color="#444444")
+        place = {"transform": right.get_xaxis_transform(), "ha": "right", "fontsize": 9, "color": "#444444"}
+        right.text(most, 0.02, "ranks share cores", **place)
     ticks = sorted({row.ranks for row in every})
     left.set(xlabel="ranks (count)", ylabel="sent by the busiest rank (MiB)", xticks=ticks, ylim=(0, None))
-    right.set(xlabel="ranks (count)", ylabel="time of an update (ms)", xticks=ticks, yscale="log")
+    right.set(xlabel="ranks (count)", ylabel="time of an update (ms)", xticks=ticks, ylim=(0, None))
     left.legend(fontsize=9)
     return figure
 
@@ -835,22 +839,23 @@ def straggler_timeline(records: "Mapping[str, pd.DataFrame]", until_s: float = 0
         axes.set_title(title, fontsize=10, loc="left")
         axes.grid(False)
     panels[-1, 0].set_xlabel("time since the start (ms)")
-    marks = [Rectangle((0, 0), 1, 1, color=DARK), Rectangle((0, 0), 1, 1, facecolor=PALE, edgecolor="#8a8a8a", hatch="////")]
+    looks = {"color": DARK}, {"facecolor": PALE, "edgecolor": "#8a8a8a", "hatch": "////"}
+    marks = [Rectangle((0, 0), 1, 1, **look) for look in looks]
     figure.legend(marks, ["computes", "waits"], loc="outside upper right", ncols=2, fontsize=9)
     return figure
 
 
 @_style
 def stale_losses(records: "Mapping[str, Sequence[pd.DataFrame]]") -> Figure:
-    """The test loss of 03_spmd's straggler.py over the seconds and over the gradients used: a thin line a run, a thick
-    one through their medians.
+    """The test loss of straggler.py over seconds and over gradients: a thin line a run, a thick one the median.
 
     records: {what it was: one frame a run}; at most four, told apart by colour and dash.
     """
     figure, (left, right) = plt.subplots(1, 2, figsize=(8, 4), sharey=True)
-    dashes = ["-", "--", ":", "-."]
-    for (name, frames), colour, dash in zip(records.items(), (DARK, MIDDLE, "#a98600", "#8a8a8a"), dashes, strict=False):
-        curves = [np.array(frame["metrics.curve"].iloc[0]) for frame in frames]  # (points, 3): seconds, gradients, loss
+    looks = ((DARK, "-"), (MIDDLE, "--"), ("#a98600", ":"), ("#8a8a8a", "-."))
+    for (name, frames), (colour, dash) in zip(records.items(), looks, strict=False):
+        # Each (points, 3): seconds, gradients, loss.
+        curves = [np.array(frame["metrics.curve"].iloc[0]) for frame in frames]
         for axes, column in ((left, 0), (right, 1)):
             for curve in curves:
                 axes.plot(curve[:, column], curve[:, 2], color=colour, linewidth=0.6, alpha=0.4)
@@ -875,7 +880,8 @@ def mpi_libraries(records: "Mapping[str, pd.DataFrame]", published: float | None
     for (name, frame), colour, marker in zip(records.items(), (DARK, LIGHT, MIDDLE), "sDo", strict=False):
         for size, times in zip(frame["metrics.bytes"], frame.step_s, strict=True):
             axes.plot([size] * len(times), 1e6 * np.asarray(times), ".", color=colour, markersize=2, alpha=0.5)
-        axes.plot(frame["metrics.bytes"], 1e6 * frame.step_median_s, color=colour, marker=marker, markersize=6, label=name)
+        look = {"color": colour, "marker": marker, "markersize": 6, "label": name}
+        axes.plot(frame["metrics.bytes"], 1e6 * frame.step_median_s, **look)
     ranks = int(next(iter(records.values())).ranks.iloc[0])
     axes.set(xscale="log", yscale="log", xlabel="size of the array (bytes)", ylabel=f"allreduce on {ranks} ranks (us)")
     axes.legend()
@@ -934,7 +940,7 @@ def heat_map(
     axes.invert_yaxis()
     axes.grid(False)
     what = unit or ("figure, less is better" if lower else "rate")
-    bar = figure.colorbar(picture, ax=axes, label=what)
+    bar = figure.colorbar(picture, ax=axes, label=what, format=lambda rate, _: rounded(rate))
     if default is not None and low <= default <= high:
         bar.ax.axhline(default, color="black", linestyle="--", linewidth=2)
     others = [a for a in frame.columns[: frame.columns.get_loc("rate")] if a not in (x, y) and frame[a].nunique() > 1]

@@ -34,7 +34,7 @@ class Point:
     env: tuple[tuple[str, str | None], ...] = ()
 
     def __str__(self) -> str:
-        size = f"{self.ranks} x {self.threads}" if self.threads else f"{self.ranks} x unset"
+        size = f"{_count(self.ranks, 'rank')} x {_count(self.threads, 'thread') if self.threads else 'threads unset'}"
         return " ".join([size, *(f"{name}={'unset' if value is None else value}" for name, value in self.env)])
 
     @property
@@ -64,6 +64,10 @@ class Point:
         return "\n".join(
             [where, *(f"export {name}={shlex.quote(text)}" for name, text in exports.items()), f"{line} < /dev/null"]
         )
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}{'s' * (n > 1)}"
 
 
 def default(axes: Iterable[str]) -> Point:

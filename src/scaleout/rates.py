@@ -108,8 +108,10 @@ def _of_ranks(lines: Lines) -> list[tuple[str, str]]:
 
 
 def rounded(value: float) -> str:
-    """Three significant digits, never as a power of ten: 0.0123, 24.6, 1,235."""
-    digits = 2 - math.floor(math.log10(abs(value))) if value and math.isfinite(value) else 0
+    """Three significant digits, never as a power of ten: 0.0123, 24.6, 1,235; "-" for not a number."""
+    if math.isnan(value):
+        return "-"
+    digits = 2 - math.floor(math.log10(abs(value))) if value else 0
     return f"{value:,.{max(0, digits)}f}"
 
 

@@ -5,7 +5,6 @@ not enough. Every process of a job inherits SCALEOUT_RUN_ID, and that is how wha
 The standard library alone: the guard must start in milliseconds.
 """
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -47,19 +46,22 @@ def _variables(pid: int) -> bytes:
 
 
 def _is_young(pid: int) -> bool:
-    """Whether the process lives, and was born less than a second ago."""
+    """Whether this is a live process, no thread of the kernel, that was born less than a second ago."""
     with open(f"/proc/{pid}/stat", "rb") as file:
-        state, *fields = file.read().rpartition(b")")[2].split()
-    born_s = int(fields[18]) / os.sysconf("SC_CLK_TCK")  # field 22 of all, in ticks since the machine started
-    return state not in (b"Z", b"X") and time.clock_gettime(time.CLOCK_BOOTTIME) - born_s < 1
+        state, *fields = file.read().rpartition(b")")[2].split()  # from the third on, as proc(5) counts them
+    kernel = int(fields[5]) & 0x200000
+    born_s = int(fields[18]) / os.sysconf("SC_CLK_TCK")  # counted since the machine started
+    return not kernel and state not in (b"Z", b"X") and time.clock_gettime(time.CLOCK_BOOTTIME) - born_s < 1
 
 
 def _signal(pids: list[int], *numbers: int) -> list[int]:
     """Sends these signals to each process that is still there; returns the ids as they came."""
     for pid in pids:
         for number in numbers:
-            with contextlib.suppress(ProcessLookupError):
+            try:
                 os.kill(pid, number)
+            except OSError:  # ended meanwhile
+                break
     return pids
 
 

@@ -49,7 +49,7 @@ class Schedule:
         rounds, done = range(self.repeat), self.journal.done
         first = [key for r in rounds if (key := (FIRST, default, r)) in done or not self.journal.has(POINT)]
         plan = list(self._shuffled(list(grid.values()), seed))[: min(search or len(grid), len(grid)) * self.repeat]
-        if not search and any(key not in done for key in plan):
+        if not search and any(key not in done and not self.journal.failure(key[1]) for key in plan):
             self.journal.forget(lambda key, row: key[0] == LAST)  # more points come after it
         last = [(LAST, default, r) for r in rounds]
         of_this = [role for role, p, r in done if r < self.repeat and (role != POINT or p in grid.values())]
@@ -183,7 +183,7 @@ def _failure(status: str, reason: str) -> dict[str, Any]:
 def _reason(error: launch.JobFailed) -> str:
     """Why a job failed, on one line: who and how, then the last line of the first traceback."""
     first, *block, _ = str(error).splitlines()
-    return ": ".join([first.partition(" failed ")[2].rstrip(".") or first, *block[-1:]])
+    return ": ".join([first.partition(" failed")[2].strip(" :."), *block[-1:]])
 
 
 def _duration(seconds: float) -> str:

@@ -4,10 +4,10 @@ TPE, the tree-structured Parzen estimator: Bergstra, Bardenet, Bengio and Kegl, 
 Optimization", NIPS 2011. Optuna is imported when a search begins, so that all else works without it.
 """
 
+import itertools
 import math
 import random
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from .errors import ScaleoutError
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["ask", "replay"]
 
 Place = tuple[Value, ...]
-PATIENCE = 20  # proposals already tried, one after another, before a point is drawn instead
 
 
 def ask(choices: Choices, trials: int, seed: int, measure: Callable[[Place], float | None]) -> list[Place]:
@@ -27,37 +26,35 @@ def ask(choices: Choices, trials: int, seed: int, measure: Callable[[Place], flo
 
     measure: takes a value from each axis and returns what the point is worth, more being better; None when it failed.
     The same seed and the same worths give the same order, so that a search that was interrupted can be gone through
-    again. The numbers of an axis are searched in their order, words as they are.
+    again. Where TPE proposes a point that was tried, its nearest neighbour that was not takes its place.
     """
     optuna = _optuna()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-        sampler = optuna.samplers.TPESampler(seed=seed, multivariate=True, n_startup_trials=max(3, trials // 3))
+    sampler = optuna.samplers.TPESampler(seed=seed, multivariate=True, n_startup_trials=max(2, round(trials / 3)))
     study = optuna.create_study(direction="maximize", sampler=sampler)
-    axes = {axis: tuple(sorted(values, key=sort_key)) for axis, values in choices.items()}
-    spaces = {
-        axis: optuna.distributions.IntDistribution(0, len(values) - 1)
-        if _numbers(values)
-        else optuna.distributions.CategoricalDistribution(range(len(values)))
-        for axis, values in axes.items()
-    }
-    draw = random.Random(seed)
+    axes = [tuple(sorted(values, key=sort_key)) for values in choices.values()]
+    spaces = {str(i): optuna.distributions.CategoricalDistribution(range(len(axis))) for i, axis in enumerate(axes)}
+    left = list(itertools.product(*(range(len(axis)) for axis in axes)))
+    random.Random(seed).shuffle(left)  # so that neighbours at the same distance have the same chance
     worth: dict[Place, float | None] = {}
-    refused = 0
-    while len(worth) < min(trials, math.prod(map(len, axes.values()))):
+    while left and len(worth) < trials:
         trial = study.ask(spaces)
-        place = tuple(values[trial.params[axis]] for axis, values in axes.items())
-        if place in worth:
-            study.tell(trial, state=optuna.trial.TrialState.FAIL)  # said before: it counts once
-            refused += 1
-            if refused >= PATIENCE:
-                study.enqueue_trial(_untried(axes, worth, draw))
+        at = tuple(trial.params[name] for name in spaces)
+        if at not in left:
+            study.tell(trial, state=optuna.trial.TrialState.FAIL)
+            near = min(left, key=lambda other: _distance(axes, at, other))
+            study.enqueue_trial(dict(zip(spaces, near, strict=True)))  # what it asks for next
             continue
-        refused = 0
+        left.remove(at)
+        place = tuple(axis[i] for axis, i in zip(axes, at, strict=True))
         worth[place] = measure(place)
         worst = min((value for value in worth.values() if value is not None), default=0.0)
         study.tell(trial, worst if (value := worth[place]) is None else value)  # a failure is as bad as the worst
     return list(worth)
+
+
+def _distance(axes: Sequence[Place], one: Sequence[int], other: Sequence[int]) -> int:
+    """Steps between two points: along an axis of numbers as many as there are, between two words one."""
+    return sum(abs(i - j) if _numbers(axis) else i != j for axis, i, j in zip(axes, one, other, strict=True))
 
 
 def _optuna():  # type: ignore[no-untyped-def]
@@ -73,14 +70,6 @@ def _numbers(values: Place) -> bool:
     return not any(math.isinf(place) for place, _ in map(sort_key, values) if place > 0)
 
 
-def _untried(axes: Mapping[str, Place], tried: Mapping[Place, object], draw: random.Random) -> dict[str, int]:
-    """The indices of a point that was not tried, drawn evenly."""
-    while True:
-        indices = {axis: draw.randrange(len(values)) for axis, values in axes.items()}
-        if tuple(values[indices[axis]] for axis, values in axes.items()) not in tried:
-            return indices
-
-
 def replay(frame: "pd.DataFrame", trials: int, seed: int = 0, lower: bool = False) -> "pd.DataFrame":
     """What a search of so many trials would have found on a grid that was measured whole; no job is started.
 
@@ -93,7 +82,7 @@ def replay(frame: "pd.DataFrame", trials: int, seed: int = 0, lower: bool = Fals
     if "ranks" in axes and "threads" in axes and (frame.groupby("ranks").threads.nunique() == 1).all():
         axes.remove("threads")  # each rank's share of the cores
     choices: Choices = {axis: tuple(frame[axis].unique()) for axis in axes}
-    rates = frame.set_index(axes).rate
+    rates = frame.set_index(axes).rate if axes else frame.rate
     if not axes or len(rates) != math.prod(map(len, choices.values())) or rates.notna().sum() == 0:
         raise ScaleoutError("A search is replayed over a whole grid, each of its points measured.")
     worth = {k if isinstance(k, tuple) else (k,): v for k, v in (-rates if lower else rates).items()}

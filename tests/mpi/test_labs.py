@@ -60,7 +60,7 @@ def test_there_are_topics() -> None:
 def test_every_todo_has_one_check_and_hints_from_vague_to_plain(topic: str, copy: Path) -> None:
     checks = exercises._checks(lab(topic, solution=True))
     asked = exercises.numbers((copy / "solutions" / topic / "runme.py").read_text())
-    assert [check.todo for check in checks] == asked == list(range(1, len(asked) + 1))
+    assert [check.todo for check in checks] == sorted(asked) == list(range(1, len(asked) + 1))
     for check in checks:
         assert len(check.hints) >= 2 and all(hint.strip() for hint in check.hints), check.__name__
         assert check.__doc__ and "\n" not in check.__doc__.strip(), f"{check.__name__}: what it expects, in one line"

@@ -15,8 +15,8 @@ LAB = Path(__file__).resolve().parents[2] / "solutions" / "03_spmd"
 RANKS = [1, 2, 3, 4]
 SIZES = [0, 1, 7, 1000, 65537]
 FEW_CORES = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}  # ranks that share cores let go of them while they wait
-# Compares in plain mpi4py, without the lab's own comparison, and prints one JSON line: by type, size and way, how far it
-# was off and what each rank sent.
+# Compares in plain mpi4py, without the lab's own comparison, and prints one JSON line: by type, size and way, how far
+# the result was off and what each rank sent.
 COMPARE = """
 import json, sys
 import numpy as np

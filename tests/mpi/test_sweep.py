@@ -117,7 +117,9 @@ def test_a_record_is_read_where_the_command_writes_one(script, results: Path) ->
 
 
 def test_of_times_the_least_is_best(measure) -> None:
-    best = measure(ranks=[1, 2], threads=[1, 4], lower=True).best
+    result = measure(ranks=[1, 2], threads=[1, 4], lower=True)
+    best = sweep.read(result.folder).best
+    assert best.equals(result.best)
     assert best.rate == pytest.approx(_rate(2, 4, "4"), abs=0.001) and best.ratio == pytest.approx(14.621 / best.rate)
 
 
@@ -196,7 +198,9 @@ def test_the_report_says_what_is_to_come_and_what_each_job_gave(measure, said: l
     assert said[0] == f"2 of 4 points ask for more threads in all than the {CORES} cores here."
     assert re.match(r"1/6  the default: 14\.6 +\(\d+ s left\)", said[1])
     assert re.fullmatch(r"5 more jobs of about [0-9.]+ s: \d+ s\.", said[2])
-    assert re.match(r"2/6  [12] x \d+: [0-9.]+", said[3]) and said[-1].startswith("6/6  the default: 14.6")
+    assert re.match(r"2/6  [12] ranks? x \d+ threads?: [0-9.]+", said[3]) and said[-1].startswith(
+        "6/6  the default: 14.6"
+    )
 
 
 def test_more_than_the_minutes_allowed_is_not_begun_and_the_first_job_is_kept(measure, jobs) -> None:
@@ -225,7 +229,7 @@ def test_the_command_line_prints_the_table_and_where_all_is(scaleout, results: P
     assert done.returncode == 0, done.stderr
     *_, head, default, best, summary, drift, holds = done.stdout.splitlines()
     assert head.split() == ["ranks", "threads", "TF_NUM_INTEROP_THREADS", "rate", "spread", "ratio", "repeats"]
-    assert default.split()[:5] == ["default", "1", "unset", "unset", "14.621"]
+    assert default.split()[:5] == ["default", "1", "unset", "unset", "14.6"]
     assert best.split()[:5] == ["best", "2", "1", "1", "24.0"]
     assert summary == "The best of 4 points gives 24.0, 1.64 times the default's 14.6."
     assert drift == "The default drifted by +0.0 % from the first to the last time."
@@ -247,7 +251,7 @@ def test_a_terminal_gets_a_progress_bar_with_the_time_left(results: Path, tmp_pa
     os.close(terminal)
     assert process.wait(20) == 0
     assert re.search(rb"[1-4]/5 \[00:\d\d<00:\d\d", shown), shown
-    assert b"2/5  1 x 1 A=" in shown and b"left)" not in shown
+    assert b"2/5  1 rank x 1 thread A=" in shown and b"left)" not in shown
 
 
 def test_figures_that_vary_get_a_median_and_a_spread(script, results: Path, tmp_path: Path) -> None:

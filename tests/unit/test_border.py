@@ -24,7 +24,7 @@ NEVER = {"tensorflow", "horovod", "daal4py", "mpi4py"}  # loaded by a lab, at th
 FOR_LABS = {"data", "records"}
 FOR_CHECKS = {"ScaleoutError", "data", "exercises", "machine", "onednn"}
 FOR_NOTEBOOKS = {"ScaleoutError", "lab", "data", "doctor", "engines", "launch", "machine", "onednn", "plots", "records"}
-FOR_NOTEBOOKS |= {"scaling", "sweep"}
+FOR_NOTEBOOKS |= {"mpis", "scaling", "sweep"}
 
 IMPORT_ALL = "import sys, importlib\nfor name in sys.argv[1:]: importlib.import_module(name)\n"
 RUN = "import sys\nfrom scaleout import cli\nassert cli.main(['run', sys.argv[1]]) == 0\n"

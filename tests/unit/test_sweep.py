@@ -312,6 +312,8 @@ def test_median_spread_ratio_best_and_drift() -> None:
     assert result.table.loc["best", "rate"] == 22 and list(result.table.index) == ["default", "best"]
     assert result.summary == "The best of 2 points gives 22.0, 1.83 times the default's 12.0."
     assert len(result.runs) == 12
+    assert repr(result).splitlines()[2].split() == ["best", "2", "1", "22.0", "5.00", "1.83", "3"]
+    assert "<table" in result._repr_html_() and result.summary in result._repr_html_()
 
 
 def test_of_times_the_least_is_the_best() -> None:
@@ -343,7 +345,9 @@ def test_all_failed_or_nothing_measured_is_said() -> None:
     assert "the default gives no figure (it broke)" in _result({2: [5.0]}, [[None], []]).summary
 
 
-@pytest.mark.parametrize(("value", "text"), [(0.012345, "0.0123"), (24.55, "24.6"), (1234.5, "1,234"), (0, "0")])
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.012345, "0.0123"), (24.55, "24.6"), (1234.5, "1,234"), (0, "0"), (math.nan, "-")]
+)
 def test_figures_have_three_digits_and_no_exponent(value: float, text: str) -> None:
     assert rounded(value) == text
 
