@@ -42,7 +42,7 @@ def flops_per_image(model) -> float:
 
 
 def main(args: argparse.Namespace) -> float:
-    comm = MPI.COMM_WORLD
+    comm = MPI.COMM_WORLD  # Distributed: everybody who takes part
     rank, ranks = comm.Get_rank(), comm.Get_size()  # Distributed: which copy am I, of how many
     # TODO 1: choose the library: oneDNN off for "default", on for all others, whatever the shell says.  (1 line)
     # BEGIN SOLUTION

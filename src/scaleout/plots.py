@@ -379,7 +379,7 @@ def primitive_shares(table: "pd.DataFrame", wall_s: float, steps: int = 1) -> Fi
         text = f"{ms:,.{0 if ms >= 10 else 2}f} ms, {100 * ms / whole:.0f} %"
         axes.annotate(text, (ms, place), (6, 0), textcoords="offset points", va="center", fontsize=10)
     axes.set_yticks(range(len(bars)), [name for name, _ in bars])
-    overlap = "" if rest > 0 else f"; side by side, so they add up to {sum(times) * steps / 1000 / wall_s:.2f} of the step"
+    overlap = "" if rest > 0 else f", overlapping: {sum(times) * steps / 1000 / wall_s:.2f} x the step"
     axes.set(xlabel=f"time a step (ms){overlap}", xlim=(0, 1.4 * max(ms for _, ms in bars)))
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
@@ -847,7 +847,7 @@ def straggler_timeline(records: "Mapping[str, pd.DataFrame]", until_s: float = 0
 
 @_style
 def stale_losses(records: "Mapping[str, Sequence[pd.DataFrame]]") -> Figure:
-    """The test loss of straggler.py over seconds and over gradients: a thin line a run, a thick one the median.
+    """The test loss of straggler.py over seconds and over gradients: points are single runs, lines their median.
 
     records: {what it was: one frame a run}; at most four, told apart by colour and dash.
     """
@@ -858,7 +858,7 @@ def stale_losses(records: "Mapping[str, Sequence[pd.DataFrame]]") -> Figure:
         curves = [np.array(frame["metrics.curve"].iloc[0]) for frame in frames]
         for axes, column in ((left, 0), (right, 1)):
             for curve in curves:
-                axes.plot(curve[:, column], curve[:, 2], color=colour, linewidth=0.6, alpha=0.4)
+                axes.plot(curve[::2, column], curve[::2, 2], ".", color=colour, markersize=2, antialiased=False)
             x = np.linspace(0, min(curve[-1, column] for curve in curves), 60)
             middle = np.median([np.interp(x, curve[:, column], curve[:, 2]) for curve in curves], axis=0)
             axes.plot(x, middle, color=colour, linestyle=dash, linewidth=2.5, label=name)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scaleout import cli
+from scaleout import cli, launch, machine
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -130,7 +130,8 @@ def test_run_prints_the_plain_command_and_ends_with_the_jobs_status(
         done = scaleout("run", path, "-n", 1, "-t", 1, "--env", "A=b=c", "--", status, "--env", "x")
         said = done.stdout.splitlines()
         assert done.returncode == status
-        assert said[0] == f"$ mpirun -n 1 -bind-to core:1 python -m mpi4py {path} {status} --env x"
+        bind = " ".join(launch.binding(1, 1, machine.usable_cores()))
+        assert said[0] == f"$ mpirun -n 1 {bind} python -m mpi4py {path} {status} --env x"
         assert said[1] == f"[0] ['{status}', '--env', 'x']"
 
 
