@@ -99,10 +99,10 @@ class Result:
         """What was found, in a sentence or two, with what speaks against it."""
         if self.best is None:
             return "No point gave a figure: the reasons are in `frame`."
-        unit, of = f" {self.unit}" if self.unit else "", f"of {len(self.frame)} points"
+        unit = f" {self.unit}" if self.unit else ""
         if self.best is self.default:
-            return f"Nothing {of} beats the default: {rounded(self.default.rate)}{unit}."
-        text = f"The best {of} gives {rounded(self.best.rate)}{unit}"
+            return f"Nothing in {len(self.frame)} points beats the default: {rounded(self.default.rate)}{unit}."
+        text = f"The best of {len(self.frame)} points gives {rounded(self.best.rate)}{unit}"
         if math.isnan(self.default.rate):
             return f"{text}; the default gives no figure ({self.default.reason})."
         text += f", {self.best.ratio:.2f} times the default's {rounded(self.default.rate)}."

@@ -4,7 +4,7 @@ import math
 import re
 import shlex
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,6 +72,16 @@ class Metric:
         if not math.isfinite(rate) or rate <= 0:
             raise NoFigure(f"The figure is {rate:g}, and a rate or a time is above 0.")
         return {"rate": rate, "unit": unit, "values": values}
+
+    def doubt(self, values: Mapping[str, Sequence[float]], ranks: int) -> str:
+        """What may be wrong with figures of a job on so many ranks, in a sentence; empty when they look right."""
+        if self.pattern and ranks > 1 and len(values) == 1 and re.search(r"\bper\b", self.pattern, re.IGNORECASE):
+            return "One rank alone prints that figure: is there a line with the total of all ranks to look for instead?"
+        if len(values) > 1 and self.reduce == "sum" and re.search("total", self.pattern, re.IGNORECASE):
+            return (
+                f"{len(values)} ranks print that figure and it is summed: if each prints the total, add  --reduce mean"
+            )
+        return ""
 
     def _printed(self, lines: Lines) -> dict[str, list[float]]:
         found: dict[str, list[float]] = {}

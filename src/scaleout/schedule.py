@@ -39,6 +39,7 @@ class Schedule:
     total: int = 0
     count: int = 0
     told: bool = False
+    warned: bool = False
     bar: Any = None
 
     def measure(self, choices: points.Choices, seed: int, search: int, sign: float, quiet: bool) -> None:
@@ -91,11 +92,13 @@ class Schedule:
         rest, each = self.total - self.count, self._job_s()
         if not rest:
             return
-        self.say(f"{rest} more jobs of about {each:.1f} s: {_duration(rest * each)}.")
-        if rest * each > 60 * self.max_minutes:
+        rest_s = rest * each
+        self.say(f"{rest} more jobs of about {each:.1f} s: {_duration(rest_s)}.")
+        if rest_s > 60 * self.max_minutes:
             raise ScaleoutError(
-                f"That is more than --max-minutes {self.max_minutes:g}: sweep over fewer values, let --search 20 "
-                f"choose points, or type  --max-minutes {math.ceil(rest * each / 60)}  (what was measured is kept)."
+                f"The rest would take {_duration(rest_s)}, more than --max-minutes {self.max_minutes:g}: sweep over "
+                "fewer values, let --search 20 choose points, or type  "
+                f"--max-minutes {math.ceil(rest_s / 60)}  (what was measured is kept)."
             )
 
     def _job_s(self) -> float:
@@ -130,6 +133,9 @@ class Schedule:
             left = f"   ({_duration((self.total - self.count) * self._job_s())} left)" if self.bar.disable else ""
             where = f"{self.count:>{len(str(self.total))}}/{self.total}"
             self.say(f"{where}  {'the default' if role != POINT else point}: {said.rstrip()}{left}")
+            if not self.warned and row["status"] == "ok" and (doubt := self.figure.doubt(row["values"], point.ranks)):
+                self.warned = True
+                self.say(doubt)
         self.bar.update()
         self._look(row)
         if not self.told:

@@ -228,7 +228,7 @@ def test_the_command_shown_is_a_plain_one_that_works(
     plain = subprocess.run(
         shlex.split(job.command), capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL
     )
-    assert plain.stdout.splitlines() == ["['a b', '$HOME']"] * 2
+    assert plain.returncode == 0 and plain.stdout.count("['a b', '$HOME']") == 2
 
 
 def test_everything_about_a_job_is_kept(script: Write, results: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scaleout import lab, launch, mpis, scaling
+from scaleout import ScaleoutError, exercises, lab, launch, mpis, scaling
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
 
@@ -89,6 +89,18 @@ def test_the_record_holds_what_was_counted_beside_the_formula() -> None:
         if row["variant"] != "mpi":
             assert abs(max(row["metrics.sent_bytes"]) - row["metrics.formula_bytes"]) <= 16
     assert "agrees" in run.output and "WRONG" not in run.output
+
+
+def test_a_script_that_is_not_there_is_named() -> None:
+    with pytest.raises(ScaleoutError, match="03_spmd has no script 'pong.py'"):
+        _spmd(script="pong.py")
+
+
+def test_the_other_scripts_are_given_out_with_the_lab() -> None:
+    made = {path.name: text for path, text in exercises._generated() if path.parent.name == "03_spmd"}
+    assert {"runme.py", "checks.py", "pingpong.py", "servers.py", "straggler.py"} <= set(made)
+    for name in ("pingpong.py", "servers.py", "straggler.py"):
+        assert f"python -m mpi4py labs/03_spmd/{name}" in made[name] and "solutions/" not in made[name]
 
 
 @pytest.mark.parametrize(("sizes", "says"), [(["many"], "invalid int value: 'many'"), ([-3], "a length is 0 or more")])

@@ -179,7 +179,7 @@ def test_best_sh_really_gives_the_best(measure, tmp_path: Path, monkeypatch) -> 
 
 def test_best_sh_of_a_default_that_wins_sets_nothing(measure, tmp_path: Path) -> None:
     result = measure(ranks=2, threads=4)
-    assert result.best is result.default and result.summary.startswith("Nothing of 1 points beats the default")
+    assert result.best is result.default and result.summary.startswith("Nothing in 1 points beats the default")
     bare = {"PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "9"}
     done = subprocess.run([str(result.folder / "best.sh")], env=bare, cwd=tmp_path, capture_output=True, text=True)
     assert float(re.search(TOTAL, done.stdout)[1]) == pytest.approx(result.default.rate)
@@ -201,6 +201,11 @@ def test_the_report_says_what_is_to_come_and_what_each_job_gave(measure, said: l
     assert re.match(r"2/6  [12] ranks? x \d+ threads?: [0-9.]+", said[3]) and said[-1].startswith(
         "6/6  the default: 14.6"
     )
+
+
+def test_a_figure_of_one_rank_is_doubted_once(measure, said: list[str]) -> None:
+    measure(ranks=[1, 2], threads=[1, 2], metric="per CPU: ([0-9.]+)")
+    assert len([line for line in said if line.startswith("One rank alone prints that figure")]) == 1
 
 
 def test_more_than_the_minutes_allowed_is_not_begun_and_the_first_job_is_kept(measure, jobs) -> None:

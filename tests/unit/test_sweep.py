@@ -1,5 +1,6 @@
 """Sweeps without jobs: the grid, mistyped knobs, figures in output, journal, result, the search, the picture."""
 
+import html
 import json
 import math
 import re
@@ -149,6 +150,23 @@ def test_what_is_no_rate_is_not_taken_for_one(job, text: str) -> None:
 
 def test_where_no_line_tells_its_rank_all_count_as_one(job) -> None:
     assert Metric("rate ([0-9]+)").read(job([(None, "rate 4"), (None, "rate 6")]))["values"] == {"?": [4, 6]}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reduce", "values", "ranks", "words"),
+    [
+        ("Img/sec per CPU: (.*)", "sum", {"0": [1.0]}, 2, "One rank alone prints that figure"),
+        ("Img/sec per CPU: (.*)", "sum", {"0": [1.0]}, 1, ""),
+        ("Img/sec per CPU: (.*)", "sum", {"0": [1.0], "1": [1.0]}, 2, ""),
+        ("Total img/sec: (.*)", "sum", {"0": [1.0]}, 2, ""),
+        ("Total img/sec: (.*)", "sum", {"0": [1.0], "1": [1.0]}, 2, "add  --reduce mean"),
+        ("Total img/sec: (.*)", "mean", {"0": [1.0], "1": [1.0]}, 2, ""),
+        ("", "sum", {"record": [1.0]}, 2, ""),
+    ],
+)
+def test_a_figure_of_one_rank_or_a_total_of_each_is_doubted(pattern, reduce, values, ranks: int, words: str) -> None:
+    said = Metric(pattern, reduce).doubt(values, ranks)
+    assert words in said and bool(said) == bool(words)
 
 
 def test_a_record_is_read_where_there_is_one(job) -> None:
@@ -313,7 +331,7 @@ def test_median_spread_ratio_best_and_drift() -> None:
     assert result.summary == "The best of 2 points gives 22.0, 1.83 times the default's 12.0."
     assert len(result.runs) == 12
     assert repr(result).splitlines()[2].split() == ["best", "2", "1", "22.0", "5.00", "1.83", "3"]
-    assert "<table" in result._repr_html_() and result.summary in result._repr_html_()
+    assert "<table" in result._repr_html_() and html.escape(result.summary) in result._repr_html_()
 
 
 def test_of_times_the_least_is_the_best() -> None:
@@ -330,7 +348,7 @@ def test_a_point_that_failed_once_is_not_recommended() -> None:
 
 def test_the_default_itself_can_be_the_best() -> None:
     result = _result({2: [5.0]}, [[10.0], [10.0]])
-    assert result.best is result.default and result.summary == "Nothing of 1 points beats the default: 10.0."
+    assert result.best is result.default and result.summary == "Nothing in 1 points beats the default: 10.0."
 
 
 def test_no_difference_is_called_none() -> None:
