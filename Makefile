@@ -4,7 +4,7 @@ PYTHON ?= python3
 ARGS ?=
 IN_ENV = $(PYTHON) tools/setup_env.py $(if $(filter command,$(origin PYTHON)),--this-python)
 
-.PHONY: help lab tour test lint clean lock
+.PHONY: help lab tour test lint clean lock mpis
 
 help:
 	@echo "make lab    open the workshop in JupyterLab"
@@ -12,6 +12,7 @@ help:
 	@echo "make test   run the tests                                       (ARGS='-k launch' chooses)"
 	@echo "make lint   check the code's style"
 	@echo "make clean  remove .venv and everything generated; your labs and results stay"
+	@echo "make mpis   Intel MPI and Open MPI beside ours, for the comparison in 03"
 	@echo "make lock   choose all versions anew: writes requirements.lock"
 	@echo
 	@echo "The first run builds the environment: about 5 minutes. It needs Linux on x86-64,"
@@ -32,6 +33,9 @@ lint:
 clean:
 	rm -rf .venv .side .setup build dist src/*.egg-info .pytest_cache .ruff_cache
 	find . \( -name .git -o -name results \) -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+
+mpis:
+	@$(IN_ENV) python tools/make_mpis.py
 
 lock:
 	@$(PYTHON) tools/make_lock.py

@@ -524,7 +524,7 @@ def quantised(before: np.ndarray, runs: "Sequence[Run]") -> Figure:
     columns = min(count, 2)
     rows = -(-count // columns)
     height = 7 / columns * before.shape[0] / before.shape[1]
-    figure, grid = plt.subplots(2 * rows, columns, squeeze=False, height_ratios=[10, 1] * rows,
+    figure, grid = plt.subplots(2 * rows, columns, squeeze=False, dpi=64, height_ratios=[10, 1] * rows,
                                 figsize=(7, rows * (height * 1.1 + 0.45)))  # fmt: skip
     for axes in grid.flat:
         axes.set_axis_off()
@@ -941,10 +941,12 @@ def heat_map(
     axes.grid(False)
     what = unit or ("figure, less is better" if lower else "rate")
     bar = figure.colorbar(picture, ax=axes, label=what, format=lambda rate, _: rounded(rate))
-    if default is not None and low <= default <= high:
-        bar.ax.axhline(default, color="black", linestyle="--", linewidth=2)
     others = [a for a in frame.columns[: frame.columns.get_loc("rate")] if a not in (x, y) and frame[a].nunique() > 1]
     notes = ["each cell: the best over the other settings"] if others else []
-    notes += [f"the default: {rounded(default)} (dashed)"] if default is not None and not np.isnan(default) else []
+    if default is not None and not np.isnan(default):
+        within = low <= default <= high
+        notes.append(f"the default: {rounded(default)}" + " (dashed)" * within)
+        if within:
+            bar.ax.axhline(default, color="black", linestyle="--", linewidth=2)
     axes.set_title("\n".join(notes), fontsize=10, loc="left")
     return figure
