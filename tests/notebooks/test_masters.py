@@ -109,6 +109,18 @@ def test_the_master_can_be_toured(book: Path) -> None:
     assert all("headline" not in t or "tour" in t for t in tags)
 
 
+def _names(cells: list[nbformat.NotebookNode], context: type[ast.expr_context]) -> set[str]:
+    code = "\n".join(c.source for c in cells if not c.source.startswith("%%"))
+    return {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name) and type(node.ctx) is context}
+
+
+@pytest.mark.parametrize("book", MASTERS, ids=_id)
+def test_the_tour_needs_no_name_from_the_other_cells(book: Path) -> None:
+    tour = [c for c in _cells(book, "code") if "tour" in c.metadata.get("tags", [])]
+    others = [c for c in _cells(book, "code") if c not in tour]
+    assert _names(tour, ast.Load) & (_names(others, ast.Store) - _names(tour, ast.Store)) == set()
+
+
 @pytest.mark.parametrize("book", MASTERS, ids=_id)
 def test_the_master_was_run_whole_and_without_error(book: Path) -> None:
     counts = [cell.execution_count for cell in _cells(book, "code")]
