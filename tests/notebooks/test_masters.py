@@ -110,7 +110,8 @@ def test_the_master_can_be_toured(book: Path) -> None:
 
 
 def _names(cells: list[nbformat.NotebookNode], context: type[ast.expr_context]) -> set[str]:
-    code = "\n".join(c.source for c in cells if not c.source.startswith("%%"))
+    lines = [line for c in cells if not c.source.startswith("%%") for line in c.source.splitlines()]
+    code = "\n".join(line for line in lines if not line.startswith("%"))
     return {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name) and type(node.ctx) is context}
 
 
