@@ -6,9 +6,12 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from .errors import ScaleoutError
+
+if TYPE_CHECKING:
+    from .site import Site
 
 __all__ = ["main"]
 
@@ -59,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
         return made
 
     doctor = command("doctor", _doctor, "facts about this machine, checks, and the fix for each")
+    doctor.add_argument("--site", type=Path, metavar="FILE", help="look at its hosts, or its Slurm, too")
     doctor.add_argument("--json", action="store_true", help="the same for a program to read")
 
     run = command("run", _run, "run a lab, or any script, on so many ranks: scaleout run 00_welcome -n 2 -- --steps 9")
@@ -69,6 +73,21 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--site", type=Path, metavar="FILE", help="how this machine launches jobs, see sites/")
     run.add_argument("--timeout", type=float, default=600, metavar="S", help="seconds before the job is ended (600)")
     run.add_argument("--solution", action="store_true", help="run the solution's runme.py in place of yours")
+    run.add_argument("--python", default="python", metavar="PATH", help="the Python of another environment")
+    run.add_argument("--hosts", metavar="A,B", help="machines to start it on over ssh (this one)")
+    run.add_argument("-N", "--nodes", type=int, help="how many of the hosts or nodes to use (all)")
+
+    submit = command("submit", _submit, "a job for Slurm: scaleout submit 04_kmeans --site sites/slurm.toml -n 4 -N 2")
+    submit.add_argument("lab", metavar="LAB", help="a topic such as 04_kmeans, or a script's path")
+    submit.add_argument("--site", type=Path, metavar="FILE", required=True, help="the cluster's file, see sites/")
+    submit.add_argument("-n", "--ranks", type=int, default=1, help="MPI ranks (1)")
+    submit.add_argument("-N", "--nodes", type=int, default=1, help="nodes to share them out over (1)")
+    submit.add_argument("-t", "--threads", type=int, help="threads a rank (cores in the site file / ranks a node)")
+    submit.add_argument("--env", action="append", default=[], metavar="K=V", help="one more variable; repeat for more")
+    about = "seconds to wait and run before it is cancelled (3600)"
+    submit.add_argument("--timeout", type=float, default=3600, metavar="S", help=about)
+    submit.add_argument("--solution", action="store_true", help="run the solution's runme.py in place of yours")
+    submit.add_argument("--dry-run", action="store_true", help="show the job script, submit nothing")
 
     sweep = command("sweep", _sweep, "which settings make a command fast: scaleout sweep -n 1,2 -t 1,2 -- python my.py")
     sweep.add_argument("-n", "--ranks", metavar="N,N", help="MPI ranks to try, such as 1,2,4 (1)")
@@ -90,6 +109,12 @@ def _parser() -> argparse.ArgumentParser:
     sweep.add_argument("--retry", action="store_true", help="try points again that failed before")
     sweep.add_argument("--site", type=Path, metavar="FILE", help="how this machine launches jobs, see sites/")
 
+    scaling = command("scaling", _scaling, "fit your table of nodes and rates: scaleout scaling T.csv --predict 64,128")
+    scaling.add_argument("table", type=Path, metavar="TABLE.csv", help="its first line names the columns nodes, rate")
+    scaling.add_argument("--predict", default="", metavar="N,N", help="nodes to predict (twice the most measured)")
+    scaling.add_argument("--work", type=float, default=1e6, metavar="W", help="units to give the cost of (1000000)")
+    scaling.add_argument("--json", action="store_true", help="the same for a program to read")
+
     check = command("check", _check, "run a lab's checks on your runme.py")
     check.add_argument("lab", metavar="LAB")
     check.add_argument("todo", nargs="?", type=int, metavar="TODO", help="one number; without it, all")
@@ -109,6 +134,15 @@ def _parser() -> argparse.ArgumentParser:
     data.add_argument("fetch", choices=["fetch"])
     data.add_argument("name", choices=["mnist"])
 
+    release = command("release", _release, "the attendees' copy, without the solutions: scaleout release class.zip")
+    release.add_argument("target", type=Path, help="a new folder, or an archive: .zip, .tar, .tar.gz")
+    about = "topics whose solutions are given too, such as 00,01"
+    release.add_argument("--answers", default="", metavar="NN,NN", help=about)
+
+    collect = command("collect", _collect, "what a whole class measured: a picture a topic, and a table")
+    collect.add_argument("folders", nargs="+", type=Path, help="results folders, or one that holds them all")
+    collect.add_argument("--names", action="store_true", help="call attendees by their folder's name (by a number)")
+
     tour = command("tour", _tour, "every topic on this machine: a table, pictures, one page in results/")
     tour.add_argument("--quick", action="store_true", help="less of the same, for rehearsals")
     return parser
@@ -116,27 +150,71 @@ def _parser() -> argparse.ArgumentParser:
 
 def _doctor(args: argparse.Namespace, rest: list[str]) -> int:
     from . import doctor
+    from .site import Site
 
-    return doctor.main(args.json)
+    return doctor.main(args.json, Site.read(args.site) if args.site else None)
 
 
 def _run(args: argparse.Namespace, rest: list[str]) -> int:
     from . import launch
-    from .site import Site
 
     how = {
         "ranks": args.ranks,
         "threads": args.threads,
         "env": dict(_pair(text) for text in args.env),
-        "site": Site.read(args.site) if args.site else None,
+        "site": _site(args),
+        "nodes": args.nodes,
         "timeout": args.timeout,
     }
+    name, command = _command(args, rest)
+    launch.run(command, name=name, echo=_say, **how)
+    return 0
+
+
+def _site(args: argparse.Namespace) -> "Site | None":
+    """The site of --site, with the machines of --hosts."""
+    from dataclasses import replace
+
+    from .site import Site
+
+    site = Site.read(args.site) if args.site else None
+    if args.hosts is None:
+        return site
+    hosts = tuple(host.strip() for host in args.hosts.split(","))
+    if not all(hosts) or len(set(hosts)) < len(hosts) or any(host.startswith("-") for host in hosts):
+        raise ScaleoutError(f"--hosts takes names with commas between them, each once: a,b and not {args.hosts!r}.")
+    if site and site.scheduler:
+        raise ScaleoutError("--hosts and a site with a scheduler exclude each other: Slurm chooses the nodes.")
+    return replace(site or Site(), hosts=hosts)
+
+
+def _command(args: argparse.Namespace, rest: list[str]) -> tuple[str, list[str]]:
+    """The name of a lab's or a script's runs, and the command of one rank."""
+    from . import launch
+
     if args.lab.endswith(".py") or "/" in args.lab:
         name, script = _script(Path(args.lab)), args.lab
     else:
         found = launch.lab(args.lab, solution=args.solution)
         name, script = found.name, launch.show(found.script)
-    launch.run(["python", "-m", "mpi4py", script, *rest], name=name, echo=_say, **how)
+    return name, [launch.interpreter(getattr(args, "python", "python")), "-m", "mpi4py", script, *rest]
+
+
+def _submit(args: argparse.Namespace, rest: list[str]) -> int:
+    import signal
+
+    from .site import Site
+    from .submit import submit
+
+    for number in (signal.SIGTERM, signal.SIGHUP):  # a terminal that is closed cancels the job too
+        signal.signal(number, signal.default_int_handler)
+    site = Site.read(args.site)
+    if not site.scheduler:
+        raise ScaleoutError(f'{args.site} has no scheduler = "slurm": use  scaleout run --site {args.site}  there.')
+    how = {"ranks": args.ranks, "nodes": args.nodes, "threads": args.threads, "timeout": args.timeout}
+    env = dict(_pair(text) for text in args.env)
+    name, command = _command(args, rest)
+    submit(command, name=name, env=env, site=site, echo=_say, dry_run=args.dry_run, **how)
     return 0
 
 
@@ -144,6 +222,17 @@ def _sweep(args: argparse.Namespace, rest: list[str]) -> int:
     from . import sweep
 
     return sweep.main(args, rest)
+
+
+def _scaling(args: argparse.Namespace, rest: list[str]) -> int:
+    from .scaling import main
+
+    words = args.predict.split(",") if args.predict else []
+    if not all(word.strip().isdigit() and int(word) for word in words) or not 0 < args.work < float("inf"):
+        raise ScaleoutError(
+            "--predict takes numbers of nodes with commas between them, such as 64,128; --work a number."
+        )
+    return main(args.table, [int(word) for word in words], args.work, args.json, _say)
 
 
 def _script(path: Path) -> str:
@@ -205,6 +294,21 @@ def _data(args: argparse.Namespace, rest: list[str]) -> int:
     from . import data
 
     _say(f"MNIST is in {data.fetch(args.name)}")
+    return 0
+
+
+def _release(args: argparse.Namespace, rest: list[str]) -> int:
+    from . import classroom
+
+    answers = classroom.release(args.target, [answer for answer in args.answers.split(",") if answer])
+    _say(f"{args.target}: the workshop with the solutions of {', '.join(answers) or 'no topic'}.")
+    return 0
+
+
+def _collect(args: argparse.Namespace, rest: list[str]) -> int:
+    from . import classroom
+
+    _say(f"The pictures and the table: {classroom.show(classroom.collect(args.folders, args.names))}")
     return 0
 
 

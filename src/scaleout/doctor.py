@@ -20,10 +20,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import diagnosis, launch, machine, paths, reaper
+from . import diagnosis, hosts, launch, machine, paths, reaper
 from .diagnosis import Check, Job
 from .errors import ScaleoutError
 from .machine import Machine
+from .site import Site
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -231,12 +232,15 @@ def _table(found: Sequence[Check], width: int, colour: bool) -> Iterator[str]:
             yield f"{margin}fix: {check.fix}"
 
 
-def main(as_json: bool = False) -> int:
-    """Prints the checks as a table, or with the machine's facts as JSON; returns 1 when something required fails."""
+def main(as_json: bool = False, site: Site | None = None) -> int:
+    """Prints the checks as a table, or with the machine's facts as JSON; returns 1 when something required fails.
+
+    site: its hosts, or its Slurm, are looked at too.
+    """
     facts = machine.facts()
     if sys.stderr.isatty():
         print(f"Looking at {facts.host} ...", file=sys.stderr)
-    found = _examine(facts)
+    found = _examine(facts) + (hosts.checks(site) if site else [])
     failed, warned = (sum(check.status == status for check in found) for status in ("fail", "warn"))
     if as_json:
         print(json.dumps({"machine": asdict(facts), "checks": [asdict(check) for check in found]}, indent=1))

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 from . import machine, reaper
 from .errors import ScaleoutError
 from .launch import binding, clean_environment, program, thread_variables
+from .paths import results
+from .site import allocated_nodes
 
 if TYPE_CHECKING:
     import ipyparallel as ipp
@@ -60,17 +62,23 @@ class Engines:
         config = Config()
         config.MPIEngineSetLauncher.mpi_cmd = [program("mpirun")]
         cores = machine.usable_cores()
-        config.MPIEngineSetLauncher.mpi_args = binding(self.ranks, self.threads, cores)
+        nodes = min(allocated_nodes(os.environ), self.ranks)  # the Slurm allocation around us, if it has several
+        on_each = -(-self.ranks // max(1, nodes))
+        spread = ["-ppn", str(on_each)] if nodes > 1 else []
+        config.MPIEngineSetLauncher.mpi_args = spread + binding(on_each, self.threads, cores, elsewhere=nodes > 1)
         self._run_id = f"engines-{secrets.token_hex(6)}"
         mine = {"SCALEOUT_RUN_ID": self._run_id}
         config.LocalControllerLauncher.environment = mine
         config.LocalControllerLauncher.connection_info_timeout = self.start_timeout
         # Ranks that share cores must not poll while they wait, or each message takes milliseconds (MPICH's variable).
-        shared = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"} if self.ranks * self.threads > cores else {}
+        shared = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"} if on_each * self.threads > cores else {}
+        if nodes > 1:
+            shared |= {"SLURM_OVERLAP": "1"}  # the notebook is itself a step of the job, which holds all its cores
         config.MPIEngineSetLauncher.environment = {**mine, **thread_variables(self.threads), **shared}
         log = logging.getLogger("scaleout.engines")
         log.setLevel(logging.CRITICAL)  # what goes wrong is said once, below
-        self._folder = tempfile.TemporaryDirectory(prefix="scaleout-engines-")
+        where = results() if nodes > 1 else None  # other nodes do not see our /tmp
+        self._folder = tempfile.TemporaryDirectory(prefix=".scaleout-engines-", dir=where)
         self._guard = reaper.guard(self._run_id)
         atexit.register(self.stop)
         self._cluster = ipp.Cluster(
@@ -79,7 +87,7 @@ class Engines:
             config=config,
             load_profile=False,
             profile_dir=self._folder.name,
-            controller_ip="127.0.0.1",
+            controller_ip="*" if nodes > 1 else "127.0.0.1",
             controller_args=["--IPController.enable_curve=True"],
             engine_timeout=self.start_timeout,
             log=log,
@@ -87,7 +95,8 @@ class Engines:
         saved, began = dict(os.environ), time.monotonic()
         try:
             for name in set(saved) - set(clean_environment(saved)):  # the launchers add variables, they remove none
-                del os.environ[name]
+                if nodes < 2 or not name.startswith("SLURM"):
+                    del os.environ[name]
             quiet = io.StringIO()  # for ipyparallel's own progress bar
             with contextlib.redirect_stderr(quiet), contextlib.redirect_stdout(quiet):
                 self.client = self._cluster.start_and_connect_sync(activate=True)

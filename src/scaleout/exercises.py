@@ -1,5 +1,6 @@
 """Exercises: masters in, labs and notebooks out; check, hint, reset."""
 
+import hashlib
 import importlib.util
 import json
 import re
@@ -16,7 +17,7 @@ from .paths import home, results, show, topic
 if TYPE_CHECKING:
     from .launch import JobError, Lab
 
-__all__ = ["Result", "check", "cut", "generate", "hint", "numbers", "reset", "todo"]
+__all__ = ["Result", "check", "cut", "generate", "generated", "hint", "numbers", "reset", "todo"]
 
 TOPIC = r"\d\d_[a-z0-9_]+"  # leaves out an attendee's own notebooks, such as Jupyter's 00_welcome-Copy1
 TODO = re.compile(r"\s*# TODO (\d+): (\S.*)")
@@ -110,11 +111,17 @@ def _cut_notebook(text: str, where: str) -> str:
             source = cut("".join(cell["source"]), f"{where}, cell {at}")
             cell |= {"source": source.splitlines(keepends=True), "outputs": [], "execution_count": None}
             cell["metadata"].pop("execution", None)
+    book["metadata"]["scaleout"] = {"start": _fingerprint(book)}
     return json.dumps(book, indent=1, ensure_ascii=False) + "\n"
 
 
-def _generated() -> Iterator[tuple[Path, str]]:
-    """Every file that the masters make, with its text."""
+def _fingerprint(book: dict[str, Any]) -> str:
+    """Of what the cells say, however an editor has stored them."""
+    return hashlib.sha256("\0".join("".join(cell["source"]) for cell in book["cells"]).encode()).hexdigest()
+
+
+def generated() -> Iterator[tuple[Path, str]]:
+    """Every file of labs/ and notebooks/ that the masters make, with its text."""
     root = home()
     if not (root / "solutions").is_dir():
         raise ScaleoutError("There are no masters here: solutions/ is missing, as in a copy that was given to a class.")
@@ -125,7 +132,8 @@ def _generated() -> Iterator[tuple[Path, str]]:
         text = cut(_read(master), show(master)).replace(f"solutions/{folder.name}/", f"labs/{folder.name}/")
         yield folder / "runme.py", text
         yield folder / PRISTINE, text
-        for other in sorted({master.with_name("checks.py"), *master.parent.glob("*.py")} - {master}):
+        others = {file for kind in ("*.py", "*.jsonl") for file in master.parent.glob(kind)}  # scripts and records
+        for other in sorted({master.with_name("checks.py"), *others} - {master}):
             yield folder / other.name, _read(other).replace(f"solutions/{folder.name}/", f"labs/{folder.name}/")
 
 
@@ -139,10 +147,10 @@ def _read(path: Path) -> str:
 def generate(only_check: bool = False) -> list[str]:
     """Writes labs/ and notebooks/ from solutions/; returns the files that differed, as a person types them.
 
-    A runme.py that somebody has edited is copied beside itself first. What has no master (any more) is named, never
-    removed: it may be somebody's own. only_check: writes nothing.
+    A runme.py or a notebook that somebody has edited is copied beside itself first. What has no master (any more) is
+    named, never removed: it may be somebody's own. only_check: writes nothing.
     """
-    wanted, root = dict(_generated()), home()
+    wanted, root = dict(generated()), home()
     books = [f for f in root.glob("notebooks/*.ipynb") if re.fullmatch(TOPIC, f.stem)]
     extra = {*books, *root.glob("labs/*/checks.py"), *root.glob(f"labs/*/{PRISTINE}")} - set(wanted)
     differ = [f for f, text in wanted.items() if not f.exists() or f.read_bytes() != text.encode()]
@@ -150,7 +158,7 @@ def generate(only_check: bool = False) -> list[str]:
         return [show(f) for f in [*differ, *sorted(extra)]]
     for path in differ:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.name == "runme.py" and path.exists() and not _untouched(path):
+        if path.exists() and not _untouched(path):
             print(f"Kept: {show(_copy(path))}")
         path.write_text(wanted[path], encoding="utf-8")
     for path in sorted(extra):
@@ -158,9 +166,17 @@ def generate(only_check: bool = False) -> list[str]:
     return [show(f) for f in differ]
 
 
-def _untouched(script: Path) -> bool:
-    start = script.with_name(PRISTINE)
-    return start.exists() and start.read_bytes() == script.read_bytes()
+def _untouched(path: Path) -> bool:
+    """Whether a file is as it was made: nobody's work is in it."""
+    if path.suffix == ".ipynb":
+        try:
+            book = json.loads(path.read_bytes())
+            written = book["metadata"]["scaleout"]["start"] != _fingerprint(book)
+            return not written and not any(cell.get("outputs") for cell in book["cells"])
+        except (ValueError, LookupError, TypeError):
+            return False
+    start = path.with_name(PRISTINE)
+    return path.name != "runme.py" or (start.exists() and start.read_bytes() == path.read_bytes())
 
 
 def _copy(path: Path) -> Path:
@@ -215,7 +231,19 @@ def _checks(lab: "Lab", number: int | None = None) -> list[Callable[..., None]]:
 
 
 def check(lab: "Lab", number: int | None = None) -> Iterator[Result]:
-    """Runs the lab's checks, or one of them, and yields what each found. Equal jobs are run once."""
+    """Runs the lab's checks, or one of them, and yields what each found. Equal jobs are run once.
+
+    What a lab's checks found is kept in results/, for history.progress.
+    """
+    from . import history
+
+    for result in _check(lab, number):
+        if not lab.solution:
+            history.keep_state(lab.name, result.number, result.state)
+        yield result
+
+
+def _check(lab: "Lab", number: int | None) -> Iterator[Result]:
     from .launch import JobError
 
     runs: dict[str, Any] = {}

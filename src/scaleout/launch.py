@@ -5,21 +5,22 @@ import json
 import math
 import os
 import re
-import selectors
 import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import machine, reaper
+from . import known, machine, reaper
 from .errors import ScaleoutError
+from .output import first_traceback, lines, prefixed
 from .paths import home, results, show, topic
-from .site import Site
+from .site import Site, allocated_nodes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,19 +34,22 @@ __all__ = [
     "Run",
     "binding",
     "clean_environment",
-    "first_traceback",
+    "explain",
+    "interpreter",
+    "keep",
     "lab",
+    "new_run",
     "program",
     "run",
     "thread_variables",
 ]
 
 TIMEOUT_S = 600.0
+GRACE_S = 30.0  # what ranks on other hosts get beyond the job's own limit, before they end by themselves
 SCHEDULERS = (
     ("SLURM", "PMI", "HYDRA_", "HYDI_", "OMPI_", "PRTE_", "PRRTE_", "MPI_LOCAL", "FLUX_")  # Slurm, and MPI's own
     + ("PBS_", "LSB_", "PE_HOSTFILE", "LOADL_", "COBALT_")  # the other schedulers that mpirun looks for
 )
-LINKS = ("During handling of the above", "The above exception was")  # between the tracebacks of a chain
 SIGNALS = {
     "9": "a rank was killed (signal 9), as the system does when memory runs out",
     "11": "a rank crashed in native code (signal 11)",
@@ -73,7 +77,7 @@ class Run:
     @property
     def output(self) -> str:
         """Everything the job printed, each line with its rank before it: `[1] text`."""
-        return "\n".join(_prefixed(rank, text) for rank, text in self.lines)
+        return "\n".join(prefixed(rank, text) for rank, text in self.lines)
 
     @property
     def records(self) -> "pd.DataFrame":
@@ -130,8 +134,11 @@ def thread_variables(threads: int) -> dict[str, str]:
     return {k: str(threads) for k in ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")}
 
 
-def binding(ranks: int, threads: int, cores: int, launcher: str = "hydra") -> list[str]:
-    """What tells mpirun to give each rank its own cores; nothing where they do not fit."""
+def binding(ranks: int, threads: int, cores: int, launcher: str = "hydra", elsewhere: bool = False) -> list[str]:
+    """What tells mpirun to give each rank its own cores; nothing where they do not fit. ranks and cores: of one node.
+
+    elsewhere: on other machines than this one, where our own share of the cores says nothing.
+    """
     if launcher == "openmpi":  # which would refuse more ranks than cores, and bind them all the same
         fits = ["--map-by", f"slot:PE={threads}", "--bind-to", "core"]
         return fits if ranks * threads <= cores else ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]
@@ -139,7 +146,7 @@ def binding(ranks: int, threads: int, cores: int, launcher: str = "hydra") -> li
         return []
     allowed = os.sched_getaffinity(0)
     mine = [found for core in machine.read_cores(allowed=allowed)[0] if (found := allowed.intersection(core.cpus))]
-    if len(allowed) == os.cpu_count() or len(mine) < ranks * threads:
+    if elsewhere or len(allowed) == os.cpu_count() or len(mine) < ranks * threads:
         return ["-bind-to", f"core:{threads}"]
     # Counting from the machine's first core, mpirun would leave those that we may use: name the logical CPUs.
     shares = ([cpu for core in mine[r * threads : (r + 1) * threads] for cpu in sorted(core)] for r in range(ranks))
@@ -158,6 +165,15 @@ def program(name: str) -> str:
     return str(path)
 
 
+def interpreter(path: str) -> str:
+    """The Python to start: "python", this environment's, or the path of another's; ScaleoutError when it starts not."""
+    if path == "python":
+        return path
+    if os.sep not in path or not os.access(path, os.X_OK) or Path(path).is_dir():
+        raise ScaleoutError(f"There is no Python to start at {path}: give its path, such as .side/intel/bin/python")
+    return path
+
+
 def run(
     script: Sequence[str],
     *,
@@ -165,13 +181,16 @@ def run(
     ranks: int = 1,
     threads: int | None = None,
     env: Mapping[str, str] | None = None,
-    site: Site | None = None,
+    site: "Site | Path | str | None" = None,
+    nodes: int | None = None,
     timeout: float = TIMEOUT_S,
     echo: Callable[[str], None] | None = print,
 ) -> Run:
     """Runs `script` (a command, such as ["python", "-m", "mpi4py", "train.py"]) on so many ranks; returns when it ends.
 
     threads: threads a rank may use; without it the usable cores are shared out.  env: more variables.
+    site: a Site or its file; without it this machine, or the Slurm allocation around us. A Slurm site, named outside of
+    an allocation, submits a job and waits for it.  nodes: machines to use; without it all of the site's.
     timeout: seconds.  echo: takes each line of output as it comes, `[rank] ` before it; None keeps quiet.
     Raises JobFailed, JobTimeout or JobInterrupted; in each case no process of the job is left.
     """
@@ -179,19 +198,25 @@ def run(
         raise ScaleoutError(f"A job needs at least 1 rank and 1 thread; asked for {ranks} and {threads}.")
     if not 0 < timeout < math.inf:
         raise ScaleoutError(f"A job needs a time limit in seconds, above 0 and finite; asked for {timeout:g}.")
-    site = site or Site()
-    cores = site.cores or machine.usable_cores()
-    threads = threads or max(1, cores // ranks)
-    bind = binding(ranks, threads, cores, site.launcher)
-    command = [site.mpirun, "-n", str(ranks), *bind, *site.options, *script]
+    site = Site.here() if site is None else site if isinstance(site, Site) else Site.read(site)
+    if site.scheduler and not allocated_nodes(os.environ):
+        from .submit import submit
+
+        how = {"name": name, "ranks": ranks, "nodes": nodes or 1, "threads": threads, "env": env, "site": site}
+        return submit(script, timeout=timeout, echo=echo, **how)  # type: ignore[return-value,arg-type]
+    where, nodes = _places(site, ranks, nodes)
+    on_each = -(-ranks // nodes)
+    cores = site.cores or machine.usable_cores()  # of one node
+    threads = threads or max(1, cores // on_each)
+    bind = [] if site.bind == "none" else binding(on_each, threads, cores, site.launcher, nodes > 1)
+    command = [site.mpirun, "-n", str(ranks), *where, *bind, *site.options, *script]
     mpirun = program(command[0])
     say = echo or (lambda text: None)
     say("$ " + shlex.join(command))
-    if ranks * threads > cores:
-        say(f"Oversubscribed: {ranks} ranks x {threads} threads share {cores} {'core' if cores == 1 else 'cores'}.")
+    if on_each * threads > cores:
+        say(f"Oversubscribed: {on_each} ranks x {threads} threads share {cores} {'core' if cores == 1 else 'cores'}.")
 
-    run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.urandom(3).hex()}"
-    folder = results(name, run_id)
+    run_id, folder = new_run(name)
     job = Run(run_id, name, shlex.join(command), folder, ranks, threads)
     environment = {
         **clean_environment(os.environ),
@@ -202,10 +227,15 @@ def run(
         **{k: str(v) for k, v in (env or {}).items()},
         "SCALEOUT_RUN_ID": run_id,
         "SCALEOUT_RECORDS": str(folder / "records.jsonl"),
-        "SCALEOUT_CORES": str(cores),
-        "SCALEOUT_NODES": "1",
+        "SCALEOUT_CORES": str(nodes * cores),
+        "SCALEOUT_NODES": str(nodes),
     }
+    if site.scheduler:  # mpirun finds the nodes of the allocation by its variables
+        environment |= {name: value for name, value in os.environ.items() if name.startswith("SLURM")}
+        environment |= {"SLURM_OVERLAP": "1"}  # we may ourselves be a step of the job, which holds all its cores
     marks = ["-prepend-pattern", f"\x1e{run_id}:%r\x1f"] if site.launcher == "hydra" else []
+    if site.hosts:  # a host that is cut off hears no signal: its ranks end by themselves
+        command[-len(script) :] = ["timeout", "--foreground", "-s", "KILL", f"{timeout + GRACE_S:g}", *script]
     start = time.monotonic()
     try:
         _stream(job, [mpirun, *marks, *command[1:]], environment, timeout, say)
@@ -222,16 +252,38 @@ def run(
     finally:
         job.wall_s = time.monotonic() - start
         with contextlib.suppress(OSError):  # a full disk must not hide how the job ended
-            _keep(job, env or {})
+            keep(job, env or {})
     if job.status is None:
+        cause = "give it longer with --timeout (timeout=)"
+        if site.hosts:
+            from .hosts import silent
+
+            gone = silent(site)
+            cause = f"{', '.join(gone)} did not answer in the end, so take out that host" if gone else cause
         raise JobTimeout(
-            f"{name} did not end within {timeout:g} s and was ended; give it longer with --timeout (timeout=). "
+            f"{name} did not end within {timeout:g} s and was ended; {cause}. "
             f"What it said so far is in {show(folder / 'output.txt')}.",
             job,
         )
     if job.status:
-        raise JobFailed(_explain(job), job)
+        raise JobFailed(explain(job), job)
     return job
+
+
+def _places(site: Site, ranks: int, nodes: int | None) -> tuple[list[str], int]:
+    """What tells mpirun which machines to use, and how many these are."""
+    there = site.nodes()
+    alone = not (site.hosts or site.scheduler)  # then ranks that were to be on several nodes all run here
+    nodes = min(there, ranks) if nodes is None or (alone and nodes > 0) else nodes
+    if not 1 <= nodes <= min(there, ranks):
+        raise ScaleoutError(
+            f"{nodes} nodes asked for, but there are {there} to use here and each needs a rank (-n {ranks}): "
+            f"take  -N {min(there, ranks)}"
+        )
+    if site.hosts:
+        ssh = ["-launcher", "ssh", *(["-launcher-exec", site.ssh] if site.ssh else [])]
+        return ["-hosts", ",".join(site.hosts[:nodes]), "-ppn", str(-(-ranks // nodes)), *ssh], nodes
+    return (["-ppn", str(-(-ranks // nodes))] if nodes > 1 else []), nodes
 
 
 def _stream(
@@ -244,10 +296,10 @@ def _stream(
     try:
         with open(job.folder / "output.txt", "a", encoding="utf-8", buffering=1) as kept:  # line by line, as it comes
             mpirun = _start(command, environment)
-            for rank, text in _lines(mpirun, job.id, end):
+            for rank, text in lines(mpirun, job.id, end):
                 job.lines.append((rank, text))
-                kept.write(_prefixed(rank, text) + "\n")
-                say(_prefixed(rank, text))
+                kept.write(prefixed(rank, text) + "\n")
+                say(prefixed(rank, text))
         with contextlib.suppress(subprocess.TimeoutExpired):
             job.status = mpirun.wait(max(0.0, end - time.monotonic()))
     finally:
@@ -286,106 +338,25 @@ def _finish(run_id: str, mpirun: "subprocess.Popen[bytes] | None") -> None:
         mpirun.wait(reaper.GRACE_S)
 
 
-def _lines(mpirun: "subprocess.Popen[bytes]", run_id: str, end: float) -> Iterator[tuple[int | None, str]]:
-    """Yields (rank, line) as whole lines arrive, until both pipes close or the time `end` has come.
-
-    Hydra marks each piece it forwards, also in the middle of a line; the pieces of a rank are put together again here.
-    """
-    with selectors.DefaultSelector() as ready:
-        for pipe in (mpirun.stdout, mpirun.stderr):
-            assert pipe is not None
-            ready.register(pipe, selectors.EVENT_READ, _Pieces(run_id))
-        while ready.get_map():
-            for key, _ in ready.select(max(0.0, min(1.0, end - time.monotonic()))):
-                data = os.read(key.fd, 65536)
-                yield from key.data.feed(data)
-                if not data:
-                    ready.unregister(key.fileobj)
-            gone = ready.get_map() and mpirun.poll() is not None and not ready.select(0.2)
-            if time.monotonic() >= end or gone:
-                break  # out of time, or mpirun is gone and only a rank that it lost still holds the pipe
-        for key in list(ready.get_map().values()):
-            yield from key.data.feed(b"")
+def new_run(name: str) -> tuple[str, Path]:
+    """The id of a new run, and its folder in `results/`."""
+    run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.urandom(3).hex()}"
+    return run_id, results(name, run_id)
 
 
-class _Pieces:
-    """Puts the marked pieces of one stream together to whole lines, a buffer for each rank."""
-
-    def __init__(self, run_id: str) -> None:
-        self.mark = re.compile(rb"\x1e%b:(\d+)\x1f" % run_id.encode())  # the id: no output can look like it by chance
-        self.held = b""
-        self.rank: int | None = None
-        self.partial: dict[int | None, list[bytes]] = {}
-
-    def feed(self, data: bytes) -> Iterator[tuple[int | None, str]]:
-        """Yields the lines that `data` completes; b"" says that no more will come, and yields the rest."""
-        more, data = bool(data), self.held + data
-        cut = re.search(rb"\x1e[^\x1f\n]{0,40}\Z", data) if more else None  # a mark whose end is still to come
-        at = cut.start() if cut else len(data)
-        self.held = data[at:]
-        *whole, rest = data[:at].split(b"\n")
-        for line in whole:
-            self._take(line)
-            yield self.rank, self._text(self.rank)
-            self.rank = None  # without a mark, the next line is mpirun's own
-        self._take(rest)
-        if not more:
-            yield from [(rank, self._text(rank)) for rank in list(self.partial)]
-
-    def _take(self, data: bytes) -> None:
-        first, *marked = self.mark.split(data)  # text, rank, text, rank, text ...
-        for rank, text in [(self.rank, first), *zip(map(int, marked[::2]), marked[1::2], strict=True)]:
-            self.rank = rank
-            if text:
-                self.partial.setdefault(rank, []).append(text)
-
-    def _text(self, rank: int | None) -> str:
-        return b"".join(self.partial.pop(rank, [])).decode("utf-8", "replace").rstrip("\r")
-
-
-def _prefixed(rank: int | None, text: str) -> str:
-    return text if rank is None else f"[{rank}] {text}"
-
-
-def _keep(job: Run, env: Mapping[str, str]) -> None:
+def keep(job: Run, env: Mapping[str, str]) -> None:
     """Writes run.json, whole or not at all."""
     about = {"id": job.id, "name": job.name, "command": job.command, "ranks": job.ranks, "threads": job.threads}
     about |= {"env": dict(env), "status": job.status, "wall_s": round(job.wall_s, 3)}
+    script = next((word for word in shlex.split(job.command) if word.endswith(".py")), "")
+    with contextlib.suppress(OSError):  # so that history.runs can say that it was edited
+        about["script"] = f"{zlib.crc32(Path(script).read_bytes()):08x}"
     partial = job.folder / "run.json.part"
     partial.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
     partial.rename(job.folder / "run.json")
 
 
-def first_traceback(lines: Sequence[tuple[int | None, str]]) -> tuple[int | None, list[str]]:
-    """The rank that failed first, and its own traceback without the frames of the launcher.
-
-    Later tracebacks are echoes: ranks that lost their partner. (None, []) when nobody printed one.
-    """
-    for at, (rank, text) in enumerate(lines):
-        if not text.startswith("Traceback (most recent call last)"):
-            continue
-        block = [t for r, t in lines[at:] if r == rank]
-        ends = (i for i, line in enumerate(block) if line and not line.startswith((" ", "Traceback", *LINKS)))
-        # A chain goes on below the first exception: a blank line, one of LINKS, a blank line, the next traceback.
-        end = next((i for i in ends if not "".join(block[i + 2 : i + 3]).startswith(LINKS)), len(block))
-        return rank, _own_frames(block[: end + 1])
-    return None, []
-
-
-def _own_frames(block: list[str]) -> list[str]:
-    """The traceback without the frames of runpy and mpi4py, which say nothing about the script."""
-    kept, skipping = [], False
-    for line in block:
-        if line.startswith("  File "):
-            skipping = re.search(r"<frozen runpy>|/mpi4py/(__main__|run)\.py", line) is not None
-        elif not line.startswith("    "):
-            skipping = False
-        if not skipping:
-            kept.append(line)
-    return kept
-
-
-def _explain(job: Run) -> str:
+def explain(job: Run) -> str:
     """Why the job failed, as far as its output tells: first rank, first traceback, exit status in words."""
     rank, block = first_traceback(job.lines)
     if rank is None:  # sys.exit(3) and comm.Abort() leave no traceback, but MPI says who called
@@ -398,9 +369,10 @@ def _explain(job: Run) -> str:
     elif job.status is not None and job.status < 0:
         how = f"mpirun itself was ended by signal {-job.status}"
     who = f"{job.name} failed" + ("" if rank is None else f" first on rank {rank}")
-    return "\n".join(
-        [f"{who}: {how}, after {job.wall_s:.1f} s.", *block, f"All it said: {show(job.folder / 'output.txt')}"]
-    )
+    said = [f"{who}: {how}, after {job.wall_s:.1f} s.", *block]
+    if page := known.section("\n".join(said), job.output):
+        said.append(f"What it means: {page}")
+    return "\n".join([*said, f"All it said: {show(job.folder / 'output.txt')}"])
 
 
 class Lab:
@@ -420,20 +392,40 @@ class Lab:
         ranks: int = 1,
         threads: int | None = None,
         env: Mapping[str, str] | None = None,
-        site: Site | None = None,
+        site: "Site | Path | str | None" = None,
+        nodes: int | None = None,
         timeout: float = TIMEOUT_S,
         echo: bool = True,
         script: str = "runme.py",
+        python: str = "python",
         **args: Any,
     ) -> Run:
         """Runs a script of the lab on so many ranks. Further arguments become its flags: colors=16 is `--colors 16`,
-        sizes=[1, 7] is `--sizes 1 7`, and True is the flag alone."""
+        sizes=[1, 7] is `--sizes 1 7`, and True is the flag alone. python: that of another environment, its path.
+        On Slurm, timeout counts the wait in the queue too."""
         say = (lambda text: print(text, flush=True)) if echo else None
         path = self.folder / script
         if not path.is_file():
             raise ScaleoutError(f"{self.name} has no script {script!r}: there is no {show(path)}.")
-        command = ["python", "-m", "mpi4py", show(path), *_flags(args)]
-        return run(command, name=self.name, ranks=ranks, threads=threads, env=env, site=site, timeout=timeout, echo=say)
+        command = [interpreter(python), "-m", "mpi4py", show(path), *_flags(args)]
+        how = {"name": self.name, "ranks": ranks, "threads": threads, "env": env, "site": site, "nodes": nodes}
+        return run(command, timeout=timeout, echo=say, **how)  # type: ignore[arg-type]
+
+    def job_script(
+        self,
+        ranks: int = 1,
+        nodes: int = 1,
+        threads: int = 1,
+        site: "Site | Path | str" = "../sites/slurm.toml",
+        **args: Any,
+    ) -> None:
+        """Prints the job script that run(ranks=, nodes=, site=) would submit to this Slurm."""
+        from .submit import submit
+
+        site = site if isinstance(site, Site) else Site.read(site)
+        command = ["python", "-m", "mpi4py", show(self.script), *_flags(args)]
+        how = {"name": self.name, "ranks": ranks, "nodes": nodes, "threads": threads, "site": site}
+        submit(command, echo=lambda text: print(text.replace(str(home()), "WORKSHOP")), dry_run=True, **how)  # type: ignore[arg-type]
 
     def check(self, number: int | None = None) -> None:
         """Runs the checks of one TODO, or of all, on runme.py and prints what each found."""
@@ -447,6 +439,12 @@ class Lab:
         from . import exercises
 
         print(exercises.hint(self, number))
+
+    def runs(self, last: int = 5) -> "pd.DataFrame":
+        """The last runs of this lab, and what changed from each to the next."""
+        from . import history
+
+        return history.runs(self.name, last)
 
     def reset(self) -> None:
         """Puts a fresh runme.py in the lab's folder; the old one is kept beside it."""

@@ -5,6 +5,7 @@ not enough. Every process of a job inherits SCALEOUT_RUN_ID, and that is how wha
 The standard library alone: the guard must start in milliseconds.
 """
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -12,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 
-__all__ = ["end", "guard", "processes"]
+__all__ = ["end", "guard", "processes", "tidy"]
 
 GRACE_S = 2.0  # what a process gets to end by itself after each signal
 
@@ -89,6 +90,36 @@ def end(run_id: str, mpirun: int | None = None) -> None:
     if not _ended(lambda: processes(run_id), GRACE_S):
         # At every look, because some may have been born since the last.
         _ended(lambda: _signal(processes(run_id), signal.SIGKILL), GRACE_S)
+    tidy()
+
+
+def tidy(folder: str = "/tmp", proxy: bytes = b"hydra_pmi_proxy") -> None:
+    """Removes the maps of the machine that MPICH's launcher leaves in /tmp when a job is aborted.
+
+    None that may be in use: while a proxy of this user's is alive, they are left for a later call.
+    """
+    maps = [e for e in os.scandir(folder) if e.name.startswith("hydra_hwloc_xmlfile_") and _is_old(e)]
+    if maps and not any(_name(pid).startswith(proxy[:15]) for pid in os.listdir("/proc") if pid.isdigit()):
+        for entry in maps:
+            with contextlib.suppress(OSError):
+                os.unlink(entry.path)
+
+
+def _is_old(entry: "os.DirEntry[str]") -> bool:
+    """Whether a file is this user's and older than a second: a job that starts right now is left alone."""
+    with contextlib.suppress(OSError):
+        about = entry.stat(follow_symlinks=False)
+        return about.st_uid == os.getuid() and time.time() - about.st_mtime > 1
+    return False
+
+
+def _name(pid: str) -> bytes:
+    """What a process of this user is called; nothing for others' and for one that has ended."""
+    with contextlib.suppress(OSError):
+        if os.stat(f"/proc/{pid}").st_uid == os.getuid():
+            with open(f"/proc/{pid}/comm", "rb") as file:
+                return file.read()
+    return b""
 
 
 def guard(run_id: str) -> "subprocess.Popen[bytes]":

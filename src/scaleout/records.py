@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import machine
+from .checkpoints import digest, keep_checkpoint, take_checkpoint
 from .paths import results, show
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FIELDS", "folder", "read", "write"]
+__all__ = ["FIELDS", "digest", "folder", "keep_checkpoint", "read", "take_checkpoint", "write"]
 
 SCHEMA = 1
 FIELDS = (
@@ -51,7 +52,10 @@ FIELDS = (
     "dirty",
 )
 COMPUTED = ("step_median_s", "step_spread_s")
-PACKAGES = ("tensorflow-cpu", "horovod", "scikit-learn-intelex", "scikit-learn", "mpi4py", "mpich", "numpy")
+PACKAGES = (
+    *("tensorflow-cpu", "intel-tensorflow", "horovod", "mpi4py", "mpich"),
+    *("scikit-learn-intelex", "scikit-learn", "numpy"),
+)
 
 
 def write(

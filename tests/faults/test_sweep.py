@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from scaleout import ScaleoutError, journal, launch, sweep
+from scaleout import ScaleoutError, launch, sweep
+from scaleout.sweep import journal
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(120)]
 

@@ -35,6 +35,7 @@ BAD = {
     "time that is none": (["run", "00_tiny", "--timeout", "nan"], "above 0 and finite; asked for nan"),
     "variable without value": (["run", "00_tiny", "--env", "OMP"], "--env takes NAME=VALUE"),
     "variable without name": (["run", "00_tiny", "--env", "=1"], "--env takes NAME=VALUE"),
+    "a Python that is not there": (["run", "00_tiny", "--python", "nix/python"], "no Python to start at nix/python"),
     "missing script": (["run", "missing.py"], "There is no script missing.py"),
     "missing script elsewhere": (["run", "../missing"], "There is no script ../missing"),
     "a folder": (["run", "labs/00_tiny/"], "is a folder: type the script's path, or a lab's name"),

@@ -130,6 +130,7 @@ def test_notebooks_lose_solutions_and_outputs_and_keep_the_rest(workshop: Path) 
     for cell in (first, second):
         assert cell["outputs"] == [] and cell["execution_count"] is None and cell["metadata"] == {"tags": ["tour"]}
     assert text == master["cells"][2] and "".join(first["source"]) == "x = 1"
+    assert len(made["metadata"].pop("scaleout")["start"]) == 64
     assert {k: v for k, v in made.items() if k != "cells"} == {k: v for k, v in master.items() if k != "cells"}
     assert exercises.generate() == []
 
@@ -186,6 +187,27 @@ def test_an_edited_runme_is_kept_when_the_labs_are_made_anew(
     assert (workshop / "labs/00_tiny/runme.kept-1.py").read_text() == "my work, 1\n"
     assert (workshop / "labs/00_tiny/runme.kept-2.py").read_text() == "my work, 2\n"
     assert mine.read_text() == (workshop / "labs/00_tiny/.runme.start.py").read_text()
+
+
+@pytest.mark.parametrize("where", ["a cell", "an output", "all of it"])
+def test_an_edited_notebook_is_kept_when_its_master_changes(workshop: Path, where: str) -> None:
+    master, mine = workshop / "solutions/00_tiny.ipynb", workshop / "notebooks/00_tiny.ipynb"
+    master.write_text(_book("guess = None"))
+    exercises.generate()
+    book = json.loads(mine.read_text())
+    mine.write_text(json.dumps(book))  # as an editor saves it, with nothing of its own
+    master.write_text(_book("guess = None  # a number"))
+    exercises.generate()
+    assert not list(mine.parent.glob("*kept*"))
+    book = json.loads(mine.read_text())
+    if where == "a cell":
+        book["cells"][0]["source"] = "guess = 100"
+    elif where == "an output":
+        book["cells"][0]["outputs"] = [{"output_type": "stream", "name": "stdout", "text": "mine"}]
+    mine.write_text("{half" if where == "all of it" else json.dumps(book))
+    kept = mine.read_bytes()
+    exercises.generate()
+    assert (workshop / "notebooks/00_tiny.kept-1.ipynb").read_bytes() == kept
 
 
 def test_an_edited_runme_is_kept_when_its_master_changes_too(workshop: Path) -> None:

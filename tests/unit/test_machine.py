@@ -293,9 +293,7 @@ def test_the_picture_stays_inside_its_frame(tmp_path: Path, known: bool) -> None
 
 
 @pytest.mark.parametrize(("drawing", "shown"), [("<svg/>", True), ("an error", False)])
-def test_the_picture_of_hwloc(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drawing: str, shown: bool
-) -> None:
+def test_the_picture_of_hwloc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drawing: str, shown: bool) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert plots.hwloc_picture() is None
     program = tmp_path / "lstopo-no-graphics"

@@ -70,8 +70,10 @@ def test_a_line_becomes_a_row() -> None:
 def test_fields_are_found_by_the_template_not_by_their_place() -> None:
     moved = TEMPLATE.replace("engine,primitive,", "primitive,novelty,engine,")
     line = CONVOLUTION.replace("exec,cpu,convolution,", "exec,convolution,something,cpu,")
-    assert onednn.parse([moved, line]).drop(columns="rank").equals(
-        onednn.parse([TEMPLATE, CONVOLUTION]).drop(columns="rank")
+    assert (
+        onednn.parse([moved, line])
+        .drop(columns="rank")
+        .equals(onednn.parse([TEMPLATE, CONVOLUTION]).drop(columns="rank"))
     )
 
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -69,3 +70,21 @@ def test_a_process_that_has_got_mpiruns_number_meanwhile_is_left_alone(child: in
     reaper.end("nobody-has-this-id", mpirun=child)
     assert time.monotonic() - start < 1
     assert reaper.processes(ID) == [child]
+
+
+def test_maps_that_aborted_jobs_left_are_removed(tmp_path: Path) -> None:
+    old, new, other = (tmp_path / name for name in ("hydra_hwloc_xmlfile_a1", "hydra_hwloc_xmlfile_b2", "mine.xml"))
+    for path in (old, new, other):
+        path.touch()
+    for path in (old, other):
+        os.utime(path, (0, 0))
+    with subprocess.Popen(["sleep", "60"]) as alive:
+        try:
+            while Path(f"/proc/{alive.pid}/comm").read_text() != "sleep\n":
+                time.sleep(0.01)  # a process gets its name late in its exec
+            reaper.tidy(str(tmp_path), b"sleep")
+            assert old.exists(), "it may be in use while a proxy is alive"
+        finally:
+            alive.kill()
+    reaper.tidy(str(tmp_path), b"no such proxy")
+    assert not old.exists() and new.exists() and other.exists()

@@ -1,11 +1,13 @@
 """A site file: what it may hold, and what a wrong one says."""
 
+import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from scaleout import ScaleoutError
-from scaleout.site import Site
+from scaleout.site import WANTED, Site
 
 SITES = sorted(Path(__file__).resolve().parents[2].glob("sites/*.toml"))
 
@@ -51,6 +53,20 @@ def test_an_empty_file_is_the_default(file: Path) -> None:
         ("cores = true", "cores must be a number, 0 or more"),
         ("cores =", "cannot be read: Invalid value"),
         (b"\xff\xfe", "cannot be read"),
+        ("scheduler = 'pbs'", 'scheduler must be "slurm"'),
+        ("scheduler = 'slurm'\nstart = 'prun'", 'start must be "mpirun" or "srun"'),
+        ("scheduler = 'slurm'\nminutes = 0", "minutes must be a number of minutes, 1 or more"),
+        ("scheduler = 'slurm'\npartition = 'a b; rm'", "partition must be a name that sinfo shows"),
+        ("scheduler = 'slurm'\nmodules = ['gcc; rm x']", "modules must be a list"),
+        ("scheduler = 'slurm'\nscratch = 'here'", "scratch must be an absolute path"),
+        ("scheduler = 'slurm'\nsbatch = '--x'", "sbatch must be a list"),
+        ("scheduler = 'slurm'\nhosts = ['a']", "hosts and scheduler exclude each other"),
+        ("scheduler = 'slurm'\nlauncher = 'openmpi'", 'several nodes need launcher = "hydra"'),
+        ("partition = 'short'", 'partition needs a scheduler: add a line  scheduler = "slurm"'),
+        ("hosts = ['a', '-x y']", "hosts must be a list of names"),
+        ("hosts = ['a', 'a']", "a host stands twice in hosts"),
+        ("ssh = '/my/ssh'", "ssh needs hosts"),
+        ("bind = 'socket'", 'bind must be "core" or "none"'),
     ],
 )
 def test_a_wrong_site_is_named_with_its_key(file: Path, text: str | bytes, words: str) -> None:
@@ -64,3 +80,19 @@ def test_a_missing_site_is_named(tmp_path: Path) -> None:
     for path in (tmp_path / "missing.toml", tmp_path):
         with pytest.raises(ScaleoutError, match=f"The site file {path} cannot be read: (No such file|Is a dir)"):
             Site.read(path)
+
+
+def test_every_key_has_its_words_and_a_default_that_fits() -> None:
+    assert {f.name for f in fields(Site)} == set(WANTED)
+    for name, (fits, _) in WANTED.items():
+        default = getattr(Site(), name)
+        assert fits(list(default) if isinstance(default, tuple) else default), name
+
+
+def test_the_model_of_a_cluster_names_no_site(file: Path) -> None:
+    slurm = next(path for path in SITES if path.stem == "slurm")
+    site = Site.read(slurm)
+    assert site.scheduler == "slurm" and not (site.partition or site.account or site.reservation or site.scratch)
+    commented = re.sub(r"^# (\w+ = )", r"\1", slurm.read_text(), flags=re.M)  # what may be needed can be read too
+    file.write_text(commented)
+    assert Site.read(file).partition == "short" and Site.read(file).modules == ("gcc/12",)

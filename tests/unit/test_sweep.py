@@ -13,9 +13,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from scaleout import ScaleoutError, cli, journal, knobs, launch, plots, points, records, schedule, search, sweep
-from scaleout.points import Point
-from scaleout.rates import Metric, NoFigure, rounded
+from scaleout import ScaleoutError, cli, launch, plots, records, sweep
+from scaleout.sweep import journal, knobs, points, run, schedule, search
+from scaleout.sweep.points import Point
+from scaleout.sweep.rates import Metric, NoFigure, rounded
 
 DATA = Path(__file__).parents[1] / "data"
 (GRID,) = DATA.glob("sweep_kmeans_*.jsonl")
@@ -540,5 +541,5 @@ def test_bad_input_is_answered_with_one_sentence(case: str, results: Path, capsy
     ],
 )
 def test_values_are_split_at_commas_or_where_they_hold_some_at_semicolons(typed: str, values: list[str]) -> None:
-    assert list(sweep._variables([typed]).values()) == [values]
-    assert sweep._variables(["A=1", "A=2"]) == {"A": ["1", "2"]}
+    assert list(run._variables([typed]).values()) == [values]
+    assert run._variables(["A=1", "A=2"]) == {"A": ["1", "2"]}

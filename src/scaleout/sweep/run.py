@@ -1,11 +1,4 @@
-"""Any training command over ranks x threads x variables: which settings make it fast on this machine, and by how much.
-
-    result = sweep.sweep("python train.py --batch 32", ranks=[1, 2], threads=[1, 2], metric="images/s: ([0-9.]+)")
-    result.table, result.frame, result.drift
-
-Every job is a fresh process. What was measured is kept line by line in results/sweep/NAME/points.jsonl, and the same
-call goes on from there, repeating nothing.
-"""
+"""The sweep itself, from a command line or from a notebook: checks what was asked, measures, writes what came out."""
 
 import argparse
 import math
@@ -18,15 +11,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from . import launch, machine, points
-from .errors import ScaleoutError
+from .. import launch, machine
+from ..errors import ScaleoutError
+from ..paths import show
+from ..site import Site
+from . import points
 from .journal import Journal, digest, scripts
 from .outcome import Result, read
-from .paths import show
 from .rates import Metric
 from .schedule import Schedule
 from .search import replay
-from .site import Site
 
 __all__ = ["Result", "main", "read", "replay", "sweep"]
 
@@ -76,7 +70,7 @@ def sweep(
         "metric": asdict(figure) | {"lower": lower},
         "scripts": scripts(words),
         "machine": [machine.cpu_model(), cores],
-        "site": asdict(site) | {"options": list(site.options)},
+        "site": {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(site).items()},
         "choices": {axis: sorted(map(str, values)) for axis, values in choices.items()},
     }
     journal = Journal(_name(name, words, about))

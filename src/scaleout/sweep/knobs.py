@@ -7,7 +7,7 @@ developer references of oneMKL, oneDNN and Intel MPI.
 
 import difflib
 
-from .errors import ScaleoutError
+from ..errors import ScaleoutError
 
 __all__ = ["KNOBS", "check"]
 

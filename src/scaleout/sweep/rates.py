@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .errors import ScaleoutError
-from .launch import Run
+from ..errors import ScaleoutError
+from ..launch import Run
 
 __all__ = ["Metric", "NoFigure", "rounded"]
 

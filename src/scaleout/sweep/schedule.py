@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from . import launch, machine, points
-from .errors import ScaleoutError
+from .. import launch, machine
+from ..errors import ScaleoutError
+from ..paths import show
+from ..site import Site
+from . import points
 from .journal import FIRST, LAST, POINT, Journal, Key
-from .paths import show
 from .points import Point
 from .rates import Metric, NoFigure, rounded
 from .search import ask
-from .site import Site
 
 __all__ = ["Schedule"]
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .errors import ScaleoutError
+from ..errors import ScaleoutError
 
 __all__ = ["AlphaBeta", "fit_alpha_beta", "gather_broadcast_s", "ring_allreduce_s", "tree_allreduce_s"]
 

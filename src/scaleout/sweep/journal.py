@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from . import records
-from .errors import ScaleoutError
-from .paths import results, show
+from .. import records
+from ..errors import ScaleoutError
+from ..paths import results, show
 from .points import Point
 
 __all__ = ["FIRST", "LAST", "POINT", "Journal", "Key", "digest", "load", "point_of", "scripts"]

@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from .errors import ScaleoutError
+from ..errors import ScaleoutError
 from .points import Choices, Value, sort_key
 
 if TYPE_CHECKING:

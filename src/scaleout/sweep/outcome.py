@@ -11,12 +11,12 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import ScaleoutError
+from ..errors import ScaleoutError
+from ..paths import show
+from ..site import Site
 from .journal import FIRST, LAST, POINT, load, point_of
-from .paths import show
 from .points import Point, sort_key
 from .rates import rounded
-from .site import Site
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -128,7 +128,7 @@ class Result:
         assert self.folder is not None
         if self.best is None:
             return []
-        from . import plots
+        from .. import plots
 
         vary = [axis for axis in self.axes if self.frame[axis].nunique() > 1]
         pairs = list(combinations(vary, 2)) or [(axis, "ranks" if axis != "ranks" else "threads") for axis in vary]

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..errors import ScaleoutError
+from ..launch import thread_variables
+from ..site import Site
 from . import knobs
-from .errors import ScaleoutError
-from .launch import thread_variables
-from .site import Site
 
 __all__ = ["Choices", "Point", "Value", "choices", "default", "grid", "sort_key"]
 

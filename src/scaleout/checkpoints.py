@@ -1,0 +1,73 @@
+"""Checkpoints: each kept whole or not at all, the one before it beside it; a damaged one is named and passed over."""
+
+import hashlib
+import os
+import zipfile
+import zlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from .errors import ScaleoutError
+from .paths import show
+
+__all__ = ["digest", "keep_checkpoint", "take_checkpoint"]
+
+KEPT = 2
+
+
+def keep_checkpoint(folder: Path | str, arrays: Sequence[Any], number: int) -> str:
+    """Writes the arrays (or variables) to checkpoint-NUMBER.npz in this folder, whole or not at all, and keeps the one
+    before it too. Returns the file's name. ScaleoutError when the folder cannot be written."""
+    import numpy as np
+
+    place = Path(folder)
+    partial, whole = place / f"partial-{os.getpid()}.npz", place / f"checkpoint-{number:06d}.npz"
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        with open(partial, "wb") as file:
+            np.savez(file, *map(np.asarray, arrays))
+            file.flush()
+            os.fsync(file.fileno())
+        partial.rename(whole)  # a file of this name is whole, whenever the machine stops
+        for old in _newest_first(place)[KEPT:]:
+            old.unlink(missing_ok=True)
+    except OSError as error:
+        raise ScaleoutError(
+            f"No checkpoint can be kept in {show(place)} ({error.strerror}): make room, or choose another folder."
+        ) from None
+    return whole.name
+
+
+def take_checkpoint(folder: Path | str, variables: Sequence[Any]) -> str | None:
+    """Assigns to the variables what the newest whole checkpoint in this folder holds; returns its name, None when there
+    is none. It prints that name, and that of each damaged one (or another network's) that it passes over."""
+    import numpy as np
+
+    for path in _newest_first(Path(folder)):
+        try:
+            with np.load(path) as kept:
+                arrays = [kept[f"arr_{i}"] for i in range(len(kept.files))]
+        except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+            why = getattr(error, "strerror", None) or "it cannot be read to its end"
+            print(f"{path.name} is damaged ({why}): it is passed over.", flush=True)
+            continue
+        if [array.shape for array in arrays] != [tuple(variable.shape) for variable in variables]:
+            print(f"{path.name} is of another network: it is passed over.", flush=True)
+            continue
+        for variable, array in zip(variables, arrays, strict=True):
+            variable.assign(array)
+        print(f"Going on from {path.name}.", flush=True)
+        return path.name
+    return None
+
+
+def digest(values: Iterable[Any]) -> str:
+    """A short text for arrays or variables, equal for equal ones: bit for bit."""
+    import numpy as np
+
+    return hashlib.sha256(b"".join(np.asarray(value).tobytes() for value in values)).hexdigest()[:16]
+
+
+def _newest_first(folder: Path) -> list[Path]:
+    return sorted(folder.glob("checkpoint-*.npz"), reverse=True)

@@ -1,0 +1,38 @@
+"""Messages that people meet, and the section of docs/errors.md that explains each."""
+
+import re
+
+__all__ = ["ECHO", "MESSAGES", "PAGE", "anchor", "section"]
+
+PAGE = "docs/errors.md"
+ECHO = "Horovod has been shut down"
+# The heading of each section, and what its text looks like in a job's output. The first that fits is named.
+MESSAGES = {
+    "Intra op parallelism cannot be modified after initialization": r"(Intra|Inter) op parallelism cannot be modified",
+    "libmpi.so.12: cannot open shared object file": r"libmpi\.so\.\d+: cannot open shared object",
+    "'Variable' object has no attribute 'ref'": r"'Variable' object has no attribute 'ref'",
+    "Stalled tensor": r"tensors were submitted to be (reduced|allreduced|gathered|broadcast).* by subset of ranks",
+    "not enough slots": r"not enough slots available",
+    "NoSuchKernel": r"No such kernel named",
+    "ModuleNotFoundError: No module named 'scaleout'": r"No module named 'scaleout'",
+    ECHO: r"Horovod has been shut down",
+    "A rank was killed (signal 9)": r"\(signal 9\)",
+}
+
+
+def section(reason: str, output: str = "") -> str | None:
+    """Where a failure is explained, such as "docs/errors.md#not-enough-slots"; None when nobody knows it.
+
+    reason: what the first rank that failed said of it; output: all that the job said. An echo in the output, which
+    ranks print because another one failed, is no reason.
+    """
+    for text in (reason, output):
+        for heading, pattern in MESSAGES.items():
+            if heading != ECHO and re.search(pattern, text):
+                return f"{PAGE}#{anchor(heading)}"
+    return f"{PAGE}#{anchor(ECHO)}" if re.search(MESSAGES[ECHO], reason) else None
+
+
+def anchor(heading: str) -> str:
+    """What a heading is called in a link, as GitHub makes it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")

@@ -1,0 +1,80 @@
+"""Pictures: one function a figure, axes with units, the ideal line dashed, single runs as points, readable in grey."""
+
+from .classroom import class_picture
+from .horovod import drifting_ranks, learning_curves, rank_counts, step_shares, step_timeline, tuning_waterfall
+from .kmeans import memory_bars, palettes, quality, quantised
+from .machine import hwloc_picture, limits, machine_picture, shares
+from .onednn import against_peak, dot_errors, layouts, number_formats, primitive_shares, reorders
+from .rates import rate_bars, seconds_bars, speed_up, strong_and_weak
+from .scaling import (
+    amdahl_law,
+    efficiency_of_networks,
+    file_rates,
+    rate_predictions,
+    simulated_allreduce,
+    step_of_many,
+    step_parts,
+    who_waits,
+)
+from .spmd import (
+    allreduce_time,
+    bytes_sent,
+    message_time,
+    mpi_libraries,
+    servers_or_ring,
+    stale_losses,
+    straggler_timeline,
+    who_holds,
+)
+from .sweep import heat_map
+from .threads import cliff, rate_over_threads, settings_dots, thread_census, which_knob
+
+__all__ = [
+    "against_peak",
+    "allreduce_time",
+    "amdahl_law",
+    "bytes_sent",
+    "class_picture",
+    "cliff",
+    "dot_errors",
+    "drifting_ranks",
+    "efficiency_of_networks",
+    "file_rates",
+    "heat_map",
+    "hwloc_picture",
+    "layouts",
+    "learning_curves",
+    "limits",
+    "machine_picture",
+    "memory_bars",
+    "message_time",
+    "mpi_libraries",
+    "number_formats",
+    "palettes",
+    "primitive_shares",
+    "quality",
+    "quantised",
+    "rank_counts",
+    "rate_bars",
+    "rate_over_threads",
+    "rate_predictions",
+    "reorders",
+    "seconds_bars",
+    "servers_or_ring",
+    "settings_dots",
+    "shares",
+    "simulated_allreduce",
+    "speed_up",
+    "stale_losses",
+    "step_of_many",
+    "step_parts",
+    "step_shares",
+    "step_timeline",
+    "straggler_timeline",
+    "strong_and_weak",
+    "thread_census",
+    "tuning_waterfall",
+    "which_knob",
+    "who_holds",
+    "who_waits",
+]

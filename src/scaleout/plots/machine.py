@@ -1,0 +1,212 @@
+"""Figures of 00_welcome: the machine, its limits, and the shares of a first job."""
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from .look import DARK, LIGHT, MIDDLE, NOT_ALLOWED, PALE, guess_line, style
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from IPython.display import SVG
+
+    from ..machine import Cache, Core, Machine
+
+__all__ = ["hwloc_picture", "limits", "machine_picture", "shares"]
+
+
+@style
+def limits(gflops: Sequence[float], gb_per_s: Sequence[float], guess: float | None = None) -> Figure:
+    """The roofline of this machine: what it can reach at most, over how much a program computes with each byte.
+
+    gflops, gb_per_s: single measurements of SGEMM (GFLOP/s) and of copying (GB/s); the medians draw the roof.
+    After Williams, Waterman and Patterson, "Roofline", Communications of the ACM 52 (4), 2009.
+    """
+    peak, bandwidth = float(np.median(gflops)), float(np.median(gb_per_s))
+    intensity = np.logspace(-2, 3, 300)  # operations per byte
+    figure, axes = plt.subplots()
+    axes.loglog(intensity, np.minimum(peak, bandwidth * intensity), color=DARK, linewidth=3)
+    axes.scatter([2048 / 6] * len(gflops), gflops, s=25, color=MIDDLE, zorder=3, label="SGEMM, single runs")
+    guess_line(axes, guess)
+    lowest = bandwidth * intensity[0]
+    for x, name in ((1 / 12, "a + b"), (peak / bandwidth, "the corner"), (2048 / 6, "SGEMM, n = 2048")):
+        axes.plot([x, x], [lowest, min(peak, bandwidth * x)], color="#888888", linestyle="--", linewidth=1)
+        axes.text(x * 1.12, lowest * 1.3, name, rotation=90, va="bottom", fontsize=10, color="#444444")
+    axes.text(0.011, bandwidth * 0.06, f"memory:\n{bandwidth:.0f} GB/s", va="bottom", color=DARK)
+    axes.text(peak / bandwidth, peak * 1.2, f"cores: {peak:.0f} GFLOP/s", color=DARK)
+    axes.set(xlabel="operations for each byte moved (FLOP/byte)", ylabel="within reach (GFLOP/s)")
+    axes.set_ylim(lowest, max(peak, guess or 0) * 5)
+    axes.legend(loc="upper left")
+    return figure
+
+
+@style
+def machine_picture(facts: "Machine", sgemm: float | None = None, copy: float | None = None) -> Figure:
+    """The machine: sockets, cores with their hardware threads, caches, memory; filled is what you may use.
+
+    facts: of machine.facts().  sgemm (GFLOP/s) and copy (GB/s): as machine.sgemm_gflops and copy_gb_per_s measure.
+    """
+    caches = [cache for cache in facts.caches if cache.kind != "instruction"]
+    sizes = [_size([cache for cache in caches if cache.level == n]) for n in sorted({c.level for c in caches})]
+    private, shared = sizes[:2], sizes[2:][-1:]
+    cores = sorted(facts.layout, key=lambda core: (core.socket, core.cache_group, core.cpus))
+    sockets = [
+        [list(group) for _, group in groupby(socket, key=lambda core: core.cache_group)]
+        for _, socket in groupby(cores, key=lambda core: core.socket)
+    ]
+
+    # Sizes in inches, from the outside in: sockets, in each the groups that share a cache, in each the cores.
+    gap = 0.1
+    socket_columns, socket_rows = _tiles(len(sockets), 2)
+    socket_width = (7 - gap) / socket_columns - gap
+    group_columns, group_rows = _tiles(max(map(len, sockets)), 4 // socket_columns)
+    group_width = (socket_width - 0.15) / group_columns
+    most = max(len(group) for groups in sockets for group in groups)
+    columns, rows = _tiles(most, 4 // group_columns)
+    detailed = group_width / columns > 0.75 and rows < 3
+    if not detailed:
+        columns, rows = _tiles(most, int(group_width / 0.3))
+    core_width = group_width / columns
+    core_height = 0.65 + 0.26 * len(private) if detailed else 0.3
+    group_height = rows * core_height + 0.3 * len(shared) + gap
+    socket_height = 0.35 + group_rows * group_height
+    # What was measured goes into a line below the others, which stand at fixed heights above 0.
+    low = 0.25 if sgemm is None and copy is None else 0.0
+    height = 1.75 - low + socket_rows * (socket_height + gap)
+
+    figure = plt.figure(figsize=(7, height), layout="none")
+    axes = figure.add_axes((0, 0, 1, 1), xlim=(0, 7), ylim=(low, low + height))
+    axes.set_axis_off()
+    axes.text(gap, low + height - 0.25, facts.cpu, fontsize=13, fontweight="bold", va="center")
+    axes.text(gap, low + height - 0.53, _summary(facts), fontsize=10.5, va="center")
+    for s, groups in enumerate(sockets):
+        x = gap + s % socket_columns * (socket_width + gap)
+        top = low + height - 0.75 - s // socket_columns * (socket_height + gap)
+        _box(axes, x, top, socket_width, socket_height, facecolor=PALE)
+        axes.text(x + gap, top - 0.17, f"socket {s}", fontsize=10, va="center")
+        for g, group in enumerate(groups):
+            left = x + gap + g % group_columns * group_width
+            up = top - 0.35 - g // group_columns * group_height
+            for c, core in enumerate(group):
+                corner = left + c % columns * core_width, up - c // columns * core_height
+                name = f"core {cores.index(core)}" if detailed else ""
+                _core(axes, core, facts.allowed, corner, core_width - 0.05, name, private if detailed else [])
+            for size in shared:
+                _box(axes, left, up - rows * core_height, group_width - 0.05, 0.26, size, facecolor=LIGHT)
+    _memory_and_legend(axes, facts, sgemm, copy, [] if detailed else private)
+    return figure
+
+
+def hwloc_picture() -> "SVG | None":
+    """The machine as hwloc's lstopo draws it, with all its detail; None where lstopo is not installed."""
+    import shutil
+    import subprocess
+
+    from IPython.display import SVG
+
+    program = shutil.which("lstopo-no-graphics") or shutil.which("lstopo")
+    if program is None:
+        return None
+    command = [program, "--no-io", "--of", "svg", "-"]
+    try:
+        drawn = subprocess.run(command, capture_output=True, text=True, timeout=10, stdin=subprocess.DEVNULL)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return SVG(drawn.stdout) if drawn.returncode == 0 and "<svg" in drawn.stdout else None
+
+
+def _tiles(count: int, widest: int) -> tuple[int, int]:
+    """Columns and rows for so many tiles, at most `widest` in a row, the rows as even as they can be."""
+    rows = -(-count // max(1, widest))
+    return -(-count // rows), rows
+
+
+def _box(axes: Axes, x: float, top: float, width: float, height: float, text: str = "", **look: Any) -> None:
+    """A rectangle that hangs from (x, top), in inches; a text that does not fit into it is left out."""
+    look = {"facecolor": "white", "edgecolor": "#666666", "linewidth": 0.8} | look
+    axes.add_patch(Rectangle((x, top - height), width, height, **look))
+    if len(text) * 0.085 < width:  # a letter of 9.5 points is about 0.085 in wide
+        colour = "white" if look["facecolor"] == DARK else "black"
+        at = (x + width / 2, top - height / 2)
+        axes.text(*at, text, ha="center", va="center", fontsize=9.5, color=colour)
+
+
+def _core(
+    axes: Axes,
+    core: "Core",
+    allowed: Sequence[int],
+    corner: tuple[float, float],
+    width: float,
+    name: str,
+    caches: Sequence[str],
+) -> None:
+    """One core: its name, its hardware threads side by side, its own caches below them."""
+    x, top = corner
+    if name:
+        _box(axes, x, top, width, 0.61 + 0.26 * len(caches))
+        axes.text(x + width / 2, top - 0.13, name, fontsize=9.5, ha="center", va="center")
+        top -= 0.25
+    height, thread = (0.36 if name else 0.24), width / len(core.cpus)
+    for place, cpu in enumerate(core.cpus):
+        look = {"facecolor": DARK, "edgecolor": "white"} if cpu in allowed else NOT_ALLOWED
+        _box(axes, x + place * thread, top, thread, height, f"CPU {cpu}" if cpu in allowed else "", **look)
+    for place, size in enumerate(caches):
+        _box(axes, x, top - height - 0.26 * place, width, 0.26, size)
+
+
+def _size(caches: "Sequence[Cache]") -> str:
+    """The caches of one level: "L2 1 MiB", or "L2 2/4 MiB" where the cores are unlike."""
+    sizes = sorted({cache.kib for cache in caches})
+    one, unit = (1024, "MiB") if sizes[0] >= 1024 else (1, "KiB")
+    return f"L{caches[0].level} {'/'.join(f'{kib / one:g}' for kib in sizes)} {unit}"
+
+
+def _summary(facts: "Machine") -> str:
+    threads = f"{facts.hardware_threads} hardware thread{'s' * (facts.hardware_threads > 1)}"
+    known = "" if facts.layout_source != "unknown" else " (what they share is unknown)"
+    quota = "" if facts.cgroup_cpus is None else f", cgroup limit {facts.cgroup_cpus:g} CPUs"
+    fill = f"a job fills {facts.usable_cores} of {facts.cores} allowed{quota}"
+    return f"{len(facts.layout)} core{'s' * (len(facts.layout) > 1)}, {threads}{known}; {fill}"
+
+
+def _memory_and_legend(
+    axes: Axes, facts: "Machine", sgemm: float | None, copy: float | None, caches: Sequence[str]
+) -> None:
+    """The lowest inch of the picture: memory, what was measured, what the fillings mean."""
+    memory = "memory of unknown size" if facts.memory_gib is None else f"memory {facts.memory_gib:.1f} GiB"
+    limit = "" if facts.memory_limit_gib is None else f", limited to {facts.memory_limit_gib:.1f} GiB"
+    _box(axes, 0.1, 0.98, 6.8, 0.3, memory + limit, facecolor=LIGHT)
+    _box(axes, 0.1, 0.55, 0.22, 0.2, facecolor=DARK, edgecolor="white")
+    axes.text(0.4, 0.45, "hardware thread you may use", fontsize=10, va="center")
+    _box(axes, 2.7, 0.55, 0.22, 0.2, **NOT_ALLOWED)
+    axes.text(3.0, 0.45, "not allowed", fontsize=10, va="center")
+    if caches:
+        axes.text(6.9, 0.45, "each core: " + ", ".join(caches), fontsize=10, va="center", ha="right")
+    rates = [(sgemm, "multiplies {:.0f} GFLOP/s (SGEMM)"), (copy, "copies {:.0f} GB/s")]
+    measured = ", ".join(text.format(rate) for rate, text in rates if rate is not None)
+    if measured:
+        axes.text(0.1, 0.17, f"measured: {measured}", fontsize=11, fontweight="bold", va="center")
+
+
+@style
+def shares(records: "pd.DataFrame") -> Figure:
+    """Who took which strips in 00_welcome: a bar for each rank, from its first strip to its last."""
+    figure, axes = plt.subplots(figsize=(7, 2.6))
+    every = [share for row in records["metrics.shares"] for share in row]
+    for place, share in enumerate(every):
+        width = share["last"] - share["first"]
+        axes.barh(place, width, left=share["first"], color=LIGHT, edgecolor=DARK)
+        text = f"{width:,} strips\npart {share['part']:.6f}"
+        axes.text(share["first"] + width / 2, place, text, ha="center", va="center", fontsize=10)
+    axes.set_yticks(range(len(every)), [f"rank {share['rank']}" for share in every])
+    axes.set(xlabel="strip (number, counted from x = 0)", xlim=(0, max(s["last"] for s in every)))
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.invert_yaxis()
+    axes.grid(False)
+    return figure

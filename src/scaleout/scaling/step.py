@@ -1,0 +1,87 @@
+"""The time of a training step on many nodes, put together from what was measured on few.
+
+step = compute + what of the ring allreduce is not hidden behind it + waiting for the slowest.
+"""
+
+from dataclasses import dataclass, replace
+
+from ..errors import ScaleoutError
+from .messages import AlphaBeta, ring_allreduce_s
+
+__all__ = ["NETWORKS", "Network", "Step"]
+
+
+@dataclass(frozen=True)
+class Network:
+    """A network by name. alpha_s: seconds until the first byte arrives.  beta_s: seconds a byte."""
+
+    name: str
+    alpha_s: float
+    beta_s: float
+
+
+# By their nominal bandwidth; alpha is an order of magnitude. Measure yours with 03, and use fit_alpha_beta.
+NETWORKS = {
+    network.name: network
+    for network in (
+        Network("1 Gb/s Ethernet", 50e-6, 8 / 1e9),
+        Network("10 Gb/s Ethernet", 20e-6, 8 / 10e9),
+        Network("25 Gb/s Ethernet", 10e-6, 8 / 25e9),
+        Network("100 Gb/s InfiniBand", 2e-6, 8 / 100e9),
+        Network("200 Gb/s InfiniBand", 1.5e-6, 8 / 200e9),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of synchronous training, each rank with a batch of its own.
+
+    compute_s: seconds of one rank alone, in the median.  spread_s: the standard deviation of that, from step to step.
+    gradient_bytes: what all ranks add up in each step.  overlap: the part of compute_s behind which messages can hide,
+    0 to 1; the gradient of the last layers is there before that of the first.
+    """
+
+    compute_s: float
+    gradient_bytes: float
+    network: Network
+    overlap: float = 0.0
+    spread_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        if min(self.compute_s, self.gradient_bytes, self.spread_s) < 0 or not 0 <= self.overlap <= 1:
+            raise ScaleoutError("A step needs times and bytes of 0 or more, and an overlap between 0 and 1.")
+
+    def exchange_s(self, ranks: int) -> float:
+        """The whole ring allreduce."""
+        return ring_allreduce_s(self.gradient_bytes, ranks, self.network.alpha_s, self.network.beta_s)
+
+    def parts(self, ranks: int) -> dict[str, float]:
+        """Seconds of a step on so many ranks: compute, exchange (what of it shows), stragglers."""
+        if ranks < 1:
+            raise ScaleoutError(f"A step needs at least 1 rank; asked for {ranks}.")
+        shows = max(0.0, self.exchange_s(ranks) - self.overlap * self.compute_s)
+        return {"compute": self.compute_s, "exchange": shows, "stragglers": self.spread_s * _slowest(ranks)}
+
+    def seconds(self, ranks: int) -> float:
+        """A step on so many ranks."""
+        return sum(self.parts(ranks).values())
+
+    def efficiency(self, ranks: int) -> float:
+        """The part of the step that is compute."""
+        return self.compute_s / self.seconds(ranks)
+
+    def range_s(self, ranks: int, fit: AlphaBeta) -> tuple[float, float]:
+        """Between what a step lies, with alpha and beta at the two ends of their 95 % intervals."""
+        low, high = (
+            replace(self, network=Network(self.network.name, alpha, beta)).seconds(ranks)
+            for alpha, beta in zip(fit.alpha_range_s, fit.beta_range_s, strict=True)
+        )
+        return low, high
+
+
+def _slowest(ranks: int) -> float:
+    """How many standard deviations the slowest of so many is late, on average, where times are normal (Blom, 1958)."""
+    from statistics import NormalDist
+
+    return NormalDist().inv_cdf((ranks - 0.375) / (ranks + 0.25)) if ranks > 1 else 0.0

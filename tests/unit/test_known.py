@@ -1,0 +1,60 @@
+"""Each message that people meet has its section, and a job that fails with it names that."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from scaleout import known, launch
+from scaleout.launch import Run
+
+PAGE = Path(__file__).resolve().parents[2] / known.PAGE
+HEADINGS = re.findall(r"^## (.+)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+
+SEEN = {
+    "RuntimeError: Intra op parallelism cannot be modified after initialization.": "intra-op-parallelism-cannot-be-",
+    "ImportError: libmpi.so.12: cannot open shared object file: No such file": "libmpiso12-cannot-open",
+    "One or more tensors were submitted to be reduced by subset of ranks and": "stalled-tensor",
+    "AttributeError: 'Variable' object has no attribute 'ref'": "variable-object-has-no-attribute-ref",
+    "There are not enough slots available in the system": "not-enough-slots",
+    "jupyter_client.kernelspec.NoSuchKernel: No such kernel named python3": "nosuchkernel",
+    "HorovodInternalError: Horovod has been shut down. This was caused by": "horovod-has-been-shut-down",
+}
+
+
+@pytest.mark.parametrize("heading", known.MESSAGES)
+def test_every_message_has_its_section_with_something_to_do(heading: str) -> None:
+    assert heading in HEADINGS
+    body = PAGE.read_text(encoding="utf-8").split(f"## {heading}\n")[1].split("\n## ")[0]
+    assert len(body) > 150
+
+
+@pytest.mark.parametrize(("text", "anchor"), SEEN.items())
+def test_a_job_that_fails_names_the_section(text: str, anchor: str, tmp_path: Path) -> None:
+    lines = [(0, "working"), (1, "Traceback (most recent call last):"), (1, text)]
+    job = Run("id", "mine", "mpirun", tmp_path, 2, 1, 1, 1.0, lines)
+    assert f"What it means: docs/errors.md#{anchor}" in launch.explain(job)
+
+
+def test_the_cause_comes_before_the_echo(tmp_path: Path) -> None:
+    block = [
+        "Traceback (most recent call last):",
+        '  File "a.py", line 1, in <module>',
+        "AttributeError: 'Variable' object has no attribute 'ref'",
+    ]
+    lines = [(0, "Horovod has been shut down"), *((1, line) for line in block)]
+    assert "#variable-object" in launch.explain(Run("id", "mine", "mpirun", tmp_path, 2, 1, 1, 1.0, lines))
+
+
+def test_an_echo_alone_is_no_reason(tmp_path: Path) -> None:
+    own = [(1, "Traceback (most recent call last):"), (1, "ValueError: mine"), (0, "Horovod has been shut down")]
+    assert "What it means" not in launch.explain(Run("id", "mine", "mpirun", tmp_path, 2, 1, 1, 1.0, own))
+
+
+def test_an_unknown_failure_names_none(tmp_path: Path) -> None:
+    job = Run("id", "mine", "mpirun", tmp_path, 2, 1, 3, 1.0, [(0, "I give up")])
+    assert "What it means" not in launch.explain(job) and known.section("all is well") is None
+
+
+def test_links_are_as_github_makes_them() -> None:
+    assert known.anchor("'Variable' object has no attribute 'ref'") == "variable-object-has-no-attribute-ref"
