@@ -1,0 +1,45 @@
+"""The course as web pages: complete, offline, every link leading somewhere, every picture with words."""
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BOOKS = sorted(path.stem for path in (ROOT / "solutions").glob("[0-9][0-9]_*.ipynb"))
+make_pages = runpy.run_path(str(ROOT / "tools/make_pages.py"))
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("web") / "pages"
+    assert make_pages["main"](folder) == 0
+    return folder
+
+
+def test_every_topic_has_its_page_and_none_needs_a_network(pages: Path) -> None:
+    assert {f"{book}.html" for book in BOOKS} | {"index.html", "errors.html"} <= {p.name for p in pages.glob("*.html")}
+    for page in pages.glob("*.html"):
+        assert not re.findall(r'(?:src|<link[^>]*href)="(?:https?:)?//[^"]*', page.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("book", BOOKS)
+def test_every_picture_has_words_that_stand_in_for_it(pages: Path, book: str) -> None:
+    images = re.findall(r"<img[^>]*>", (pages / f"{book}.html").read_text(encoding="utf-8"), re.S)
+    assert images
+    for image in images:
+        alt = re.search(r'alt="([^"]+)"', image)
+        assert alt and len(alt[1]) > 20 and "No description" not in alt[1], alt and alt[1]
+
+
+def test_a_link_that_leads_nowhere_is_seen(pages: Path) -> None:
+    page = pages / "broken.html"
+    page.write_text('<a href="gone.html#there">x</a> <a href="index.html">y</a>', encoding="utf-8")
+    assert make_pages["_lost"](page) == ["gone.html"]
+
+
+def test_nobodys_folder_is_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    assert make_pages["main"](tmp_path) == 2 and "exists already" in capsys.readouterr().out
+    assert (tmp_path / "mine.txt").exists()

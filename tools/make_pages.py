@@ -1,0 +1,91 @@
+"""The course as web pages, to read before and after: the solutions with their figures, offline, in one folder.
+
+    python tools/make_pages.py [FOLDER]       (make pages writes results/pages)
+
+Every relative link is checked; one that leads nowhere ends this with its page and an exit status of 1.
+"""
+
+import html
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import nbformat
+from nbconvert import HTMLExporter
+from nbconvert.filters import markdown2html
+from pygments.formatters import HtmlFormatter
+
+ROOT = Path(__file__).resolve().parents[1]
+DEFAULT = ROOT / "results" / "pages"
+PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>
+<meta name="viewport" content="width=device-width">
+<style>
+{code_style}
+body {{ font: 17px/1.55 system-ui, sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem;
+        color: #222; background: #fff }}
+nav {{ font-size: .85rem; margin-bottom: 2rem }}
+nav a {{ margin-right: .8rem }}
+img {{ max-width: 100% }}
+pre {{ overflow-x: auto; background: #f6f6f4; padding: .6rem .8rem; font-size: .82rem;
+       line-height: 1.4; margin: .4rem 0 }}
+.jp-OutputArea-output pre, .output_subarea pre {{ background: none; border-left: 3px solid #7fb7be }}
+.jp-InputPrompt, .jp-OutputPrompt, .prompt, .anchor-link {{ display: none }}
+table {{ border-collapse: collapse; font-size: .85rem; margin: 1rem 0; display: block; overflow-x: auto }}
+td, th {{ border-bottom: 1px solid #ccc; padding: .25rem .7rem; text-align: left }}
+details {{ margin: .4rem 0 }}
+summary {{ cursor: pointer }}
+</style>
+<nav>{nav}</nav>
+{body}
+</html>
+"""
+
+
+def main(folder: Path) -> int:
+    """Writes the pages; returns 1 when a link leads nowhere, 2 when the folder is somebody's."""
+    books = sorted((ROOT / "solutions").glob("[0-9][0-9]_*.ipynb"))
+    texts = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    if folder.exists() and folder != DEFAULT:
+        print(f"{folder} exists already: remove it, or give the pages another folder.")
+        return 2
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(ROOT / "sites", folder / "sites")
+    shutil.copytree(ROOT / "labs", folder / "labs", ignore=shutil.ignore_patterns(".*", "*.kept-*", "__pycache__"))
+    for other in ("LICENSE", "LICENSE-TEXT", "CONTRIBUTING.md", "docs"):
+        if (ROOT / other).is_dir():
+            shutil.copytree(ROOT / other, folder / other, ignore=shutil.ignore_patterns("*.md"))
+        else:
+            shutil.copy(ROOT / other, folder / other)
+    names = {"index.html": "the workshop", **{f"{book.stem}.html": book.stem.replace("_", " ") for book in books}}
+    for text in texts:
+        name = "index.html" if text.name == "README.md" else f"{text.stem}.html"
+        names.setdefault(name, text.stem)
+        _write(folder / name, names[name], markdown2html(text.read_text(encoding="utf-8")), names)
+    exporter = HTMLExporter(template_name="basic")
+    for book in books:
+        body, _ = exporter.from_notebook_node(nbformat.read(book, as_version=4))
+        _write(folder / f"{book.stem}.html", names[f"{book.stem}.html"], body, names)
+    lost = [f"{page.name}: {link}" for page in sorted(folder.glob("*.html")) for link in _lost(page)]
+    print("\n".join(f"A link leads nowhere, {each}" for each in lost) or f"{len(names)} pages: {folder / 'index.html'}")
+    return 1 if lost else 0
+
+
+def _write(path: Path, title: str, body: str, names: dict[str, str]) -> None:
+    page = r'href="(?:notebooks/|docs/|\.\./docs/|\.\./)?([\w-]+)\.(?:ipynb|md)(#[^"]*)?"'
+    body = re.sub(page, r'href="\1.html\2"', body).replace('href="README.html"', 'href="index.html"')
+    body = re.sub(r'href="\.\./((?:labs|sites)/[^"]+)"', r'href="\1"', body)
+    body = body.replace('href="CONTRIBUTING.html"', 'href="CONTRIBUTING.md"')
+    nav = "".join(f'<a href="{name}">{html.escape(said)}</a>' for name, said in names.items())
+    style = HtmlFormatter(style="tango").get_style_defs(".highlight")
+    path.write_text(PAGE.format(title=html.escape(title), nav=nav, body=body, code_style=style), encoding="utf-8")
+
+
+def _lost(page: Path) -> list[str]:
+    links = re.findall(r'(?:href|src)="([^"#]+)', page.read_text(encoding="utf-8"))
+    own = [link for link in links if not re.match(r"[a-z]+:", link)]
+    return sorted({link for link in own if not (page.parent / link).exists()})
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]) if len(sys.argv) > 1 else DEFAULT))
