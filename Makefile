@@ -4,38 +4,47 @@ PYTHON ?= python3
 ARGS ?=
 IN_ENV = $(PYTHON) tools/setup_env.py $(if $(filter command,$(origin PYTHON)),--this-python)
 
-.PHONY: help lab tour test lint clean lock mpis
+.PHONY: help lab tour test lint clean lock mpis pages intel
 
 help:
 	@echo "make lab    open the workshop in JupyterLab"
-	@echo "make tour   every topic on this machine, one page in results/   (ARGS=--quick: under 2 minutes)"
+	@echo "make tour   every topic on this machine, one page in results/   (ARGS=--quick: about 2 minutes)"
 	@echo "make test   run the tests                                       (ARGS='-k launch' chooses)"
 	@echo "make lint   check the code's style"
 	@echo "make clean  remove .venv and everything generated; your labs and results stay"
 	@echo "make mpis   Intel MPI and Open MPI beside ours, for the comparison in 03"
+	@echo "make intel  TensorFlow's OpenMP build beside ours, for 02 (370 MB, Python 3.11)"
+	@echo "make pages  the course as web pages, in results/pages"
 	@echo "make lock   choose all versions anew: writes requirements.lock"
 	@echo
 	@echo "The first run builds the environment: about 5 minutes. It needs Linux on x86-64,"
 	@echo "Python 3.11 or 3.12 (make lab PYTHON=python3.12) and a C++ compiler."
 
 lab:
-	@JUPYTER_CONFIG_PATH=$(CURDIR)/etc/jupyter JUPYTER_CONFIG_DIR=$(CURDIR)/.setup/jupyter $(IN_ENV) jupyter lab $(ARGS)
+	@exec env JUPYTER_CONFIG_PATH=$(CURDIR)/etc/jupyter JUPYTER_CONFIG_DIR=$(CURDIR)/.setup/jupyter \
+		$(IN_ENV) jupyter lab $(ARGS)
 
 tour:
-	@$(IN_ENV) scaleout tour $(ARGS)
+	@exec $(IN_ENV) scaleout tour $(ARGS)
 
 test:
-	@$(IN_ENV) pytest $(ARGS)
+	@exec $(IN_ENV) pytest $(ARGS)
 
 lint:
-	@$(IN_ENV) ruff check $(ARGS)
+	@exec $(IN_ENV) ruff check $(ARGS)
 
 clean:
 	rm -rf .venv .side .setup build dist src/*.egg-info .pytest_cache .ruff_cache
 	find . \( -name .git -o -name results \) -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
 mpis:
-	@$(IN_ENV) python tools/make_mpis.py
+	@exec $(IN_ENV) python tools/make_mpis.py
+
+intel:
+	@exec $(IN_ENV) python tools/make_intel.py
+
+pages:
+	@exec $(IN_ENV) python tools/make_pages.py
 
 lock:
 	@$(PYTHON) tools/make_lock.py

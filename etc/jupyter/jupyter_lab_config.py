@@ -1,13 +1,23 @@
-"""How `make lab` starts JupyterLab: for one person, on this machine, on the first notebook."""
+"""How `make lab` starts JupyterLab: for one person, on this machine, on the first notebook with its lab beside it."""
 
+import json
 import os
 import sys
 from pathlib import Path
 
+from jupyterlab_server.workspaces_handler import WorkspacesManager
+
+HERE = Path(__file__).resolve().parent
+
 c = get_config()  # noqa: F821  (Jupyter puts it there)
 
-c.ServerApp.root_dir = str(Path(__file__).resolve().parents[2])
-c.LabApp.default_url = "/lab/tree/notebooks/00_welcome.ipynb"
+c.ServerApp.root_dir = str(HERE.parents[1])
+
+# The desk as it is laid out for you the first time. After that Lab keeps it as you leave it.
+c.LabApp.workspaces_dir = str(HERE.parents[1] / ".setup/workspaces")
+desk = WorkspacesManager(c.LabApp.workspaces_dir)
+if not desk.list_workspaces():
+    desk.save("default", json.dumps(json.loads((HERE / "desk.json").read_text(encoding="utf-8"))))
 
 # From elsewhere, come through an ssh tunnel. The token is Jupyter's own: new, and random, at every start.
 c.ServerApp.ip = "localhost"
