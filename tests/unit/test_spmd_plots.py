@@ -32,7 +32,7 @@ def test_bytes_sent_marks_what_was_counted() -> None:
     marks = {line.get_label(): line.get_xydata().tolist() for line in axes.lines if "counted" in str(line.get_label())}
     assert marks["gather and broadcast, counted"] == [[2, 1], [4, 3]]
     assert marks["ring, counted"] == [[2, 1], [4, 1.5]]
-    assert "your guess for the ring: 3" in [text.get_text() for text in axes.get_legend().get_texts()]
+    assert "your guess: 3, for the ring" in [text.get_text() for text in axes.get_legend().get_texts()]
 
 
 def test_mpi_libraries_compares_two_only_where_both_are() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .look import DARK, LIGHT, MIDDLE, PALE, style
+from .look import DARK, LIGHT, MIDDLE, PALE, guess_line, style
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,7 +55,10 @@ def _swatches(axes: Axes, y: float, palette: Sequence[Sequence[float]], weights:
 
 @style
 def palettes(named: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
-    """Palettes side by side, from dark to light: equal bars are equal palettes. named: (k, 3) in [0, 1] for each."""
+    """Palettes side by side, from dark to light: equal bars are equal palettes.
+
+    named: (k, 3) in [0, 1] for each.
+    """
     figure, axes = plt.subplots(figsize=(7, 0.5 + 0.5 * len(named)))
     for y, palette in enumerate(named.values()):
         _swatches(axes, y, palette, [1] * len(palette))
@@ -68,10 +71,11 @@ def palettes(named: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
 
 
 @style
-def quality(records: "Sequence[pd.DataFrame]") -> Figure:
+def quality(records: "Sequence[pd.DataFrame]", guess: float | None = None) -> Figure:
     """What more colours buy: inertia and PSNR over the number of colours, a point each job.
 
     records: one frame a job of 04_kmeans. PSNR is 10 log10(1 / mean squared error) for values in [0, 1].
+    guess: how many colours the reader expects to be enough.
     """
     jobs = sorted((frame["metrics"].iloc[0] for frame in records), key=lambda job: job["colours"])
     colours, inertia, psnr_db = ([job[name] for job in jobs] for name in ("colours", "inertia", "psnr_db"))
@@ -81,8 +85,11 @@ def quality(records: "Sequence[pd.DataFrame]") -> Figure:
         axes.set_xscale("log", base=2)
         axes.set_xticks(colours, [str(k) for k in colours])
         axes.set_xlabel("colours (count)")
+        guess_line(axes, guess, upright=True)
     left.set(ylabel="inertia (sum of squared distances)", yscale="log")
     right.set(ylabel="PSNR (dB)")
+    if guess is not None:
+        right.legend(fontsize=9)
     return figure
 
 

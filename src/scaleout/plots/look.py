@@ -2,8 +2,10 @@
 
 import base64
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial, wraps
+from inspect import signature
+from numbers import Real
 from typing import Any
 
 import matplotlib as mpl
@@ -11,7 +13,20 @@ import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-__all__ = ["DARK", "LIGHT", "LOOK", "MIDDLE", "NOT_ALLOWED", "PALE", "guess_line", "style"]
+from ..errors import ScaleoutError
+
+__all__ = [
+    "DARK",
+    "LIGHT",
+    "LOOK",
+    "MIDDLE",
+    "NOT_ALLOWED",
+    "PALE",
+    "guess_line",
+    "guess_name",
+    "guess_star",
+    "style",
+]
 
 # From dark to light, so that the order survives without colour.
 DARK, MIDDLE, LIGHT, PALE = "#1b4965", "#c1666b", "#7fb7be", "#e8e4d8"
@@ -35,12 +50,18 @@ LOOK: dict[str, Any] = {
 def style(draw: Callable[..., Figure]) -> Callable[..., Figure]:
     """Draws with the look that all figures share. The figure is returned, closed, so that it is shown once.
 
-    What its docstring says first is the text that stands in for the picture where it cannot be seen.
+    What its docstring says first is the text that stands in for the picture where it cannot be seen. A guess= that is
+    no number where one is asked for is refused in a sentence.
     """
+    takes = signature(draw)
+    words = "guess" in takes.parameters and "str" in str(takes.parameters["guess"].annotation)
     alt = " ".join((draw.__doc__ or "").split("\n\n")[0].split())
 
     @wraps(draw)
     def drawn(*args: Any, **kwargs: Any) -> Figure:
+        guess = takes.bind(*args, **kwargs).arguments.get("guess")
+        if not (guess is None or words or isinstance(guess, Real)):
+            raise ScaleoutError(f"Your guess is {guess!r}: write a number, such as 1.5, or None for no guess.")
         with plt.rc_context(LOOK):
             figure = draw(*args, **kwargs)
             figure.canvas.draw()  # the look ends here, so the layout is settled here
@@ -59,7 +80,28 @@ def _shown(figure: Figure, alt: str, **_: object) -> tuple[dict[str, str], dict[
     return data, {"image/png": {"alt": alt}}
 
 
-def guess_line(axes: Axes, value: float | None, **at: Any) -> None:
-    """The reader's own guess, where there is one: a dotted line."""
-    if value is not None:
-        axes.axhline(value, color=MIDDLE, linestyle=":", linewidth=2, label=f"your guess: {value:g}", **at)
+def guess_line(axes: Axes, guess: float | None, upright: bool = False) -> None:
+    """The reader's own guess, where there is one: a dotted line across, or upright at a place on the x axis."""
+    if guess is not None:
+        draw = axes.axvline if upright else axes.axhline
+        draw(guess, color=MIDDLE, linestyle=":", linewidth=2, label=f"your guess: {guess:g}")
+
+
+def guess_star(axes: Axes, x: float, y: float, guess: str, **how: Any) -> None:
+    """The reader's own guess as a star at (x, y); `guess` says it in words, for the legend."""
+    star = {"marker": "*", "markersize": 16, "color": "black", "linestyle": "", "zorder": 5}
+    axes.plot([x], [y], label=f"your guess: {guess}", **star | how)
+
+
+def guess_name(axes: Axes, names: Sequence[str], guess: str | None, at: float) -> None:
+    """A star at the name on the x axis that the reader guessed, `at` a part of the height; else in the legend alone."""
+    if guess is None:
+        return
+    said = str(guess).strip()
+    plain = [" ".join(name.split()).casefold() for name in names]
+    found = [x for x, name in enumerate(plain) if name == said.casefold()]
+    found += [x for x, name in enumerate(plain) if said and said.casefold() in name]
+    if found:
+        guess_star(axes, found[0], at, said, transform=axes.get_xaxis_transform())
+    else:
+        axes.plot([], [], linestyle="", label=f"your guess: {said} (not among these)")

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .look import DARK, LIGHT, MIDDLE, PALE, style
+from .look import DARK, LIGHT, MIDDLE, PALE, guess_star, style
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +31,7 @@ def speed_up(records: "Sequence[pd.DataFrame]", guess: float | None = None) -> F
     median = [one / np.median([s for n, s in rows if n == count]) for count in counts]
     axes.plot(counts, median, color=DARK, linewidth=2.5, marker="s", label="median")
     if guess is not None:
-        axes.plot([2], [guess], marker="*", markersize=16, color="black", linestyle="", label=f"your guess: {guess:g}")
+        guess_star(axes, 2, guess, f"{guess:g}")
     axes.set(xlabel="ranks (count)", ylabel=f"speed-up over {counts[0]} rank(s)", xticks=counts, ylim=(0, None))
     axes.legend()
     return figure
@@ -59,8 +59,7 @@ def rate_bars(
     panels[0, 0].set_ylabel("images/s trained")
     if guess is not None:
         first = float(np.median(next(iter(rates.values()))))
-        place = {"marker": "*", "markersize": 16, "color": "black", "linestyle": "", "zorder": 4}
-        panels[0, 0].plot([1], [guess * first], label=f"your guess: {guess:g}x", **place)
+        guess_star(panels[0, 0], 1, guess * first, f"{guess:g}x")
         panels[0, 0].set_ylim(0, max(panels[0, 0].get_ylim()[1], 1.2 * guess * first))
     panels[0, 0].legend(loc="upper left")
     if published:
@@ -107,8 +106,7 @@ def seconds_bars(
     panels[0, 0].set_ylabel(ylabel)
     if guess:
         expected = float(np.median(next(iter(seconds.values())))) / guess
-        star = {"marker": "*", "markersize": 16, "color": "black", "linestyle": "", "zorder": 4}
-        panels[0, 0].plot([1], [expected], label=f"your guess: {guess:g} times faster", **star)
+        guess_star(panels[0, 0], 1, expected, f"{guess:g} times faster")
     panels[0, 0].legend(loc="upper right")
     if published:
         panels[0, 0].set_title("this machine", fontsize=11)

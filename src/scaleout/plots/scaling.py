@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from .look import DARK, LIGHT, MIDDLE, PALE, style
+from .look import DARK, LIGHT, MIDDLE, PALE, guess_name, guess_star, style
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,10 +31,11 @@ LINES = ((DARK, "-", "o"), (MIDDLE, "--", "s"), ("#a98600", ":", "^"), (GREY, "-
 
 
 @style
-def step_parts(records: "Sequence[pd.DataFrame]") -> Figure:
+def step_parts(records: "Sequence[pd.DataFrame]", guess: float | None = None) -> Figure:
     """What a step of 07_scaling consists of, strong and weak: the slowest rank's compute, and the rest, which waits.
 
     records: one frame a job. Bars are medians over jobs, points the single steps.
+    guess: the reader's, of the efficiency in strong scaling on two ranks.
     """
     figure, panels = plt.subplots(1, 2, sharey=True)
     for axes, mode in zip(panels, ("strong", "weak"), strict=True):
@@ -56,6 +57,8 @@ def step_parts(records: "Sequence[pd.DataFrame]") -> Figure:
         one = np.median([frame.step_median_s.iloc[0] for frame in frames if frame.ranks.iloc[0] == counts[0]])
         ideal = [1e3 * one / (n / counts[0] if mode == "strong" else 1) for n in counts]
         axes.plot(range(len(counts)), ideal, linestyle="--", color=GREY, label="ideal")
+        if guess and mode == "strong" and 2 in counts:
+            guess_star(axes, counts.index(2), ideal[counts.index(2)] / guess, f"efficiency {guess:g}")
         axes.set_title({"strong": "one batch, shared out", "weak": "a batch on each rank"}[mode], fontsize=11)
         axes.set_xticks(range(len(counts)), counts)
         axes.set_xlabel("ranks (count)")
@@ -80,7 +83,7 @@ def amdahl_law(
     axes.plot(p, p, linestyle="--", color=GREY, label="ideal")
     axes.plot(ranks, fit.one_s / np.asarray(seconds), "o", color=MIDDLE, label="single runs", zorder=3)
     if guess is not None:
-        axes.plot([most], [guess], "*", color="black", markersize=16, label=f"your guess: {guess:g}")
+        guess_star(axes, most, guess, f"{guess:g}")
     axes.set(xscale="log", yscale="log", xlabel="ranks (count)", ylabel="speed-up over 1 rank")
     ticks = [2**k for k in range(int(np.log2(most)) + 1)]
     axes.set_xticks(ticks, ticks)
@@ -118,8 +121,7 @@ def rate_predictions(tables: "Sequence[Published]", fits: "Sequence[RateFit]", g
         axes.minorticks_off()
     if guess is not None:
         last = tables[0].nodes[-1]
-        label = f"your guess: {guess:g}"
-        panels[0, 0].plot([last], [guess / last], "*", color="black", markersize=15, label=label, zorder=5)
+        guess_star(panels[0, 0], last, guess / last, f"{guess:g}")
     panels[0, 0].set_ylabel(f"{tables[0].unit} on each node")
     panels[0, 0].legend(fontsize=9, loc="lower left")
     return figure
@@ -146,8 +148,11 @@ def step_of_many(step: "Step", most: int = 1024) -> Figure:
 
 
 @style
-def efficiency_of_networks(steps: "Sequence[Step]", most: int = 1024) -> Figure:
-    """The part of a step that is compute, over the ranks: a line a network; below the dotted line, half is lost."""
+def efficiency_of_networks(steps: "Sequence[Step]", most: int = 1024, guess: float | None = None) -> Figure:
+    """The part of a step that is compute, over the ranks: a line a network; below the dotted line, half is lost.
+
+    guess: the reader's, of the ranks with which half is lost.
+    """
     figure, axes = plt.subplots()
     counts = [2**k for k in range(int(np.log2(most)) + 1)]
     for step, (colour, dash, marker) in zip(steps, LINES, strict=False):
@@ -155,6 +160,8 @@ def efficiency_of_networks(steps: "Sequence[Step]", most: int = 1024) -> Figure:
         axes.plot(counts, worth, color=colour, linestyle=dash, marker=marker, label=step.network.name)
     axes.axhline(1, linestyle="--", color=GREY, linewidth=1)
     axes.axhline(0.5, linestyle=":", color=GREY, linewidth=1)
+    if guess is not None:
+        guess_star(axes, guess, 0.5, f"{guess:g} ranks")
     axes.set(xscale="log", xlabel="ranks (count)", ylabel="efficiency (compute / step)", ylim=(0, 1.05))
     axes.set_xticks(counts, counts)
     axes.minorticks_off()
@@ -188,8 +195,11 @@ def simulated_allreduce(
 
 
 @style
-def who_waits(records: "Mapping[str, pd.DataFrame]") -> Figure:
-    """What each rank did during 07_scaling's evaluation.py: trained (dark), evaluated (red), waited (hatched)."""
+def who_waits(records: "Mapping[str, pd.DataFrame]", guess: float | None = None) -> Figure:
+    """What each rank did during 07_scaling's evaluation.py: trained (dark), evaluated (red), waited (hatched).
+
+    guess: the part of all time that the reader expects to be lost in the first job, in per cent; a row of its own.
+    """
     figure, panels = plt.subplots(len(records), 1, figsize=(7.4, 1 + 1.4 * len(records)), sharex=True, squeeze=False)
     looks = {"step": {"color": DARK}, "evaluate": {"color": MIDDLE}}
     looks["wait"] = {"facecolor": PALE, "edgecolor": GREY, "hatch": "////", "linewidth": 0}
@@ -198,8 +208,14 @@ def who_waits(records: "Mapping[str, pd.DataFrame]") -> Figure:
         for rank, log in enumerate(logs):
             for what, start, end in log:
                 axes.barh(rank, 1e3 * (end - start), left=1e3 * start, height=0.7, **looks[what])
-        axes.set_yticks(range(len(logs)), [f"rank {rank}" for rank in range(len(logs))])
-        axes.set_ylim(len(logs) - 0.4, -0.6)
+        rows = [f"rank {rank}" for rank in range(len(logs))]
+        if guess is not None and axes is panels[0, 0]:
+            whole = 1e3 * max(end for log in logs for _, _, end in log)
+            for look, left, width in (("step", 0.0, 1 - guess / 100), ("wait", 1 - guess / 100, guess / 100)):
+                axes.barh(len(rows), whole * width, left=whole * left, height=0.35, **looks[look])
+            rows.append(f"your guess: {guess:g} %")
+        axes.set_yticks(range(len(rows)), rows)
+        axes.set_ylim(len(rows) - 0.4, -0.6)
         axes.set_title(f"{title}: {100 * frame['metrics.waited'].iloc[0]:.0f} % waited", fontsize=10, loc="left")
         axes.grid(False)
     panels[-1, 0].set_xlabel("time since the start (ms)")
@@ -209,10 +225,10 @@ def who_waits(records: "Mapping[str, pd.DataFrame]") -> Figure:
 
 
 @style
-def file_rates(records: "Sequence[pd.DataFrame]") -> Figure:
+def file_rates(records: "Sequence[pd.DataFrame]", guess: str | None = None) -> Figure:
     """MB/s of 07_scaling's files.py: many small files and one TFRecord, from the disk and from memory, by ranks.
 
-    records: one frame a job. Bars are medians, points single jobs.
+    records: one frame a job. Bars are medians, points single jobs.  guess: the way that the reader finds faster.
     """
     rows = [row for frame in records for _, row in frame.iterrows()]
     counts = sorted({int(row.ranks) for row in rows})
@@ -230,6 +246,7 @@ def file_rates(records: "Sequence[pd.DataFrame]") -> Figure:
         opens = [max(row.metrics["opens"] for row in rows if (row.ranks, row.variant) == (count, way)) for way in
                  ("small files", "one TFRecord")]  # fmt: skip
         axes.set_xticks([0, 1], [f"small files\n{opens[0]:,} opens", f"one TFRecord\n{opens[1]:,} opens"])
+        guess_name(axes, ["small files", "one TFRecord"], guess, at=0.04)
         axes.set_title(f"{count} {'rank' if count == 1 else 'ranks'}", fontsize=11)
         axes.grid(axis="x", visible=False)
     panels[0, 0].set_ylabel("read by all ranks together (MB/s)")

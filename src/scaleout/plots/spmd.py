@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from .look import DARK, LIGHT, MIDDLE, PALE, style
+from .look import DARK, LIGHT, MIDDLE, PALE, guess_star, style
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -145,7 +145,7 @@ def bytes_sent(records: "Sequence[pd.DataFrame]", guess: float | None = None) ->
         axes.plot([row.ranks for row in rows], counted, marker, color=colour, markersize=8, label=f"{name}, counted")
     axes.plot([], [], color="#444444", linestyle="--", linewidth=1.2, label="by the formula")
     if guess is not None:
-        axes.plot([most], [guess], "*", color="black", markersize=15, label=f"your guess for the ring: {guess:g}")
+        guess_star(axes, most, guess, f"{guess:g}, for the ring")
     axes.set(xlabel="ranks (count)", ylabel="sent by the busiest rank (arrays)", xticks=p)
     axes.legend(loc="upper left")
     return figure

@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from .look import DARK, LIGHT, MIDDLE, PALE, style
+from .look import DARK, LIGHT, MIDDLE, PALE, guess_line, style
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,10 +20,11 @@ MARKERS = "os^Dv*PX"
 
 
 @style
-def thread_census(runs: "Mapping[str, pd.DataFrame]") -> Figure:
+def thread_census(runs: "Mapping[str, pd.DataFrame]", guess: float | None = None) -> Figure:
     """Each run by library, all ranks together: left the threads that it has, right the CPUs that they kept busy.
 
     runs: {name: the records of one job of 02_threads}. The dotted line is at the cores of the job.
+    guess: the reader's, of the threads.
     """
     figure, panels = plt.subplots(1, 2, figsize=(7, 1.7 + 0.55 * len(runs)), sharey=True)
     cores = [len(frame["metrics.cores"].iloc[0]) for frame in runs.values()]
@@ -41,13 +42,16 @@ def thread_census(runs: "Mapping[str, pd.DataFrame]") -> Figure:
                           textcoords="offset points", fontsize=10)  # fmt: skip
         for n in sorted(set(cores)):
             axes.axvline(n, color="black", linestyle=":", label=f"cores: {n}")
-        axes.set(xlabel=words, xlim=(0, max(left.max(), max(cores)) * 1.2))
+        if field == "threads":
+            guess_line(axes, guess, upright=True)
+        widest = max(left.max(), max(cores), (guess or 0) if field == "threads" else 0)
+        axes.set(xlabel=words, xlim=(0, widest * 1.2))
         axes.xaxis.get_major_locator().set_params(integer=field == "threads")
         axes.grid(axis="y", visible=False)
     panels[0].set_yticks(range(len(runs)), [fill(name, 16) for name in runs])
     panels[0].invert_yaxis()
     handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels), fontsize=10)
+    figure.legend(handles, labels, loc="outside upper center", ncols=5, fontsize=10)
     return figure
 
 
@@ -74,8 +78,7 @@ def rate_over_threads(frame: "pd.DataFrame", cores: int, guess: float | None = N
             if len(some):
                 axes.scatter(some.threads, some.rate, color=fill_colour, label=name, **marker)
                 name = None
-    if guess is not None:
-        axes.axvline(guess, color=MIDDLE, linestyle=":", linewidth=2, label=f"your guess: {guess:g}")
+    guess_line(axes, guess, upright=True)
     axes.set(xlabel="threads a rank (count); hollow: more threads in all than cores", ylabel=f"{unit} trained")
     axes.set(xticks=counts, ylim=(0, frame.rate.max() * 1.15))
     axes.legend(fontsize=10, ncols=2, loc="lower right")
