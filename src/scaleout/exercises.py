@@ -247,6 +247,7 @@ def _check(lab: "Lab", number: int | None) -> Iterator[Result]:
     from .launch import JobError
 
     runs: dict[str, Any] = {}
+    told: dict[int, int] = {}  # failures that were shown already, and at which TODO
 
     def job(**how: Any) -> Any:
         key = repr(sorted(how.items()))
@@ -264,23 +265,46 @@ def _check(lab: "Lab", number: int | None) -> Iterator[Result]:
         try:
             function(job)
         except AssertionError as failed:
-            yield Result(n, "not yet", str(failed) or (function.__doc__ or "").strip())
+            state = "not yet" if _touched(lab, n) else "not started"
+            yield Result(n, state, str(failed) or (function.__doc__ or "").strip())
         except JobError as failed:
-            yield _unfinished(n, failed)
-        except (AttributeError, LookupError, TypeError, ValueError) as failed:
-            # The check found less than it looks for, or something else.
+            yield _unfinished(n, failed, _touched(lab, n), told.setdefault(id(failed), n))
+        except ScaleoutError:
+            raise
+        except Exception as failed:  # the check found less than it looks for, or something else
             what = f"the job left no complete record ({type(failed).__name__}: {failed})."
             yield Result(n, "not yet", f"{what} Run it with  scaleout run {lab.name}  to see what it says.")
         else:
             yield Result(n, "passed", (function.__doc__ or "").strip().splitlines()[0])
 
 
-def _unfinished(number: int, failed: "JobError") -> Result:
-    """What a job that failed says about one TODO: it stopped there, or at another, or for another reason."""
+def _touched(lab: "Lab", number: int) -> bool:
+    """Whether anything has changed between this TODO and the next since the file was given out."""
+    start = lab.folder / PRISTINE
+    return not start.exists() or _below(_read(lab.script), number) != _below(_read(start), number)
+
+
+def _below(text: str, number: int) -> list[str]:
+    """The lines from the mark of a TODO to the next mark, without blank ones."""
+    lines, inside = [], False
+    for line in text.splitlines():
+        if found := TODO.match(line):
+            inside = int(found[1]) == number
+        if inside and line.strip():
+            lines.append(line.rstrip())
+    return lines
+
+
+def _unfinished(number: int, failed: "JobError", touched: bool, told: int) -> Result:
+    """What a job that failed says about one TODO: it stopped there, or at another, or for another reason.
+
+    told: the TODO at which this failure was shown.
+    """
     stopped = re.search(r"NotImplementedError: TODO (\d+):", failed.run.output)
     if stopped is None:
-        return Result(number, "not yet", f"the job did not end well. {failed}")
-    if int(stopped[1]) == number:
+        what = f"the job did not end well. {failed}" if told == number else f"the same job failed: see TODO {told}."
+        return Result(number, "not yet", what)
+    if int(stopped[1]) == number or not touched:
         return Result(number, "not started", "write it, then check again.")
     return Result(number, "not yet", f"the job stops at TODO {stopped[1]}, which is not written yet.")
 

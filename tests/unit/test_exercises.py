@@ -324,6 +324,8 @@ def _states(name: str = "00_tiny", number: int | None = None) -> list[tuple[int,
 @pytest.mark.mpi
 def test_a_check_says_not_started_then_not_yet_then_passed(workshop: Path) -> None:
     mine = workshop / "labs/00_tiny/runme.py"
+    assert _states() == [(1, "not started"), (2, "not started")]
+    mine.write_text(mine.read_text().replace("rank = 0", "rank = 1"))
     assert _states() == [(1, "not yet"), (2, "not started")]
     mine.write_text(
         mine.read_text().replace('raise NotImplementedError("TODO 2: add up the numbers of all ranks")', "total = rank")
@@ -339,16 +341,22 @@ def test_what_a_check_prints_is_in_the_terms_of_the_lab(workshop: Path, capsys: 
     lab("00_tiny").check(2)
     assert capsys.readouterr().out == "TODO 2  not started  write it, then check again.\n"
     lab("00_tiny").check(1)
-    assert capsys.readouterr().out == "TODO 1  not yet      the job stops at TODO 2, which is not written yet.\n"
+    assert capsys.readouterr().out == "TODO 1  not started  write it, then check again.\n"
     mine = workshop / "labs/00_tiny/runme.py"
+    mine.write_text(mine.read_text().replace("rank = 0", "rank = 1"))
+    lab("00_tiny").check(1)
+    assert capsys.readouterr().out == "TODO 1  not yet      the job stops at TODO 2, which is not written yet.\n"
     mine.write_text(
         exercises.cut((workshop / "solutions/00_tiny/runme.py").read_text(), keep=lambda number: number == 2)
     )
     lab("00_tiny").check()
     assert capsys.readouterr().out.splitlines() == [
-        "TODO 1  not yet      expected 3, saw 2.",
+        "TODO 1  not started  expected 3, saw 2.",
         "TODO 2  passed       The total is more than one rank's.",
     ]
+    mine.write_text(mine.read_text().replace("rank = 0", "rank = 7 - 7"))
+    lab("00_tiny").check(1)
+    assert capsys.readouterr().out == "TODO 1  not yet      expected 3, saw 2.\n"
 
 
 @pytest.mark.mpi
@@ -369,8 +377,19 @@ def test_equal_jobs_of_several_checks_run_once(workshop: Path, results: Path) ->
 )
 def test_a_check_of_a_broken_lab_ends_with_not_yet(workshop: Path, text: str, words: str) -> None:
     (workshop / "labs/00_tiny/runme.py").write_text(text + "\n")
-    for result in exercises.check(lab("00_tiny")):
-        assert result.state == "not yet" and words in result.what
+    first, second = exercises.check(lab("00_tiny"))
+    assert first.state == second.state == "not yet" and words in first.what
+    assert words in second.what or second.what == "the same job failed: see TODO 1."
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("wrong", ["open('gone.png')", "1 / 0", "[][3]", "import gone", "raise RuntimeError('x')"])
+def test_no_cell_shows_a_traceback_of_a_check(workshop: Path, wrong: str) -> None:
+    checks = workshop / "labs/00_tiny/checks.py"
+    text = checks.read_text().replace("    total = job", f"    {wrong}\n    total = job", 1)
+    checks.write_text(text)
+    result = next(exercises.check(lab("00_tiny"), 1))
+    assert result.state == "not yet" and "left no complete record (" in result.what
 
 
 @pytest.mark.mpi

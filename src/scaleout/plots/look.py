@@ -89,8 +89,8 @@ def guess_line(axes: Axes, guess: float | None, upright: bool = False) -> None:
 
 def guess_star(axes: Axes, x: float, y: float, guess: str, **how: Any) -> None:
     """The reader's own guess as a star at (x, y); `guess` says it in words, for the legend."""
-    star = {"marker": "*", "markersize": 16, "color": "black", "linestyle": "", "zorder": 5}
-    axes.plot([x], [y], label=f"your guess: {guess}", **star | how)
+    star = {"marker": "*", "markersize": 16, "color": "black", "markeredgecolor": "white"}
+    axes.plot([x], [y], label=f"your guess: {guess}", linestyle="", zorder=5, **star | how)
 
 
 def guess_name(axes: Axes, names: Sequence[str], guess: str | None, at: float) -> None:
