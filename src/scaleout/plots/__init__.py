@@ -1,7 +1,7 @@
 """Pictures: one function a figure, axes with units, the ideal line dashed, single runs as points, readable in grey."""
 
 from .classroom import class_picture
-from .horovod import drifting_ranks, learning_curves, rank_counts, step_shares, step_timeline, tuning_waterfall
+from .horovod import drifting_ranks, learning_curves, rank_counts, step_shares, step_timeline
 from .kmeans import memory_bars, palettes, quality, quantised
 from .machine import hwloc_picture, limits, machine_picture, shares
 from .onednn import against_peak, dot_errors, layouts, number_formats, primitive_shares, reorders
@@ -28,8 +28,11 @@ from .spmd import (
 )
 from .sweep import heat_map
 from .threads import cliff, rate_over_threads, settings_dots, thread_census, which_knob
+from .tuning import accuracy_over_time, made_digits, memory_over_time, time_shares
+from .waterfall import waterfall
 
 __all__ = [
+    "accuracy_over_time",
     "against_peak",
     "allreduce_time",
     "amdahl_law",
@@ -46,7 +49,9 @@ __all__ = [
     "learning_curves",
     "limits",
     "machine_picture",
+    "made_digits",
     "memory_bars",
+    "memory_over_time",
     "message_time",
     "mpi_libraries",
     "number_formats",
@@ -73,7 +78,8 @@ __all__ = [
     "straggler_timeline",
     "strong_and_weak",
     "thread_census",
-    "tuning_waterfall",
+    "time_shares",
+    "waterfall",
     "which_knob",
     "who_holds",
     "who_waits",

@@ -1,4 +1,4 @@
-"""Figures of 05_horovod: learning with many ranks, where the time of a step goes, what tuning gives back."""
+"""Figures of 05_horovod: learning with many ranks, and where the time of a step goes."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -8,14 +8,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .look import DARK, LIGHT, MIDDLE, NOT_ALLOWED, PALE, style
+from .look import DARK, LIGHT, MIDDLE, NOT_ALLOWED, PALE, guess_star, style
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from ..timeline import Timeline
 
-__all__ = ["drifting_ranks", "learning_curves", "rank_counts", "step_shares", "step_timeline", "tuning_waterfall"]
+__all__ = ["drifting_ranks", "learning_curves", "rank_counts", "step_shares", "step_timeline"]
 
 LINES = ((DARK, "o", "-"), (MIDDLE, "s", "--"), ("#6b705c", "^", ":"), (LIGHT, "D", "-."))
 PARTS = {
@@ -62,8 +62,7 @@ def rank_counts(records: "Sequence[pd.DataFrame]", goal: float = 0.97, guess: fl
         rate = float(np.median([r for ranks, r, _ in rows if ranks == n]))
         left.annotate(f"{rate / n / one:.2f}", (n, rate), (6, -13), textcoords="offset points", fontsize=10)
     if guess is not None:
-        star = {"marker": "*", "markersize": 15, "color": "black", "linestyle": ""}
-        left.plot([2], [guess * one], label=f"your guess: {guess:g}x", **star)
+        guess_star(left, 2, guess * one, f"{guess:g}x")
     left.set(xlabel="ranks (count)", ylabel="images/s trained", xticks=counts, ylim=(0, None))
     left.set_title("beside each point: efficiency", fontsize=10)
     left.legend(fontsize=9, loc="upper left")
@@ -154,38 +153,6 @@ def _phases(axes: Axes, spans: "pd.DataFrame", tensors: list[str], begin: float)
                       height=height, color=colour, edgecolor="#444444", linewidth=0.3,
                       label=label if place == 0 else "")  # fmt: skip
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3, fontsize=9)
-
-
-@style
-def tuning_waterfall(efficiency: Mapping[str, Sequence[float]], goal: float | None = None) -> Figure:
-    """Parallel efficiency as tuning goes: the start, what each setting alone adds to it, and all that help together.
-
-    efficiency: {name: single runs}; the first is the start, the last one all together. The ideal, 1, is dashed.
-    goal: what was to be reached, dotted.
-    """
-    figure, axes = plt.subplots(figsize=(7.4, 4.2))
-    medians = {name: float(np.median(runs)) for name, runs in efficiency.items()}
-    names = list(medians)
-    start = medians[names[0]]
-    for place, (name, runs) in enumerate(efficiency.items()):
-        whole = place in (0, len(names) - 1)
-        low, high = (0.0, medians[name]) if whole else sorted((start, medians[name]))
-        look = {"color": DARK} if whole else {"color": LIGHT if medians[name] >= start else MIDDLE, "hatch": "//"}
-        axes.bar(place, high - low, bottom=low, width=0.7, edgecolor="#444444", **look)
-        spots = place + np.linspace(-0.15, 0.15, len(runs)) * (len(runs) > 1)
-        label = "single runs" if place == 0 else ""
-        axes.scatter(spots, runs, s=22, color="white", edgecolor="black", zorder=3, label=label)
-        text = f"{medians[name]:.2f}" if whole else f"{medians[name] - start:+.2f}"
-        axes.annotate(text, (place, max(high, *runs)), (0, 5), textcoords="offset points", ha="center", fontsize=10)
-    axes.axhline(1, color="#888888", linestyle="--", label="ideal")
-    axes.axhline(start, color="#888888", linewidth=0.8)
-    if goal is not None:
-        axes.axhline(goal, color=MIDDLE, linestyle=":", linewidth=2, label=f"to be reached: {goal:g}")
-    axes.set_xticks(range(len(names)), names, fontsize=9)
-    axes.set(ylabel="parallel efficiency", ylim=(0, 1.35 * max(1, *medians.values())))
-    axes.grid(axis="x", visible=False)
-    axes.legend(fontsize=9, ncols=3, loc="upper left")
-    return figure
 
 
 @style

@@ -15,7 +15,13 @@ if TYPE_CHECKING:
 
 __all__ = ["cliff", "rate_over_threads", "settings_dots", "thread_census", "which_knob"]
 
-LIBRARIES = {"Eigen": (DARK, ""), "OpenMP": (MIDDLE, "//"), "Python": (LIGHT, ""), "other": (PALE, "..")}
+LIBRARIES = {
+    "Eigen": (DARK, ""),
+    "OpenMP": (MIDDLE, "//"),
+    "Horovod": ("#a98600", "xx"),
+    "Python": (LIGHT, ""),
+    "other": (PALE, ".."),
+}
 MARKERS = "os^Dv*PX"
 
 
@@ -23,7 +29,7 @@ MARKERS = "os^Dv*PX"
 def thread_census(runs: "Mapping[str, pd.DataFrame]", guess: float | None = None) -> Figure:
     """Each run by library, all ranks together: left the threads that it has, right the CPUs that they kept busy.
 
-    runs: {name: the records of one job of 02_threads}. The dotted line is at the cores of the job.
+    runs: {name: the records of one job of 02_threads, or of 06's watch.py}. The dotted line is at the cores of the job.
     guess: the reader's, of the threads.
     """
     figure, panels = plt.subplots(1, 2, figsize=(7, 1.7 + 0.55 * len(runs)), sharey=True)
@@ -35,7 +41,8 @@ def thread_census(runs: "Mapping[str, pd.DataFrame]", guess: float | None = None
             on_rank = [frame["metrics.on_rank"].iloc[0] for frame in runs.values()]
             amount = np.array([sum(each[field].get(library, 0) for each in ranks) for ranks in on_rank])
             bars = {"color": colour, "hatch": hatch, "edgecolor": DARK, "linewidth": 0.8}
-            axes.barh(range(len(runs)), amount, left=left, label=library, height=0.6, **bars)
+            label = library if amount.any() else ""
+            axes.barh(range(len(runs)), amount, left=left, label=label, height=0.6, **bars)
             left += amount
         for place, whole in enumerate(left):
             axes.annotate(f"{whole:.0f}" if field == "threads" else f"{whole:.2f}", (whole, place), (4, -4),
