@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import launch, machine, paths
+from . import known, launch, machine, paths
 from .machine import Machine
 from .site import allocated_nodes
 
@@ -76,6 +76,11 @@ class Check:
     status: str
     seen: str
     fix: str = ""
+
+    @property
+    def page(self) -> str:
+        """Where it is explained, such as "docs/errors.md#nosuchkernel"; "" when it is ok, or nobody knows it."""
+        return "" if self.status == "ok" else known.finding(self.seen) or ""
 
 
 @dataclass(frozen=True)

@@ -212,10 +212,12 @@ def checks() -> list[Check]:
 
 
 def frame() -> "pd.DataFrame":
-    """The checks as a table, a row each: check, status, seen, fix."""
+    """The checks as a table, a row each: check, status, seen, fix; and more, where docs/errors.md explains one."""
     import pandas as pd
 
-    return pd.DataFrame([asdict(check) for check in checks()]).rename(columns={"name": "check"})
+    found = checks()
+    table = pd.DataFrame([asdict(check) for check in found]).rename(columns={"name": "check"})
+    return table.assign(more=[check.page for check in found]) if any(check.page for check in found) else table
 
 
 def _table(found: Sequence[Check], width: int, colour: bool) -> Iterator[str]:
@@ -230,6 +232,8 @@ def _table(found: Sequence[Check], width: int, colour: bool) -> Iterator[str]:
         yield from (margin + line for line in more)
         if check.fix:
             yield f"{margin}fix: {check.fix}"
+        if check.page:
+            yield f"{margin}more: {check.page}"
 
 
 def main(as_json: bool = False, site: Site | None = None) -> int:
@@ -243,7 +247,7 @@ def main(as_json: bool = False, site: Site | None = None) -> int:
     found = _examine(facts) + (hosts.checks(site) if site else [])
     failed, warned = (sum(check.status == status for check in found) for status in ("fail", "warn"))
     if as_json:
-        print(json.dumps({"machine": asdict(facts), "checks": [asdict(check) for check in found]}, indent=1))
+        print(json.dumps({"machine": asdict(facts), "checks": [asdict(c) | {"page": c.page} for c in found]}, indent=1))
     else:
         colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
         print("\n".join(_table(found, shutil.get_terminal_size((100, 24)).columns, colour)))

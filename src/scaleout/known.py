@@ -2,7 +2,7 @@
 
 import re
 
-__all__ = ["ECHO", "MESSAGES", "PAGE", "anchor", "section"]
+__all__ = ["ECHO", "FINDINGS", "MESSAGES", "PAGE", "anchor", "finding", "section"]
 
 PAGE = "docs/errors.md"
 ECHO = "Horovod has been shut down"
@@ -18,6 +18,21 @@ MESSAGES = {
     ECHO: r"Horovod has been shut down",
     "A rank was killed (signal 9)": r"\(signal 9\)",
 }
+# What the doctor says where it sees the cause of such a message before anybody meets it.
+FINDINGS = {
+    "Every process is rank 0 of 1": r"rank 0 of 1|worlds of one|\d MPI libraries: ",
+    "NoSuchKernel": r"no kernel named|python3 is another environment's",
+    "not enough slots": r"is .* \(Open MPI\), not this environment's",
+    "A rank was killed (signal 9)": r"wants .* GiB a rank",
+}
+
+
+def finding(seen: str) -> str | None:
+    """Where what the doctor has seen is explained; None when nobody knows it."""
+    for heading, pattern in (*FINDINGS.items(), *MESSAGES.items()):
+        if re.search(pattern, seen):
+            return f"{PAGE}#{anchor(heading)}"
+    return None
 
 
 def section(reason: str, output: str = "") -> str | None:

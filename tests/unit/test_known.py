@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scaleout import known, launch
+from scaleout import diagnosis, doctor, known, launch, machine
 from scaleout.launch import Run
 
 PAGE = Path(__file__).resolve().parents[2] / known.PAGE
@@ -54,6 +54,43 @@ def test_an_echo_alone_is_no_reason(tmp_path: Path) -> None:
 def test_an_unknown_failure_names_none(tmp_path: Path) -> None:
     job = Run("id", "mine", "mpirun", tmp_path, 2, 1, 3, 1.0, [(0, "I give up")])
     assert "What it means" not in launch.explain(job) and known.section("all is well") is None
+
+
+FOUND = {
+    "two processes": ("every process is rank 0 of 1: mpirun starts them", "every-process-is-rank-0-of-1"),
+    "mpirun on PATH": ("mpirun (MPICH 4.1): typed by hand, it can start worlds of one", "every-process-is-rank-0-of-1"),
+    "notebook kernel": ("Jupyter finds no kernel named python3", "nosuchkernel"),
+    "imports": ("mpi4py: libmpi.so.12: cannot open shared object file: No such", "libmpiso12-cannot-open-shared-"),
+    "mpirun": ("bin/mpirun is /usr/bin/mpirun (Open MPI), not this environment's", "not-enough-slots"),
+    "memory": ("1.0 of 2.0 GiB to use; ResNet-50 wants 2.5 GiB a rank", "a-rank-was-killed-signal-9"),
+}
+
+
+@pytest.mark.parametrize("heading", known.FINDINGS)
+def test_every_finding_has_its_section(heading: str) -> None:
+    assert heading in HEADINGS
+
+
+@pytest.mark.parametrize(("name", "seen", "anchor"), [(name, *both) for name, both in FOUND.items()])
+def test_the_doctor_names_the_section_of_what_it_finds(name: str, seen: str, anchor: str) -> None:
+    bad = diagnosis.Check(name, "fail", seen, "make lab")
+    assert bad.page.startswith(f"docs/errors.md#{anchor}")
+    assert any(line.strip() == f"more: {bad.page}" for line in doctor._table([bad], 80, colour=False))
+    assert diagnosis.Check(name, "ok", seen).page == diagnosis.Check(name, "fail", "broken").page == ""
+
+
+def test_the_doctors_own_sentences_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    worlds = [{"mpi4py": {"world": [0, 1]}, "stage": "done"}] * 2
+    found = [
+        diagnosis.two_processes(diagnosis.Job(0, "", "", tuple(worlds)), machine.facts(), {}, {}),
+        diagnosis.kernel({}, "", {}),
+        diagnosis.kernel({"argv": ["/other/python"], "folder": "/other"}, "/other", {}),
+        diagnosis.memory(2.0, None, 1.0),
+        diagnosis.mpirun_on_path(machine.facts(), "/other/mpirun", "mpirun (Open MPI) 4.1.4"),
+    ]
+    assert all(check.status != "ok" and check.page for check in found), [(c.seen, c.page) for c in found]
+    monkeypatch.setattr(doctor, "_examine", lambda facts: found)
+    assert list(doctor.frame().more) == [check.page for check in found]
 
 
 def test_links_are_as_github_makes_them() -> None:
