@@ -4,7 +4,7 @@ PYTHON ?= python3
 ARGS ?=
 IN_ENV = $(PYTHON) tools/setup_env.py $(if $(filter command,$(origin PYTHON)),--this-python)
 
-.PHONY: help lab tour test lint clean lock mpis pages intel
+.PHONY: help lab tour test lint clean lock mpis intel ccl pages
 
 help:
 	@echo "make lab    open the workshop in JupyterLab"
@@ -14,6 +14,7 @@ help:
 	@echo "make clean  remove .venv and everything generated; your labs and results stay"
 	@echo "make mpis   Intel MPI and Open MPI beside ours, for the comparison in 03"
 	@echo "make intel  TensorFlow's OpenMP build beside ours, for 02 (370 MB, Python 3.11)"
+	@echo "make ccl    Horovod on oneCCL beside ours, for 05 (700 MB, 2 minutes to compile)"
 	@echo "make pages  the course as web pages, in results/pages"
 	@echo "make lock   choose all versions anew: writes requirements.lock"
 	@echo
@@ -42,6 +43,9 @@ mpis:
 
 intel:
 	@exec $(IN_ENV) python tools/make_intel.py
+
+ccl:
+	@exec $(IN_ENV) python tools/make_ccl.py
 
 pages:
 	@exec $(IN_ENV) python tools/make_pages.py

@@ -8,13 +8,12 @@ MPI, mpi4py brings a second build.
 import os
 from pathlib import Path
 
-from .paths import home, show
+from .paths import show, side
 from .site import Site
 
-__all__ = ["FOLDERS", "WHOLE", "missing", "site", "sites"]
+__all__ = ["FOLDERS", "missing", "oneccl", "oneccl_site", "site", "sites"]
 
 FOLDERS = {"Intel MPI": "impi", "Open MPI": "openmpi"}
-WHOLE = ".whole"  # stands in a folder once a job has run on what is in it
 
 
 def site(name: str, folder: Path) -> Site:
@@ -32,11 +31,26 @@ def site(name: str, folder: Path) -> Site:
 
 def sites() -> dict[str, Site]:
     """The MPI libraries that are here, by name, as sites to run a lab on: lab.run(site=sites()["Open MPI"])."""
-    side = home() / ".side"
-    whole = {name: side / part for name, part in FOLDERS.items() if (side / part / WHOLE).exists()}
-    return {"MPICH": Site()} | {name: site(name, folder) for name, folder in whole.items()}
+    whole = {name: side(part) for name, part in FOLDERS.items()}
+    return {"MPICH": Site()} | {name: site(name, folder) for name, folder in whole.items() if folder}
 
 
 def missing() -> list[str]:
     """The names of those that are not here; `make mpis` brings them."""
     return sorted(set(FOLDERS) - set(sites()))
+
+
+def oneccl_site(folder: Path) -> Site:
+    """How a job starts on Horovod's oneCCL build in `folder`: Intel MPI, and that Horovod before the workshop's own.
+
+    oneCCL finds its CPU through OpenCL, and warns where it has no core for threads of its own, as here.
+    """
+    env = {"I_MPI_ROOT": str(folder), "LD_LIBRARY_PATH": str(folder / "lib"), "PYTHONPATH": str(folder / "python")}
+    env |= {"OCL_ICD_FILENAMES": str(folder / "lib" / "libintelocl.so"), "CCL_LOG_LEVEL": "error"}
+    return Site(mpirun=show(folder / "bin" / "mpiexec.hydra"), env=env)
+
+
+def oneccl() -> Site | None:
+    """The site of Horovod's oneCCL build; None where `make ccl` has not made it."""
+    folder = side("ccl")
+    return oneccl_site(folder) if folder else None

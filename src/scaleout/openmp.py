@@ -9,24 +9,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import ScaleoutError
-from .paths import home, show
+from .paths import show, side
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from .launch import Lab
 
-__all__ = ["MISSING", "REFERENCE", "WHOLE", "python", "table", "turns"]
+__all__ = ["MISSING", "REFERENCE", "python", "table", "turns"]
 
-WHOLE = ".whole"  # stands in the folder once a job has run on what is in it
 REFERENCE = "reference.jsonl"  # beside a lab's runme.py: records, each with the name of its arm
 MISSING = "The OpenMP build of TensorFlow is not here: type  make intel  in a terminal (370 MB, Python 3.11)."
 
 
 def python() -> str | None:
     """The path of its Python, for lab.run(python=...) and scaleout run --python; None when it is not here."""
-    folder = home() / ".side" / "intel"
-    return show(folder / "bin" / "python") if (folder / WHOLE).exists() else None
+    folder = side("intel")
+    return show(folder / "bin" / "python") if folder else None
 
 
 def turns(

@@ -5,7 +5,9 @@ from pathlib import Path
 
 from .errors import ScaleoutError
 
-__all__ = ["home", "results", "show", "topic"]
+__all__ = ["WHOLE", "home", "results", "show", "side", "topic"]
+
+WHOLE = ".whole"  # stands in a side environment once a job has run on what is in it
 
 
 def home() -> Path:
@@ -55,6 +57,12 @@ def topic(name: str) -> str:
     near = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
     meant = f"Did you mean {near[0]}?" if near else f"There are {', '.join(names) or 'none'}."
     raise ScaleoutError(f"There is no lab called {name!r}. {meant}")
+
+
+def side(name: str) -> Path | None:
+    """The folder of a side environment, such as `intel`, which `make intel` makes; None unless it is there and whole."""
+    folder = home() / ".side" / name
+    return folder if (folder / WHOLE).exists() else None
 
 
 def show(path: Path) -> str:

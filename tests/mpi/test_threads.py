@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from scaleout import launch, machine, openmp
+from scaleout import launch, machine, openmp, paths
 from scaleout.errors import ScaleoutError
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(120), pytest.mark.usefixtures("results")]
@@ -86,7 +86,7 @@ def test_a_python_that_does_not_start_is_refused_before_anything_runs(path: str,
     assert not list(results.glob("02/*"))
 
 
-@pytest.mark.skipif(not (ROOT / ".side/intel" / openmp.WHOLE).exists(), reason="make intel was not typed here")
+@pytest.mark.skipif(not (ROOT / ".side/intel" / paths.WHOLE).exists(), reason="make intel was not typed here")
 def test_the_openmp_build_obeys_its_knob(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     python = str(openmp.python())
