@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ TOPIC = r"\d\d_[a-z0-9_]+"  # leaves out an attendee's own notebooks, such as Ju
 TODO = re.compile(r"\s*# TODO (\d+): (\S.*)")
 LIKE_A_MARK = re.compile(r"#\s*(begin|end)\s*solution|#\s*starter\b", re.IGNORECASE)
 PRISTINE = ".runme.start.py"  # what `reset` gives back, kept beside the file that an attendee edits
+WIDTH = 84  # characters that a notebook shows beside an editor on a laptop
 CHECK_TIMEOUT_S = 120.0  # a lab that waits for ever is told so while its author still waits for the check
 
 
@@ -207,7 +209,12 @@ class Result:
     what: str
 
     def __str__(self) -> str:
-        return f"TODO {self.number}  {self.state:<11}  {self.what}"
+        """On lines that fit beside an editor; what a job said is left as it is."""
+        said, *more = self.what.split("\n")
+        start = f"TODO {self.number}  {self.state:<11}  "
+        first = textwrap.fill(said, WIDTH, initial_indent=start, subsequent_indent=" " * len(start),
+                              break_long_words=False, break_on_hyphens=False)  # fmt: skip
+        return "\n".join([first, *more])
 
 
 def _checks(lab: "Lab", number: int | None = None) -> list[Callable[..., None]]:

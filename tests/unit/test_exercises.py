@@ -404,3 +404,9 @@ def test_a_check_of_a_lab_that_waits_for_ever_ends(workshop: Path, monkeypatch: 
 @pytest.mark.mpi
 def test_the_solutions_pass_their_checks(workshop: Path) -> None:
     assert [result.state for result in exercises.check(lab("00_tiny", solution=True))] == ["passed", "passed"]
+
+
+def test_a_result_fits_beside_an_editor_and_leaves_what_a_job_said() -> None:
+    lines = str(exercises.Result(3, "not yet", "expected " + "a word " * 20 + "\n    " + "x" * 200)).splitlines()
+    assert lines[0].startswith("TODO 3  not yet      expected a word") and lines[1].startswith(" " * 21 + "a word")
+    assert all(len(line) <= 84 for line in lines[:-1]) and lines[-1] == "    " + "x" * 200
