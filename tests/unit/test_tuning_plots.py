@@ -2,7 +2,6 @@
 
 import numpy as np
 import pandas as pd
-import pytest
 from matplotlib.figure import Figure
 
 from scaleout import plots, sweep
@@ -61,7 +60,7 @@ def _job(**metrics: object) -> pd.DataFrame:
     parts = {"train_s": 6.0, "input_s": 1.0, "evaluation_s": 3.0, "wait_s": 0.0}
     idle = parts | {"evaluation_s": 0.0, "wait_s": 3.0, "rss_mib": [(0.5, 300.0), (2.0, 310.0)]}
     job = {"at_s": [1.0, 2.0], "at_step": [10, 20], "accuracy": [0.5, 0.92], "to_target_s": 2.0}
-    job |= {"samples": [np.full((112, 224), grey, np.uint8).tolist() for grey in (0, 250)]}
+    job |= {"samples": [np.full((112, 224), grey, np.uint8).tolist() for grey in (0, 250)], "samples_at_s": [1.0, 2.0]}
     job |= {"shares": [parts | {"rss_mib": [(0.5, 400.0), (2.0, 450.0)]}, idle]} | metrics
     return pd.DataFrame([{"metrics": job} | {f"metrics.{name}": value for name, value in job.items()}])
 
@@ -76,10 +75,12 @@ def test_the_time_to_the_target_stands_in_the_legend_and_a_star_on_the_line() ->
 
 
 def test_shares_of_the_time_are_per_cent_of_each_rank() -> None:
-    (axes,) = plots.time_shares({"first": _job()}).axes
+    figure = plots.time_shares({"first": _job()}, guess=70)
+    (axes,) = figure.axes
     assert [round(bar.get_width()) for bar in axes.patches] == [60, 10, 30, 0, 60, 10, 0, 30]
     assert [text.get_text() for text in axes.texts] == ["60 %", "10 %", "30 %", "60 %", "10 %", "30 %"]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["rank 0", "rank 1"]
+    assert "your guess: 70" in [text.get_text() for text in figure.legends[0].get_texts()]
 
 
 def test_memory_has_a_line_for_each_rank_and_a_panel_for_each_group() -> None:
@@ -90,9 +91,7 @@ def test_memory_has_a_line_for_each_rank_and_a_panel_for_each_group() -> None:
     assert limit.get_ydata()[0] == 420
 
 
-@pytest.mark.parametrize("most", [1, 2, 5])
-def test_made_digits_are_shown_in_the_order_in_which_they_were_made(most: int) -> None:
-    figure = plots.made_digits(_job(), most)
-    shown = [int(axes.images[0].get_array().mean()) for axes in figure.axes]
-    assert shown == [0, 250][:most]
-    assert figure.axes[0].get_title() == "step 10\n1 s"
+def test_made_digits_are_shown_in_the_order_in_which_they_were_made() -> None:
+    figure = plots.made_digits(_job())
+    assert [int(axes.images[0].get_array().mean()) for axes in figure.axes] == [0, 250]
+    assert [axes.get_title() for axes in figure.axes] == ["after 1 s", "after 2 s"]

@@ -7,7 +7,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from .look import DARK, LIGHT, MIDDLE, PALE, style
+from .look import DARK, LIGHT, MIDDLE, PALE, guess_line, style
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,10 +50,10 @@ def accuracy_over_time(records: "Mapping[str, pd.DataFrame]", target: float) -> 
 
 
 @style
-def time_shares(records: "Mapping[str, pd.DataFrame]") -> Figure:
+def time_shares(records: "Mapping[str, pd.DataFrame]", guess: float | None = None) -> Figure:
     """Where the time of each rank goes, in per cent: training, input, evaluation, waiting. A panel a job, a bar a rank.
 
-    records: one frame a job of 06_tuning.
+    records: one frame a job of 06_tuning.  guess: the reader's, of the per cent in which the first rank trains.
     """
     figure, panels = plt.subplots(len(records), 1, figsize=(7.4, 0.9 + 1.15 * len(records)), sharex=True, squeeze=False)
     for axes, (title, frame) in zip(panels.flat, records.items(), strict=True):
@@ -73,6 +73,7 @@ def time_shares(records: "Mapping[str, pd.DataFrame]") -> Figure:
         axes.set_ylim(len(shares) - 0.4, -0.6)
         axes.set_title(title, fontsize=10, loc="left")
         axes.grid(axis="y", visible=False)
+    guess_line(panels[0, 0], guess, upright=True)
     panels[-1, 0].set(xlabel="share of the whole time (%)", xlim=(0, 100))
     handles, labels = panels[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper right", ncols=4, fontsize=9)
@@ -95,7 +96,7 @@ def memory_over_time(records: "Mapping[str, Mapping[str, pd.DataFrame]]", limit_
         if limit_mib is not None:
             axes.axhline(limit_mib, color="black", linestyle="--", label=f"limit: {limit_mib:,.0f} MiB")
         axes.set_title(title, fontsize=11)
-        axes.set(xlabel="seconds", ylim=(0, None))
+        axes.set_xlabel("seconds since the start of the training")
     panels[0, 0].set_ylabel("resident memory of a rank (MiB)")
     handles, labels = panels[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=4, fontsize=9)
@@ -103,17 +104,15 @@ def memory_over_time(records: "Mapping[str, Mapping[str, pd.DataFrame]]", limit_
 
 
 @style
-def made_digits(record: "pd.DataFrame", most: int = 5) -> Figure:
+def made_digits(record: "pd.DataFrame") -> Figure:
     """What the generator makes of the same noise as it learns, from left to right; above, when it was made.
 
-    record: the frame of one job of 06_tuning.  most: pictures, spread over all that were kept.
+    record: the frame of one job of 06_tuning.
     """
     job: dict[str, Any] = record["metrics"].iloc[0]
-    kept = len(job["samples"])
-    shown = np.unique(np.linspace(0, kept - 1, min(most, kept)).round().astype(int))
-    figure, panels = plt.subplots(1, len(shown), figsize=(1.85 * len(shown), 2.2), squeeze=False)
-    for axes, place in zip(panels[0], shown, strict=True):
-        axes.imshow(np.array(job["samples"][place], np.uint8), cmap="gray", vmin=0, vmax=255)
-        axes.set_title(f"step {job['at_step'][place]:,}\n{job['at_s'][place]:.0f} s", fontsize=10)
+    figure, panels = plt.subplots(1, len(job["samples"]), figsize=(3 * len(job["samples"]), 1.9), squeeze=False)
+    for axes, picture, at_s in zip(panels[0], job["samples"], job["samples_at_s"], strict=True):
+        axes.imshow(np.array(picture, np.uint8), cmap="gray", vmin=0, vmax=255)
+        axes.set_title(f"after {at_s:.0f} s", fontsize=11)
         axes.set_axis_off()
     return figure
