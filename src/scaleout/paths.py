@@ -60,7 +60,7 @@ def topic(name: str) -> str:
 
 
 def side(name: str) -> Path | None:
-    """The folder of a side environment, such as `intel`, which `make intel` makes; None unless it is there and whole."""
+    """The folder of a side environment, such as `intel` for `make intel`; None unless it is there and whole."""
     folder = home() / ".side" / name
     return folder if (folder / WHOLE).exists() else None
 
