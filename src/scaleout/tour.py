@@ -14,6 +14,7 @@ import time
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 from . import machine
@@ -126,7 +127,7 @@ def _montage(stops: list[Stop]) -> bytes:
         axis.set_axis_off()
     for axis, stop in zip(axes.flat, shown, strict=False):
         axis.imshow(Image.open(io.BytesIO(stop.figures[-1])))
-        axis.set_title(f"{stop.topic}: {stop.headline}", fontsize=10, wrap=True)
+        axis.set_title(fill(f"{stop.topic}: {stop.headline}", 80), fontsize=10)
     figure.tight_layout()
     out = io.BytesIO()
     figure.savefig(out, format="png", dpi=100, facecolor="white")
