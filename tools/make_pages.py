@@ -16,6 +16,8 @@ from nbconvert import HTMLExporter
 from nbconvert.filters import markdown2html
 from pygments.formatters import HtmlFormatter
 
+from scaleout import known
+
 ROOT = Path(__file__).resolve().parents[1]
 DEFAULT = ROOT / "results" / "pages"
 PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>
@@ -76,15 +78,29 @@ def _write(path: Path, title: str, body: str, names: dict[str, str]) -> None:
     body = re.sub(page, r'href="\1.html\2"', body).replace('href="README.html"', 'href="index.html"')
     body = re.sub(r'href="\.\./((?:labs|sites)/[^"]+)"', r'href="\1"', body)
     body = body.replace('href="CONTRIBUTING.html"', 'href="CONTRIBUTING.md"')
+    body = re.sub(r'<(h[1-6]) id="[^"]*">(.*?)<a class="anchor-link".*?</a>', _heading, body, flags=re.S)
     nav = "".join(f'<a href="{name}">{html.escape(said)}</a>' for name, said in names.items())
     style = HtmlFormatter(style="tango").get_style_defs(".highlight")
     path.write_text(PAGE.format(title=html.escape(title), nav=nav, body=body, code_style=style), encoding="utf-8")
 
 
+def _heading(found: re.Match[str]) -> str:
+    """A heading with the name in links that GitHub gives it, as all our links have it."""
+    said = html.unescape(re.sub(r"<[^>]*>", "", found[2]))
+    return f'<{found[1]} id="{known.anchor(said)}">{found[2]}'
+
+
 def _lost(page: Path) -> list[str]:
-    links = re.findall(r'(?:href|src)="([^"#]+)', page.read_text(encoding="utf-8"))
-    own = [link for link in links if not re.match(r"[a-z]+:", link)]
-    return sorted({link for link in own if not (page.parent / link).exists()})
+    """The links of a page that lead to no file, or to no place in it."""
+    lost = set()
+    for link in re.findall(r'(?:href|src)="([^"]+)', page.read_text(encoding="utf-8")):
+        file, _, place = link.partition("#")
+        to = page.parent / file if file else page
+        if not re.match(r"[a-z]+:", link) and (
+            not to.exists() or (place and f'id="{place}"' not in to.read_text(encoding="utf-8"))
+        ):
+            lost.add(link)
+    return sorted(lost)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from scaleout import known
+
 ROOT = Path(__file__).resolve().parents[2]
 BOOKS = sorted(path.stem for path in (ROOT / "solutions").glob("[0-9][0-9]_*.ipynb"))
 make_pages = runpy.run_path(str(ROOT / "tools/make_pages.py"))
@@ -35,8 +37,15 @@ def test_every_picture_has_words_that_stand_in_for_it(pages: Path, book: str) ->
 
 def test_a_link_that_leads_nowhere_is_seen(pages: Path) -> None:
     page = pages / "broken.html"
-    page.write_text('<a href="gone.html#there">x</a> <a href="index.html">y</a>', encoding="utf-8")
-    assert make_pages["_lost"](page) == ["gone.html"]
+    links = ("gone.html#there", "index.html", "errors.html#nosuchkernel", "errors.html#no-such-place", "#here")
+    page.write_text("".join(f'<a href="{link}">x</a>' for link in links), encoding="utf-8")
+    assert make_pages["_lost"](page) == ["#here", "errors.html#no-such-place", "gone.html#there"]
+    page.unlink()
+
+
+def test_headings_have_the_names_that_the_doctor_and_the_jobs_give_them(pages: Path) -> None:
+    text = (pages / "errors.html").read_text(encoding="utf-8")
+    assert all(f'id="{known.anchor(heading)}"' in text for heading in (*known.MESSAGES, *known.FINDINGS))
 
 
 def test_nobodys_folder_is_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
