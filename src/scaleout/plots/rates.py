@@ -136,6 +136,7 @@ def strong_and_weak(strong: "Sequence[pd.DataFrame]", weak: "Sequence[pd.DataFra
         if counts[0] < cores <= counts[-1]:
             axes.axvline(cores, color="#888888", linestyle=":", label=f"cores: {cores}")
         axes.set_title(how, fontsize=11)
-        axes.set(xlabel="ranks (count)", ylabel=f"{what} over {counts[0]} rank", xticks=counts, ylim=(0, None))
+        axes.set(xlabel="ranks (count)", ylabel=f"{what} over {counts[0]} rank", xticks=counts)
+        axes.set_ylim(0, 1.08 * max(*ideal, *median))
     panels[0].legend(fontsize=10)
     return figure
