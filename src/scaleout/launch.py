@@ -51,6 +51,7 @@ SCHEDULERS = (
     + ("PBS_", "LSB_", "PE_HOSTFILE", "LOADL_", "COBALT_")  # the other schedulers that mpirun looks for
 )
 SIGNALS = {
+    "6": "a rank gave up in native code (signal 6), as TensorFlow does when it is refused memory",
     "9": "a rank was killed (signal 9), as the system does when memory runs out",
     "11": "a rank crashed in native code (signal 11)",
 }
@@ -360,7 +361,10 @@ def explain(job: Run) -> str:
     """Why the job failed, as far as its output tells: first rank, first traceback, exit status in words."""
     rank, block = first_traceback(job.lines)
     if rank is None:  # sys.exit(3) and comm.Abort() leave no traceback, but MPI says who called
-        rank = next((r for r, text in job.lines if r is not None and text.startswith("Abort(")), None)
+        at = next((i for i, (r, text) in enumerate(job.lines) if r is not None and text.startswith("Abort(")), None)
+        if at is not None:
+            rank = job.lines[at][0]
+            block = [text for r, text in job.lines[:at] if r == rank and text.strip()][-1:]  # its own last words
     banner = "\n".join(text for r, text in job.lines if r is None)
     killed = re.search(r"EXIT STRING: (.+) \(signal (\d+)\)", banner)
     how = f"exit status {job.status}"

@@ -206,6 +206,7 @@ def _killed(number: int, words: str) -> list[tuple[int | None, str]]:
     ("status", "lines", "words"),
     [
         (9, _killed(9, "Killed"), "a rank was killed (signal 9), as the system does when memory runs out"),
+        (6, _killed(6, "Aborted"), "a rank gave up in native code (signal 6), as TensorFlow does when it is refused"),
         (11, _killed(11, "Segmentation fault"), "a rank crashed in native code (signal 11)"),
         (15, _killed(15, "Terminated"), "a rank was ended by signal 15 (terminated)"),
         (9, [], "exit status 9"),  # os._exit(9) is no signal
@@ -222,6 +223,12 @@ def test_a_failure_is_told_in_words(results: Path, status: int, lines: list, wor
     told = launch.explain(job).splitlines()
     assert told[0].startswith("train failed") and words in told[0] and told[0].endswith("after 1.5 s.")
     assert re.fullmatch(r"All it said: .*output\.txt", told[-1])
+
+
+def test_the_last_words_of_a_rank_that_aborts_are_told(results: Path) -> None:
+    lines = [(0, "step 1"), (1, "Rank 1 ran out of memory."), (0, "step 2"), (1, "Abort(1) on node 1 (rank 1 in ...")]
+    told = launch.explain(Run(ID, "train", "mpirun", results, 2, 1, 1, 1.5, lines)).splitlines()
+    assert told[:2] == ["train failed first on rank 1: exit status 1, after 1.5 s.", "Rank 1 ran out of memory."]
 
 
 @pytest.mark.parametrize(("status", "exit_status"), [(1, 1), (3, 3), (-9, 137), (-15, 143)])
