@@ -108,13 +108,8 @@ def _pins(pyproject: Path) -> dict[str, str]:
 
 def _versions(facts: Machine) -> dict[str, str]:
     """{package: installed version}; conda's mpich is no Python package, its mpirun speaks for it."""
-    found = {"mpich": facts.mpi_version} if facts.mpi == "MPICH" else {}
-    for name in diagnosis.PACKAGES:
-        try:
-            found[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
+    conda = {"mpich": facts.mpi_version} if facts.mpi == "MPICH" else {}
+    return conda | machine.versions(diagnosis.PACKAGES)
 
 
 def _horovod_built_for() -> str:

@@ -6,6 +6,7 @@ import io
 import logging
 import os
 import secrets
+import socket
 import subprocess
 import tempfile
 import threading
@@ -87,7 +88,7 @@ class Engines:
             config=config,
             load_profile=False,
             profile_dir=self._folder.name,
-            controller_ip="*" if nodes > 1 else "127.0.0.1",
+            controller_ip=_address() if nodes > 1 else "127.0.0.1",
             controller_args=["--IPController.enable_curve=True"],
             engine_timeout=self.start_timeout,
             log=log,
@@ -143,6 +144,12 @@ class Engines:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+
+def _address() -> str:
+    """This node's own address, the one that its name stands for, where engines on other nodes find the controller."""
+    known = socket.gethostbyname_ex(socket.gethostname())[2]
+    return next((address for address in known if not address.startswith("127.")), "127.0.0.1")
 
 
 def _watch(client: "ipp.Client", processes: "Sequence[psutil.Process]", stopping: threading.Event) -> None:

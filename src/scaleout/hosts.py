@@ -1,9 +1,8 @@
 """What `scaleout doctor --site` looks at: each host before a job goes there, or the Slurm that takes it."""
 
-import contextlib
-import importlib.metadata
 import json
 import os
+import platform
 import re
 import shlex
 import socket
@@ -50,11 +49,7 @@ print("\\nscaleout:" + json.dumps(said), flush=True)
 
 
 def _versions() -> dict[str, str]:
-    found = {"python": ".".join(map(str, sys.version_info[:3]))}
-    for name in PACKAGES:
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[name] = importlib.metadata.version(name)
-    return found
+    return {"python": platform.python_version()} | machine.versions(PACKAGES)
 
 
 def _mpirun() -> str:

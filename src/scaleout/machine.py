@@ -29,6 +29,7 @@ __all__ = [
     "read_cores",
     "sgemm_gflops",
     "usable_cores",
+    "versions",
 ]
 
 ROOT = Path("/")
@@ -366,3 +367,15 @@ def copy_gb_per_s(mib: int = 256, repeats: int = 5, threads: int | None = None) 
     with ThreadPoolExecutor(threads) as pool:
         # NumPy lets go of the interpreter lock while it copies, so the threads do work side by side.
         return _rates(lambda: list(pool.map(np.copyto, *parts)), 2 * source.nbytes, repeats)
+
+
+def versions(packages: Iterable[str]) -> dict[str, str]:
+    """{package: version} of those that are installed in this environment."""
+    import contextlib
+    from importlib import metadata
+
+    found = {}
+    for name in packages:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found

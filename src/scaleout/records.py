@@ -12,7 +12,6 @@ import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -180,13 +179,7 @@ def _mpi() -> str | None:
 
 @functools.cache
 def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
+    return {"python": platform.python_version()} | machine.versions(PACKAGES)
 
 
 @functools.cache
