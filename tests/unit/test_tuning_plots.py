@@ -23,7 +23,7 @@ STEPS = {"start": [10.0], "one": [30.0, 20.0, 20.0], "other": [15.0], "all": [40
 def test_one_after_another_each_step_begins_where_the_last_has_got_to() -> None:
     figure = plots.waterfall(STEPS, chain=True)
     assert _bars(figure) == [(0, 10), (10, 20), (15, 20), (0, 40)]
-    assert _said(figure) == ["10", "2.00x", "0.75x", "40\n4.00x"]
+    assert _said(figure) == ["10.00", "2.00x", "0.75x", "40.00\n4.00x"]
 
 
 def test_one_at_a_time_each_step_begins_at_the_start() -> None:
@@ -37,7 +37,7 @@ def test_one_at_a_time_each_step_begins_at_the_start() -> None:
 def test_a_step_that_was_not_kept_stays_in_the_picture_with_its_reason() -> None:
     steps = {"start": [10.0], "one": [20.0], "other": [5.0], "absent": [], "all": [40.0]}
     figure = plots.waterfall(steps, chain=True, reasons={"other": "slower here"})
-    assert _said(figure) == ["10", "2.00x", "1.0x", "1.0x", "40\n4.00x"]
+    assert _said(figure) == ["10.00", "2.00x", "1.0x", "1.0x", "40.00\n4.00x"]
     assert _bars(figure) == [(0, 10), (10, 20), (0, 40)]
     assert figure.axes[0].get_xlabel().splitlines() == ["1.0x  other: slower here", "1.0x  absent: not measured here"]
     heights = [y for dots in figure.axes[0].collections for _, y in np.asarray(dots.get_offsets())]
@@ -52,7 +52,7 @@ def test_the_runs_of_a_sweep_are_taken_and_its_failures_said() -> None:
     found = sweep.Result([row(1, 10.0, "default, first"), row(2, 20.0), row(4, None)]).runs
     steps = {"start": found[found.threads == 1], "two": found[found.threads == 2], "four": found[found.threads == 4]}
     figure = plots.waterfall(steps | {"all": [20.0]}, chain=True)
-    assert _said(figure) == ["10", "2.00x", "1.0x", "20\n2.00x"]
+    assert _said(figure) == ["10.00", "2.00x", "1.0x", "20.00\n2.00x"]
     assert figure.axes[0].get_xlabel() == "1.0x  four: failed: out of memory"
 
 
@@ -67,8 +67,9 @@ def _job(**metrics: object) -> pd.DataFrame:
 
 def test_the_time_to_the_target_stands_in_the_legend_and_a_star_on_the_line() -> None:
     jobs = {"first": _job(), "slow": _job(to_target_s=None)}
-    axes = plots.accuracy_over_time(jobs, 0.9).axes[0]
-    legend = [text.get_text() for text in axes.get_legend().get_texts()]
+    figure = plots.accuracy_over_time(jobs, 0.9)
+    axes = figure.axes[0]
+    legend = [text.get_text() for text in figure.legends[0].get_texts()]
     assert legend == ["first: 2.0 s", "slow: not reached", "target: 90 %"]
     (star,) = [line for line in axes.lines if line.get_marker() == "*"]
     assert star.get_xydata().tolist() == [[2.0, 90.0]]

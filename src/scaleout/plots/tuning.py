@@ -45,7 +45,7 @@ def accuracy_over_time(records: "Mapping[str, pd.DataFrame]", target: float) -> 
     bottom = max(0, 100 * min(lowest, target) - 5)
     axes.set(xlabel="seconds since the start of the training", xlim=(0, None))
     axes.set(ylabel="accuracy (%)", ylim=(bottom, 101))
-    axes.legend(fontsize=9, loc="lower right")
+    figure.legend(fontsize=9, loc="outside upper center", ncols=3)
     return figure
 
 
@@ -97,7 +97,10 @@ def memory_over_time(records: "Mapping[str, Mapping[str, pd.DataFrame]]", limit_
             axes.axhline(limit_mib, color="black", linestyle="--", label=f"limit: {limit_mib:,.0f} MiB")
         axes.set_title(title, fontsize=11)
         axes.set_xlabel("seconds since the start of the training")
-    panels[0, 0].set_ylabel("resident memory of a rank (MiB)")
+    low, high = panels[0, 0].get_ylim()
+    panels[0, 0].set(
+        ylabel="resident memory of a rank (MiB)", ylim=(0.85 * low, 1.1 * high)
+    )  # so that noise looks small
     handles, labels = panels[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=4, fontsize=9)
     return figure

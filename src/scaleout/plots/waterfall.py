@@ -68,7 +68,7 @@ def waterfall(
     if goal is not None:
         axes.axhline(goal, color=MIDDLE, linestyle=":", linewidth=2, label=f"to be reached: {goal:g}")
     guess_name(axes, list(runs), guess, 0.04)
-    axes.set_xticks(range(len(runs)), list(runs), fontsize=9)
+    axes.set_xticks(range(len(runs)), [name if "\n" in name else fill(name, 10) for name in runs], fontsize=9)
     axes.set(ylabel=ylabel, ylim=(0, (1.25 if chain else 1.35) * max(ideal or 0, *tops)))
     if why:
         said = [f"{' '.join(name.split())}: {text}" for name in runs if (text := why.get(name))]
@@ -94,7 +94,7 @@ def _reason(step: "Sequence[float] | pd.DataFrame") -> str:
 def _said(median: float, base: float, chain: bool, whole: bool, place: int) -> str:
     """What stands above a bar: in a chain how many times its base, else how much more; at both ends the figure."""
     times = f"{median / base:.2f}x" if median != base else "1.0x"
+    digits = 0 if base >= 100 else 2
     if not chain:
-        return f"{median:.2f}" if whole else f"{median - base:+.2f}"
-    figure = f"{median:,.0f}" if median >= 100 else f"{median:.3g}"
-    return (f"{figure}\n{times}" if place else figure) if whole else times
+        return f"{median:,.{digits}f}" if whole else f"{median - base:+,.{digits}f}"
+    return (f"{median:,.{digits}f}" + f"\n{times}" * (place > 0)) if whole else times
