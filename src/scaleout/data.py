@@ -40,7 +40,12 @@ def quick() -> bool:
 
 
 def shard(n: int, rank: int, ranks: int) -> slice:
-    """The rows of `n` that belong to this rank: each row on exactly one rank, sizes differing by at most one."""
+    """The rows of `n` that belong to this rank: each row on exactly one rank, sizes differing by at most one.
+
+    ScaleoutError when there is no such rank.
+    """
+    if not 0 <= rank < ranks:
+        raise ScaleoutError(f"There is no rank {rank} of {ranks}: they are counted from 0, so the last is one less.")
     return slice(n * rank // ranks, n * (rank + 1) // ranks)
 
 

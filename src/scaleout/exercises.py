@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import ScaleoutError
+from .output import first_traceback
 from .paths import home, results, show, topic
 
 if TYPE_CHECKING:
@@ -254,7 +255,7 @@ def _check(lab: "Lab", number: int | None) -> Iterator[Result]:
     from .launch import JobError
 
     runs: dict[str, Any] = {}
-    told: dict[int, int] = {}  # failures that were shown already, and at which TODO
+    told: dict[str, int] = {}  # failures that were shown already, and at which TODO
 
     def job(**how: Any) -> Any:
         key = repr(sorted(how.items()))
@@ -275,7 +276,8 @@ def _check(lab: "Lab", number: int | None) -> Iterator[Result]:
             state = "not yet" if _touched(lab, n) else "not started"
             yield Result(n, state, str(failed) or (function.__doc__ or "").strip())
         except JobError as failed:
-            yield _unfinished(n, failed, _touched(lab, n), told.setdefault(id(failed), n))
+            same = "\n".join(first_traceback(failed.run.lines)[1]) or str(id(failed))
+            yield _unfinished(n, failed, _touched(lab, n), told.setdefault(same, n))
         except ScaleoutError:
             raise
         except Exception as failed:  # the check found less than it looks for, or something else

@@ -139,6 +139,12 @@ def test_every_row_is_on_exactly_one_rank_and_sizes_differ_by_one_at_most(ranks:
         assert max(map(len, shards)) - min(map(len, shards)) <= 1
 
 
+@pytest.mark.parametrize(("rank", "ranks"), [(3, 0), (2, 2), (-1, 2)])
+def test_the_shard_of_a_rank_that_is_not_there_is_refused(rank: int, ranks: int) -> None:
+    with pytest.raises(ScaleoutError, match=f"There is no rank {rank} of {ranks}: they are counted from 0"):
+        data.shard(10, rank, ranks)
+
+
 @pytest.mark.parametrize(("value", "less"), [(None, False), ("", False), ("0", False), ("1", True), ("yes", True)])
 def test_quick_asks_for_less(monkeypatch: pytest.MonkeyPatch, value: str | None, less: bool) -> None:
     monkeypatch.delenv("SCALEOUT_QUICK", raising=False)
