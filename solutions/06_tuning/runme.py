@@ -121,7 +121,7 @@ def main(args: argparse.Namespace) -> float:
                 print(line, flush=True)
                 notes.samples += [] if args.supervised else [mosaic(generator(fixed))]
                 if args.checkpoint:
-                    records.keep_checkpoint(args.checkpoint, state, done // batch)
+                    records.keep_checkpoint(args.checkpoint, state, done)
         notes.watch(args.memory_mib)
     assert losses.shape == (5,) and np.isfinite(losses).all()
     share = {"start": start, "end": records.digest(state), "tested": sum(len(y_test[part]) for part in mine)}

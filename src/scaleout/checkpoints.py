@@ -70,4 +70,4 @@ def digest(values: Iterable[Any]) -> str:
 
 
 def _newest_first(folder: Path) -> list[Path]:
-    return sorted(folder.glob("checkpoint-*.npz"), reverse=True)
+    return sorted(folder.glob("checkpoint-*.npz"), key=lambda path: (len(path.name), path.name), reverse=True)

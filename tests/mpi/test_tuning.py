@@ -111,7 +111,7 @@ KILLED = """
 
     def keep(*how):
         kept(*how)
-        if how[-1] == 4:
+        if how[-1] == 32:
             os.kill(os.getpid(), signal.SIGKILL)
 
     kept, records.keep_checkpoint = records.keep_checkpoint, keep
@@ -127,8 +127,8 @@ def test_a_job_that_was_killed_goes_on_with_fewer_ranks(several, tmp_path: Path,
     no_process_left(caught.value.run.id)
     run = job(1, steps=8, batch_per_rank=8, checkpoint=folder)
     (saw,) = every(run, 1)
-    assert "Going on from checkpoint-000004.npz." in run.output
-    assert saw["at_step"] == [4] and (folder / "checkpoint-000008.npz").exists()
+    assert "Going on from checkpoint-000032.npz." in run.output
+    assert saw["at_step"] == [4] and (folder / "checkpoint-000064.npz").exists()
 
 
 BAD = """

@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 MASTERS = sorted((ROOT / "solutions").glob("*.ipynb"))
 SCRIPTS = sorted((ROOT / "solutions").glob("*/runme.py"))
 EVERY_BOOK = [*MASTERS, *sorted((ROOT / "notebooks").glob("*.ipynb"))]
+LONGER = {"06_tuning": 10}  # lines: two networks learn from each other
 CELL_LIMIT_S = 240
 KIB = 1024
 
@@ -179,7 +180,8 @@ def test_the_notebook_defines_nothing_that_its_lab_defines(book: Path) -> None:
 @pytest.mark.parametrize("script", SCRIPTS, ids=_id)
 def test_the_lab_keeps_to_one_screen_or_two(script: Path) -> None:
     text = script.read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 120 + 3 * text.count("# BEGIN SOLUTION"), "a lab has at most 120 lines"
+    more = 3 * text.count("# BEGIN SOLUTION") + LONGER.get(script.parent.name, 0)
+    assert len(text.splitlines()) <= 120 + more, "a lab has at most 120 lines"
     assert text.count("add_argument(") <= 8
     doc = ast.get_docstring(ast.parse(text)) or ""
     assert re.search(rf"mpirun -n \d.* {re.escape(_id(script))}", doc), "the docstring names the command and this file"

@@ -40,6 +40,14 @@ def test_the_newest_comes_back_and_two_are_kept(tmp_path: Path, capsys: pytest.C
     assert capsys.readouterr().out == "Going on from checkpoint-000010.npz.\n"
 
 
+def test_the_newest_is_the_one_with_the_largest_number(tmp_path: Path) -> None:
+    for number in (999_998, 999_999, 1_000_000):
+        records.keep_checkpoint(tmp_path, state(number), number)
+    assert sorted(p.name for p in tmp_path.glob("*")) == ["checkpoint-1000000.npz", "checkpoint-999999.npz"]
+    found = state(0)
+    assert records.take_checkpoint(tmp_path, found) == "checkpoint-1000000.npz" and first(found) == 1_000_000
+
+
 @pytest.mark.parametrize("damage", ["cut", "empty", "flipped", "text"])
 def test_a_damaged_one_is_named_and_the_one_before_it_is_used(
     tmp_path: Path, damage: str, capsys: pytest.CaptureFixture[str]
