@@ -309,10 +309,17 @@ def _unfinished(number: int, failed: "JobError", touched: bool, told: int) -> Re
 
     told: the TODO at which this failure was shown.
     """
+    from .launch import JobTimeout
+
     stopped = re.search(r"NotImplementedError: TODO (\d+):", failed.run.output)
     if stopped is None:
-        what = f"the job did not end well. {failed}" if told == number else f"the same job failed: see TODO {told}."
-        return Result(number, "not yet", what)
+        what = f"the job did not end well. {failed}"
+        if isinstance(failed, JobTimeout):
+            what = (
+                "the job came to no end and was ended: most often a rank waits for a message that nobody sends, or makes "
+                f"a call that the others do not. {failed}"
+            )
+        return Result(number, "not yet", what if told == number else f"the same job failed: see TODO {told}.")
     if int(stopped[1]) == number or not touched:
         return Result(number, "not started", "write it, then check again.")
     return Result(number, "not yet", f"the job stops at TODO {stopped[1]}, which is not written yet.")

@@ -401,7 +401,7 @@ def test_a_check_of_a_lab_that_waits_for_ever_ends(workshop: Path, monkeypatch: 
     (workshop / "labs/00_tiny/runme.py").write_text("from mpi4py import MPI\nMPI.COMM_WORLD.recv(source=0)\n")
     results = [*exercises.check(lab("00_tiny"))]
     assert [result.state for result in results] == ["not yet", "not yet"]
-    assert "did not end within 2 s" in results[0].what
+    assert "did not end within 2 s" in results[0].what and "waits for a message that nobody sends" in results[0].what
 
 
 @pytest.mark.mpi
