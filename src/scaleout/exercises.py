@@ -316,7 +316,7 @@ def _unfinished(number: int, failed: "JobError", touched: bool, told: int) -> Re
         what = f"the job did not end well. {failed}"
         if isinstance(failed, JobTimeout):
             what = (
-                "the job came to no end and was ended: most often a rank waits for a message that nobody sends, or makes "
+                "the job came to no end: most often a rank waits for a message that nobody sends, or makes "
                 f"a call that the others do not. {failed}"
             )
         return Result(number, "not yet", what if told == number else f"the same job failed: see TODO {told}.")
