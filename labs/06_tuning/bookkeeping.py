@@ -101,8 +101,12 @@ class Notes:
             raise MemoryError
 
     def share(self) -> dict[str, Any]:
-        """What this rank adds to the record: seconds in all, memory over time, and each of its steps."""
-        spent = {f"{what}_s": sum(self.seconds[what]) for what in ("input", "train", "evaluation", "wait")}
+        """What this rank adds to the record: seconds in all, memory over time, and each of its steps.
+
+        The first of each is left out of the seconds where there are more: in it TensorFlow builds its graphs.
+        """
+        timed = {what: self.seconds[what] for what in ("input", "train", "evaluation", "wait")}
+        spent = {f"{what}_s": sum(seconds[1:] or seconds) for what, seconds in timed.items()}
         rss_mib = list(zip(self.at_s, self.rss_mib, strict=True))
         return spent | {"rss_mib": rss_mib, "peak_mib": peak_mib(), "step_s": self.seconds["train"]}
 

@@ -129,7 +129,8 @@ def main(args: argparse.Namespace) -> float:
     if rank == 0:  # Distributed: one report, one record
         classes = classifier(enlarged(x_test[:4], args.side))  # (4, 10)
         heads = {"classes": classes.numpy(), "real": real_or_made(classes).numpy()}
-        print(notes.write(args, shares, losses, heads=heads, labelled=known), flush=True)
+        more = {"labelled": known, "gradient_bytes": 4 * (classifier.count_params() + generator.count_params())}
+        print(notes.write(args, shares, losses, heads=heads, **more), flush=True)
     return notes.accuracy[-1]
 
 
