@@ -87,7 +87,9 @@ def inertia_belongs_to_the_palette(job):
     metrics, pixels, _ = small_job(job)
     rows_are_split(metrics)
     wanted, saw = distances(pixels, metrics["shares"][0]["palette"]).min(axis=1).sum(), metrics["inertia"]
-    assert abs(saw - wanted) < 1e-4 * wanted, f"expected inertia {wanted:.4f} for this palette; saw {saw:.4f}."
+    assert abs(saw - wanted) < 1e-4 * wanted, (
+        f"expected inertia {wanted:.4f}, of the pixels of all ranks and for the palette as it is; saw {saw:.4f}."
+    )
 
 
 @todo(

@@ -50,6 +50,7 @@ SCHEDULERS = (
     ("SLURM", "PMI", "HYDRA_", "HYDI_", "OMPI_", "PRTE_", "PRRTE_", "MPI_LOCAL", "FLUX_")  # Slurm, and MPI's own
     + ("PBS_", "LSB_", "PE_HOSTFILE", "LOADL_", "COBALT_")  # the other schedulers that mpirun looks for
 )
+NATIVE_FRAME = re.compile(r"\[0x[0-9a-f]+\]$")  # of the backtrace that an MPI library prints of itself
 SIGNALS = {
     "6": "a rank gave up in native code (signal 6), as TensorFlow does when it is refused memory",
     "9": "a rank was killed (signal 9), as the system does when memory runs out",
@@ -364,7 +365,8 @@ def explain(job: Run) -> str:
         at = next((i for i, (r, text) in enumerate(job.lines) if r is not None and text.startswith("Abort(")), None)
         if at is not None:
             rank = job.lines[at][0]
-            block = [text for r, text in job.lines[:at] if r == rank and text.strip()][-1:]  # its own last words
+            said = (text for r, text in job.lines[:at] if r == rank and text.strip())
+            block = [text for text in said if not NATIVE_FRAME.search(text)][-1:]  # its own last words
     banner = "\n".join(text for r, text in job.lines if r is None)
     killed = re.search(r"EXIT STRING: (.+) \(signal (\d+)\)", banner)
     how = f"exit status {job.status}"

@@ -226,7 +226,10 @@ def test_a_failure_is_told_in_words(results: Path, status: int, lines: list, wor
 
 
 def test_the_last_words_of_a_rank_that_aborts_are_told(results: Path) -> None:
-    lines = [(0, "step 1"), (1, "Rank 1 ran out of memory."), (0, "step 2"), (1, "Abort(1) on node 1 (rank 1 in ...")]
+    last = [
+        (1, text) for text in ("Rank 1 ran out of memory.", "lib/libmpi.so.12(+0x42) [0x7f8f59]", "Abort(1) on node 1")
+    ]
+    lines = [(0, "step 1"), *last[:2], (0, "step 2"), last[2]]
     told = launch.explain(Run(ID, "train", "mpirun", results, 2, 1, 1, 1.5, lines)).splitlines()
     assert told[:2] == ["train failed first on rank 1: exit status 1, after 1.5 s.", "Rank 1 ran out of memory."]
 
