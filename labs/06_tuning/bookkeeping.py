@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter as now
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -62,10 +63,11 @@ def peak_mib() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def out_of_memory(rank: int) -> str:
-    """What a rank says last when it gets no more memory."""
+def say_out_of_memory(rank: int) -> None:
+    """Prints what a rank says last when it gets no more memory, and waits until mpirun has passed it on."""
     advice = "take a smaller --side or --batch-per-rank, or fewer ranks a node."
-    return f"Rank {rank} ran out of memory at {peak_mib():.0f} MiB: {advice}"
+    print(f"Rank {rank} ran out of memory at {peak_mib():.0f} MiB: {advice}", flush=True)
+    sleep(0.5)
 
 
 class Notes:

@@ -18,7 +18,7 @@ import horovod.tensorflow as hvd
 import keras
 import numpy as np
 import tensorflow as tf
-from bookkeeping import Notes, arguments, out_of_memory, refuse_unusable  # beside this file
+from bookkeeping import Notes, arguments, refuse_unusable, say_out_of_memory  # beside this file
 from mpi4py import MPI
 from networks import NOISE, enlarged, mosaic, networks, with_label  # beside this file
 
@@ -126,5 +126,5 @@ if __name__ == "__main__":
     try:
         main(arguments(__doc__.splitlines()[0]))
     except (MemoryError, tf.errors.ResourceExhaustedError):
-        print(out_of_memory(MPI.COMM_WORLD.rank), flush=True)
+        say_out_of_memory(MPI.COMM_WORLD.rank)  # Distributed: whose memory it was
         MPI.COMM_WORLD.Abort(1)  # Distributed: the others would wait for this rank for ever
