@@ -26,7 +26,7 @@ def the_ring_has_its_formula(job):
         block = saw["alpha_s"] + saw["beta_s"] * saw["bytes"] / ranks
         wanted = 2 * (ranks - 1) * block
         assert wanted > 0 and abs(saw["ring_s"] - wanted) < 1e-6 * wanted, (
-            f"expected {1e6 * wanted:.1f} us on {ranks} ranks, which is {2 * (ranks - 1)} messages; "
+            f"expected the formula to give {1e6 * wanted:.1f} us on {ranks} ranks, for {2 * (ranks - 1)} blocks; "
             f"saw {1e6 * saw['ring_s']:.1f} us."
         )
 
@@ -76,7 +76,8 @@ def the_exchange_does_not_hold_up_the_next_layer(job):
     waits = [[end - start for what, start, end in share["log"] if what == "exchange"] for share in saw["shares"]]
     between, last = 1e3 * min(max(wait[:-1]) for wait in waits), 1e3 * max(wait[-1] for wait in waits)
     assert last > between, (
-        f"expected the wait at the end of the step; saw {between:.2f} ms between two layers, {last:.2f} ms at the end."
+        "expected the ranks to wait for each other at the end of the step; "
+        f"saw them wait {between:.2f} ms between two layers, and {last:.2f} ms at the end."
     )
 
 
@@ -94,6 +95,6 @@ def the_efficiency_is_the_part_that_was_worth_it(job):
         row, saw = metrics(job, mode=mode, one=0.5)
         wanted = 0.5 / row.step_median_s / (3 if mode == "strong" else 1)
         assert abs(saw["efficiency"] - wanted) < 1e-3 * wanted, (
-            f"{mode}: expected {wanted:.1f}, from 0.5 s on one rank and {row.step_median_s:.2g} s on three; "
-            f"saw {saw['efficiency']:.1f}."
+            f"{mode}: expected an efficiency of {wanted:.2g}, from 0.5 s on one rank, {row.step_median_s:.2g} s on three; "
+            f"saw {saw['efficiency']:.2g}."
         )
