@@ -95,6 +95,6 @@ def the_efficiency_is_the_part_that_was_worth_it(job):
         row, saw = metrics(job, mode=mode, one=0.5)
         wanted = 0.5 / row.step_median_s / (3 if mode == "strong" else 1)
         assert abs(saw["efficiency"] - wanted) < 1e-3 * wanted, (
-            f"{mode}: expected an efficiency of {wanted:.2g}, from 0.5 s on one rank, {row.step_median_s:.2g} s on three; "
+            f"{mode}: expected an efficiency of {wanted:.2g}, one rank taking 0.5 s, three {row.step_median_s:.2g} s; "
             f"saw {saw['efficiency']:.2g}."
         )

@@ -52,7 +52,7 @@ SCHEDULERS = (
 )
 NATIVE_FRAME = re.compile(r"\[0x[0-9a-f]+\]$")  # of the backtrace that an MPI library prints of itself
 SIGNALS = {
-    "6": "a rank gave up in native code (signal 6), as TensorFlow does when refused memory, and MPI when called wrongly",
+    "6": "a rank gave up in native code (signal 6), as TensorFlow does when refused memory, MPI when called wrongly",
     "9": "a rank was killed (signal 9), as the system does when memory runs out",
     "11": "a rank crashed in native code (signal 11)",
 }

@@ -206,7 +206,7 @@ def _killed(number: int, words: str) -> list[tuple[int | None, str]]:
     ("status", "lines", "words"),
     [
         (9, _killed(9, "Killed"), "a rank was killed (signal 9), as the system does when memory runs out"),
-        (6, _killed(6, "Aborted"), "a rank gave up in native code (signal 6), as TensorFlow does when it is refused"),
+        (6, _killed(6, "Aborted"), "a rank gave up in native code (signal 6), as TensorFlow does when refused memory"),
         (11, _killed(11, "Segmentation fault"), "a rank crashed in native code (signal 11)"),
         (15, _killed(15, "Terminated"), "a rank was ended by signal 15 (terminated)"),
         (9, [], "exit status 9"),  # os._exit(9) is no signal
