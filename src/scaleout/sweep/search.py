@@ -7,6 +7,7 @@ Optimization", NIPS 2011. Optuna is imported when a search begins, so that all e
 import itertools
 import math
 import random
+import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -59,7 +60,9 @@ def _distance(axes: Sequence[Place], one: Sequence[int], other: Sequence[int]) -
 
 def _optuna():  # type: ignore[no-untyped-def]
     try:
-        import optuna
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # its progress bars, which we do not use, miss a package in a notebook
+            import optuna
     except ImportError:
         raise ScaleoutError("--search needs Optuna: type  pip install optuna  or leave --search out.") from None
     optuna.logging.set_verbosity(optuna.logging.WARNING)
