@@ -33,14 +33,14 @@ class Engines:
     """A set of MPI ranks behind `%%px`: engine id equals rank.
 
     ranks: how many.  threads: threads each may use; without it the usable cores are shared out.
-    start_timeout: seconds until a start that has not succeeded is given up.
+    start_timeout: seconds until a start that has not succeeded is given up; eight people on two cores needed over 60.
 
         engines = Engines(2)
         engines.start()     # now %%px runs a cell on both ranks
         engines.stop()      # also done when the notebook's kernel ends, however it ends
     """
 
-    def __init__(self, ranks: int = 2, threads: int | None = None, start_timeout: int = 60) -> None:
+    def __init__(self, ranks: int = 2, threads: int | None = None, start_timeout: int = 180) -> None:
         if ranks < 1 or start_timeout <= 0:
             raise ScaleoutError(
                 f"Engines need at least 1 rank and a limit above 0 s; asked for {ranks}, {start_timeout}."

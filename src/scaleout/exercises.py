@@ -25,7 +25,7 @@ TOPIC = r"\d\d_[a-z0-9_]+"  # leaves out an attendee's own notebooks, such as Ju
 TODO = re.compile(r"\s*# TODO (\d+): (\S.*)")
 LIKE_A_MARK = re.compile(r"#\s*(begin|end)\s*solution|#\s*starter\b", re.IGNORECASE)
 PRISTINE = ".runme.start.py"  # what `reset` gives back, kept beside the file that an attendee edits
-WIDTH = 84  # characters that a notebook shows beside an editor on a laptop
+WIDTH = 64  # characters that a notebook shows beside an editor on a laptop
 CHECK_TIMEOUT_S = 120.0  # a lab that waits for ever is told so while its author still waits for the check
 
 

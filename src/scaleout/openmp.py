@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from . import progress
 from .errors import ScaleoutError
 from .paths import show, side
 
@@ -37,14 +38,13 @@ def turns(
     of these arms.  frame.attrs["where"] says on which machine it was measured, quiet: without a progress bar.
     """
     import pandas as pd
-    from tqdm import tqdm
 
     interpreter = python() if openmp else "python"
     if interpreter is None:
         return _reference(lab.folder / REFERENCE, list(arms))
     plan = [name for _ in range(repeat) for name in arms]
     frames = []
-    for name in tqdm(plan, unit="job", disable=quiet):
+    for name in progress.bar(plan, unit="job", disable=quiet):
         run = lab.run(**{"echo": False, "python": interpreter, **arms[name]})
         frames.append(run.records.assign(arm=name))
     found = pd.concat(frames, ignore_index=True)

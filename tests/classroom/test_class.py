@@ -84,10 +84,10 @@ class Watch(threading.Thread):
             self.looks += 1
 
     def _listen(self, owner: dict[int, str]) -> None:
-        """Who talks to whom on this machine."""
+        """Who talks to whom on this machine. Both ends name a connection: several may leave from one port."""
         links = [link for link in psutil.net_connections("tcp4") if link.pid in owner and link.raddr]
-        ends = {link.laddr: owner[link.pid] for link in links}
-        pairs = {(owner[link.pid], ends[link.raddr]) for link in links if link.raddr in ends}
+        ends = {(link.laddr, link.raddr): owner[link.pid] for link in links}
+        pairs = {(mine, ends[there, here]) for (here, there), mine in ends.items() if (there, here) in ends}
         self.talked += len(pairs)
         self.crossed |= {pair for pair in pairs if pair[0] != pair[1]}
 

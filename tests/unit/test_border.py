@@ -23,8 +23,8 @@ MODULES = sorted(module.name for module in pkgutil.walk_packages(scaleout.__path
 NEVER = {"tensorflow", "horovod", "daal4py", "mpi4py"}  # loaded by a lab, at the moment that the lab chooses
 FOR_LABS = {"data", "records"}
 FOR_CHECKS = {"ScaleoutError", "data", "exercises", "machine", "onednn"}
-FOR_NOTEBOOKS = {"ScaleoutError", "lab", "data", "doctor", "engines", "launch", "machine", "onednn", "plots", "records"}
-FOR_NOTEBOOKS |= {"history", "mpis", "openmp", "scaling", "sweep", "timeline"}
+FOR_NOTEBOOKS = {"ScaleoutError", "lab", "data", "doctor", "engines", "launch", "machine", "onednn", "plots"}
+FOR_NOTEBOOKS |= {"progress", "records", "history", "mpis", "openmp", "scaling", "sweep", "timeline"}
 
 IMPORT_ALL = "import sys, importlib\nfor name in sys.argv[1:]: importlib.import_module(name)\n"
 RUN = "import sys\nfrom scaleout import cli\nassert cli.main(['run', sys.argv[1]]) == 0\n"
