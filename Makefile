@@ -8,7 +8,7 @@ IN_ENV = $(PYTHON) tools/setup_env.py $(if $(filter command,$(origin PYTHON)),--
 
 help:
 	@echo "make lab    open the workshop in JupyterLab"
-	@echo "make tour   every topic on this machine, one page in results/   (ARGS=--quick: about 2 minutes)"
+	@echo "make tour   every topic on this machine, one page in results/   (ARGS=--quick: 2 to 4 minutes)"
 	@echo "make test   run the tests                                       (ARGS='-k launch' chooses)"
 	@echo "make lint   check the code's style"
 	@echo "make clean  remove .venv and everything generated; your labs and results stay"
