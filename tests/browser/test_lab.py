@@ -156,8 +156,8 @@ def _run_all(page: "Page") -> None:
     page.click(".lm-Menu-itemLabel:has-text('Run All Cells') >> nth=0")
     book = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)")
     last = book.locator(".jp-CodeCell .jp-InputPrompt").last
-    _until(lambda: re.fullmatch(r"\[\d+\]:", last.inner_text()) is not None, 240)
-    errors = book.locator("[data-mime-type='application/vnd.jupyter.error']").all_inner_texts()
+    _until(lambda: re.fullmatch(r"\[\d+\]:", last.text_content() or "") is not None, 240)
+    errors = book.locator("[data-mime-type='application/vnd.jupyter.error']").all_text_contents()
     assert errors == []
 
 
@@ -172,7 +172,8 @@ def _type(page: "Page", code: str) -> None:
 
 
 def _outputs(page: "Page", word: str) -> str:
-    return "\n".join(page.locator(f".jp-OutputArea-output:has-text('{word}')").all_inner_texts())
+    """The outputs that hold a word; the text, not what is drawn: Lab draws no cell that is scrolled out of sight."""
+    return "\n".join(page.locator(f".jp-OutputArea-output:has-text('{word}')").all_text_contents())
 
 
 def _jobs() -> list[int]:
