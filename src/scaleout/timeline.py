@@ -71,7 +71,8 @@ def read(path: Path | str) -> Timeline:
         text = file.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise ScaleoutError(
-            f"There is no timeline in {show(file)} ({error.strerror}): run the job with  HOROVOD_TIMELINE=THAT_FILE"
+            f"There is no timeline in {show(file)} ({error.strerror}). Horovod writes one from hvd.init() on, "
+            "in a job with  HOROVOD_TIMELINE=THAT_FILE"
         ) from None
     names: dict[int, str] = {}
     begun: dict[int, list[tuple[str, float]]] = defaultdict(list)
