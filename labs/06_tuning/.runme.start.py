@@ -49,11 +49,11 @@ def main(args: argparse.Namespace) -> float:
     learns.build(classifier.trainable_variables)
     makes.build(generator.trainable_variables)
 
-    @tf.function
+    @tf.function(autograph=False)  # Distributed: AutoGraph would rewrite Horovod's Python too, in 5 s
     def train_step(x, y, more):
         """x: (batch / 2, side, side, 1), images with a label, y: (batch / 2,); more: images without, twice as many."""
         with tf.GradientTape(persistent=True) as tape:
-            made = generator(tf.random.normal([len(more), NOISE]))  # as many again
+            made = generator(tf.random.normal([more.shape[0], NOISE]))  # as many again
             features = [trunk(images, training=True) for images in (x, more, made)]  # (n, 128) each
             classes, *others = [head(seen, training=True) for seen in features]  # (n, 10) each
             labelled = tf.reduce_mean(keras.losses.sparse_categorical_crossentropy(y, classes, from_logits=True))
