@@ -112,13 +112,16 @@ def step_shares(steps: "Mapping[str, pd.DataFrame]") -> Figure:
 
 
 @style
-def step_timeline(timeline: "Timeline", first: int = 10, count: int = 2) -> Figure:
+def step_timeline(timeline: "Timeline", count: int = 2) -> Figure:
     """A few steps as Horovod saw them: what each rank did, and below it each phase of each gradient.
 
-    first: the number of the first step that is shown; count: how many.
+    count: how many steps, one after another; those are shown whose parts lie closest to the medians of all steps.
     """
     steps = timeline.steps()
-    shown = steps[(steps.step >= first) & (steps.step < first + count)]
+    parts = steps.pivot(index="step", columns="rank", values=list(PARTS))  # (steps, parts x ranks)
+    unlike = (parts - parts.median()).abs().sum(axis=1).rolling(min(count, len(parts))).sum()  # (steps,)
+    last = int(unlike.idxmin())
+    shown = steps[(steps.step > last - count) & (steps.step <= last)]
     begin = float(shown.start_s.min())
     end = float((shown.start_s + shown.compute_s + shown.waiting_s + shown.communication_s).max())
     figure, (top, below) = plt.subplots(2, 1, figsize=(7.4, 5), sharex=True, height_ratios=[1, 2])
