@@ -156,7 +156,7 @@ def _run_all(page: "Page") -> None:
     page.click(".lm-Menu-itemLabel:has-text('Run All Cells') >> nth=0")
     book = page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)")
     last = book.locator(".jp-CodeCell .jp-InputPrompt").last
-    _until(lambda: re.fullmatch(r"\[\d+\]:", last.text_content() or "") is not None, 240)
+    _until(lambda: re.fullmatch(r"\[\d+\]:", last.text_content() or "") is not None, 600)
     errors = book.locator("[data-mime-type='application/vnd.jupyter.error']").all_text_contents()
     assert errors == []
 
