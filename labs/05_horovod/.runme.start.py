@@ -40,8 +40,8 @@ def main(args: argparse.Namespace) -> float:
     optimizer = keras.optimizers.SGD(args.lr, momentum=0.9)
     optimizer.build(model.trainable_variables)
     compression = hvd.Compression.fp16 if args.fp16 else hvd.Compression.none  # Distributed: half the bytes, or all
-
     specs = [tf.TensorSpec([None, 28, 28, 1]), tf.TensorSpec([None], tf.int64), tf.TensorSpec([])]
+
     @tf.function(input_signature=specs, autograph=False)  # Distributed: AutoGraph would rewrite Horovod too, in 6 s
     def train_step(x, y, images):
         with tf.GradientTape() as tape:
@@ -53,8 +53,7 @@ def main(args: argparse.Namespace) -> float:
         optimizer.apply(gradients, model.trainable_variables)
         return tf.linalg.global_norm(gradients)
 
-    epochs_done = tf.Variable(0, dtype=tf.int64)
-    state = [epochs_done, *(v.value for v in model.variables + optimizer.variables)]
+    state = [epochs_done := tf.Variable(0, dtype=tf.int64), *(v.value for v in model.variables + optimizer.variables)]
     if args.checkpoint and rank == 0:  # Distributed: one rank reads, and hands on what it has read
         records.take_checkpoint(args.checkpoint, state)
     # TODO 3: give every rank the state of rank 0: epochs done, weights and momentum.  (1 line)

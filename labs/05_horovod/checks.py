@@ -11,14 +11,15 @@ BRIEF = {"ranks": 2, "threads": 1, "batch_per_rank": BATCH, "epochs": 1, "schedu
 def small_job(job, **more):
     """Runs the job on two ranks; the metrics of its one record."""
     run = job(**BRIEF, **more)
-    assert len(run.records) == 1, f"expected one record, from rank 0 of two; saw {len(run.records)} (TODO 1)."
+    saw = f"{len(run.records)}, one from each"
+    assert len(run.records) == 1, f"expected one record, of two ranks; saw {saw}: TODO 1 comes first."
     return run.records["metrics"].iloc[0]
 
 
 def per_rank(metrics, name):
     """What each of the two ranks said."""
     shares = [share[name] for share in metrics["shares"]]
-    assert len(shares) == 2, f"expected word from two ranks; saw {len(shares)} (TODO 1)."
+    assert len(shares) == 2, f"expected word from two ranks; saw {len(shares)}: TODO 1 comes first."
     return shares
 
 
