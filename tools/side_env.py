@@ -82,7 +82,7 @@ def two_ranks(title: str, mpirun: Path, python: list[str], environ: dict[str, st
             [str(mpirun), "-n", "2", *python],
             capture_output=True,
             text=True,
-            env={**os.environ, **environ},
+            env={**os.environ, "PYTHONUNBUFFERED": "", **environ},  # a line is one write, or those of two ranks mix
             timeout=PROOF_LIMIT_S,
         )
     except subprocess.TimeoutExpired:

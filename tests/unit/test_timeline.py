@@ -2,11 +2,12 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from scaleout import ScaleoutError, timeline
+from scaleout import ScaleoutError, plots, timeline
 
 HEAD = (
     '[\n{"name": "process_name", "ph": "M", "pid": 0, "args": {"start_time_since_epoch_in_micros":1700000000000000}},\n'
@@ -54,6 +55,22 @@ def test_each_step_is_split_into_compute_waiting_and_communication(file: Path) -
         np.testing.assert_allclose(mine.compute_s, compute, atol=1e-9)
         np.testing.assert_allclose(mine.waiting_s, waiting, atol=1e-9)
         np.testing.assert_allclose(mine.communication_s, 0.003, atol=1e-9)
+
+
+def test_the_picture_shows_steps_as_most_are(file: Path) -> None:
+    file.write_text(made(steps=9))
+    found = timeline.read(file)
+    steps = found.steps()
+    steps.loc[steps.step.isin([1, 2, 8]), "communication_s"] = 0.5
+    figure = plots.step_timeline(SimpleNamespace(steps=lambda: steps, spans=found.spans))
+    widths = [bar.get_width() for bar in figure.axes[0].patches]
+    assert len(widths) == 2 * 2 * 3 and max(widths) < 30, "ms"
+
+
+def test_a_job_of_one_step_has_no_picture(file: Path) -> None:
+    file.write_text(made(steps=1))
+    with pytest.raises(ScaleoutError, match="no whole step after the first: let the job take more steps"):
+        plots.step_timeline(timeline.read(file))
 
 
 def test_a_timeline_that_was_cut_anywhere_is_read_up_to_the_cut(file: Path) -> None:

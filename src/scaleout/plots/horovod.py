@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ..errors import ScaleoutError
 from .look import DARK, LIGHT, MIDDLE, NOT_ALLOWED, PALE, guess_star, style
 
 if TYPE_CHECKING:
@@ -116,8 +117,11 @@ def step_timeline(timeline: "Timeline", count: int = 2) -> Figure:
     """A few steps as Horovod saw them: what each rank did, and below it each phase of each gradient.
 
     count: how many steps, one after another; those are shown whose parts lie closest to the medians of all steps.
+    ScaleoutError where no step is whole.
     """
     steps = timeline.steps()
+    if steps.empty:
+        raise ScaleoutError("The timeline holds no whole step after the first: let the job take more steps.")
     parts = steps.pivot(index="step", columns="rank", values=list(PARTS))  # (steps, parts x ranks)
     unlike = (parts - parts.median()).abs().sum(axis=1).rolling(min(count, len(parts))).sum()  # (steps,)
     last = int(unlike.idxmin())
