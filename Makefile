@@ -4,12 +4,16 @@ PYTHON ?= python3
 ARGS ?=
 IN_ENV = $(PYTHON) tools/setup_env.py $(if $(filter command,$(origin PYTHON)),--this-python)
 
-.PHONY: help lab tour test lint clean lock mpis intel ccl pages
+# Two tests at once; tests/conftest.py says which of them share a lane. ARGS='-n 0' is one after another.
+LANES = -n 2 --dist loadgroup --no-loadscope-reorder
+
+.PHONY: help lab tour test quick test-all lint clean lock mpis intel ccl pages
 
 help:
 	@echo "make lab    open the workshop in JupyterLab"
 	@echo "make tour   every topic on this machine, one page in results/   (ARGS=--quick: 2 to 4 minutes)"
-	@echo "make test   run the tests                                       (ARGS='-k launch' chooses)"
+	@echo "make test   run the tests, about 40 minutes on 2 cores          (ARGS='-k launch' chooses)"
+	@echo "make quick  those that start no training, 1 to 2 minutes;  make test-all  all, over an hour"
 	@echo "make lint   check the code's style"
 	@echo "make clean  remove .venv and everything generated; your labs and results stay"
 	@echo "make mpis   Intel MPI and Open MPI beside ours, for the comparison in 03"
@@ -29,10 +33,24 @@ tour:
 	@exec $(IN_ENV) scaleout tour $(ARGS)
 
 test:
-	@exec $(IN_ENV) pytest $(ARGS)
+	@exec $(IN_ENV) pytest $(LANES) $(ARGS)
+
+quick:
+	@exec $(IN_ENV) pytest $(LANES) -m "not mpi and not slow" tests/unit $(ARGS)
+
+# Also with the other MPI libraries and builds, on MNIST itself, and with a class of eight.
+test-all: export SCALEOUT_DATA ?= $(CURDIR)/.setup/mnist
+test-all: export SCALEOUT_ATTENDEES ?= 8
+test-all: mpis intel ccl
+	@$(IN_ENV) scaleout data fetch mnist
+	@$(IN_ENV) pytest $(LANES) --everything --ignore tests/classroom $(ARGS)
+	@$(IN_ENV) pytest -s tests/classroom
 
 lint:
-	@exec $(IN_ENV) ruff check $(ARGS)
+	@$(IN_ENV) ruff check
+	@$(IN_ENV) ruff format --check --quiet
+	@$(IN_ENV) lint-imports --no-logo
+	@$(IN_ENV) mypy
 
 clean:
 	rm -rf .venv .side .setup build dist src/*.egg-info .pytest_cache .ruff_cache

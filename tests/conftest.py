@@ -1,16 +1,18 @@
-"""What several tests share: a small workshop of its own, scripts to run, the command, and a look for what was left."""
+"""What several tests share: a small workshop of its own, scripts to run, the command, and a look
+for what was left."""
 
 import os
+import signal
 import subprocess
-import sys
 import textwrap
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from helpers import COMMAND, left_of
 
-from scaleout import exercises, reaper
+from scaleout.course.masters import generate
 
 MASTER = '''
     """Adds one number from each rank."""
@@ -37,7 +39,7 @@ MASTER = '''
         records.write(lab="00_tiny", ranks=comm.Get_size(), metrics={"total": total})
 '''
 CHECKS = '''
-    from scaleout.exercises import todo
+    from scaleout import todo
 
 
     @todo(1, hints=["The communicator knows.", "rank = comm.Get_rank()"])
@@ -53,6 +55,75 @@ CHECKS = '''
         total = job(ranks=2, threads=1).records["metrics.total"].iloc[0]
         assert total >= 2, f"expected 2 or more, saw {total}."
 '''
+
+
+# Two lanes (make test): what shares something stays in one lane, and the longest begins first.
+# A file's tests are together, because they may share a fixture, but for those of ALONE.
+ALONE = (
+    "test_the_master_runs",
+    "tests/mpi/test_labs.py",
+    "tests/mpi/test_wrong_fills.py",
+    "tests/faults/test_jobs.py",
+)
+TOGETHER = ("tests/cluster", "tests/browser", "tests/classroom")
+LONGEST_FIRST = (
+    "tests/classroom",
+    "01_onednn.ipynb",
+    "06_tuning.ipynb",
+    "05_horovod.ipynb",
+    "tests/cluster",
+    "tests/browser",
+    "test_the_master_runs",
+    "tests/mpi",
+    "tests/faults",
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--everything", action="store_true", help="also tests marked as a choice")
+
+
+def pytest_configure() -> None:
+    """What a shell starts with `&` ignores Ctrl-C, and so would all that the tests start."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out what nobody asked for. In lanes, tells which tests stay together, and puts the
+    longest first."""
+    left_out = [item for item in items if item.get_closest_marker("choice")]
+    if left_out and not config.getoption("everything"):
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
+    if not hasattr(config, "workerinput"):
+        return
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(_group(item.nodeid)))
+    items.sort(key=lambda item: _place(item.nodeid))
+
+
+def _group(test: str) -> str:
+    if any(part in test for part in ALONE):
+        return test
+    return next((folder for folder in TOGETHER if folder in test), test.partition("::")[0])
+
+
+def _place(test: str) -> int:
+    matches = (n for n, part in enumerate(LONGEST_FIRST) if part in test)
+    return next(matches, len(LONGEST_FIRST))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What a lane writes, and the cores that its jobs lease, are not the other lane's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SCALEOUT_LEASES", str(tmp_path_factory.mktemp("leases")))
+        patch.setenv("SCALEOUT_RESULTS", str(tmp_path_factory.mktemp("results")))
+        if "PYTEST_XDIST_WORKER" in os.environ:
+            # Two lanes share the cores: ranks that wait must let the other lane's go on.
+            patch.setenv("MPIR_CVAR_ENABLE_HEAVY_YIELD", "1")
+        yield
 
 
 @pytest.fixture
@@ -73,7 +144,7 @@ def workshop(tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch) -> 
     (folder / "solutions/00_tiny/runme.py").write_text(textwrap.dedent(MASTER).lstrip())
     (folder / "solutions/00_tiny/checks.py").write_text(textwrap.dedent(CHECKS).lstrip())
     monkeypatch.chdir(folder)
-    exercises.generate()
+    generate()
     return folder
 
 
@@ -91,27 +162,13 @@ def script(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def scaleout() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs the command as a person does: scaleout("run", "00_tiny") ends within a minute."""
-    command = str(Path(sys.executable).with_name("scaleout"))
+    """Runs the command as a person does: scaleout("run", "00_tiny") ends within two minutes."""
 
-    def call(*words: object, **how: object) -> subprocess.CompletedProcess[str]:
-        line = [command, *map(str, words)]
-        return subprocess.run(line, **{"capture_output": True, "text": True, "timeout": 60, **how})
+    def call(*words: object, **options: object) -> subprocess.CompletedProcess[str]:
+        usual = {"capture_output": True, "text": True, "timeout": 120}
+        return subprocess.run([COMMAND, *map(str, words)], **{**usual, **options})
 
     return call
-
-
-def _left(run_id: str) -> list[str]:
-    """The command lines of the job's processes and of its guard, which has the run id among its arguments."""
-    found, carriers = [], reaper.processes(run_id)
-    for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
-        try:
-            line = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
-            continue
-        if pid != os.getpid() and (run_id in line or pid in carriers):
-            found.append(f"{pid}: {line}")
-    return found
 
 
 @pytest.fixture
@@ -120,7 +177,7 @@ def no_process_left() -> Callable[..., None]:
 
     def look(run_id: str, within_s: float = 0.0) -> None:
         end = time.monotonic() + within_s
-        while (left := _left(run_id)) and time.monotonic() < end:
+        while (left := left_of(run_id)) and time.monotonic() < end:
             time.sleep(0.05)
         assert not left, f"after {within_s:g} s there is still: {left}"
 

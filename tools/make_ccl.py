@@ -2,19 +2,28 @@
 
     make ccl
 
-05_horovod puts it as one bar into its picture of transports; nothing else needs it. Versions and hashes stand in
-requirements-ccl.lock, about 700 MB to download, 2.7 GB in place, and two minutes to compile. TensorFlow and the rest
-stay the workshop's own. Intel's libraries come under Intel's own licence (Intel Simplified Software License).
-"""
+05_horovod puts it as one bar into its picture of transports; nothing else needs it. Versions and
+hashes stand in requirements-ccl.lock, about 700 MB to download, 2.7 GB in place, and two minutes to
+compile. TensorFlow and the rest stay the workshop's own. Intel's libraries come under Intel's own
+licence (Intel Simplified Software License)."""
 
 import os
 import sys
 from pathlib import Path
 
-from setup_env import HOROVOD_BUILD, HOROVOD_CXXFLAGS, ROOT, check_compiler, check_path, compile_jobs, read_lock, say
+from setup_env import (
+    HOROVOD_BUILD,
+    HOROVOD_CXXFLAGS,
+    ROOT,
+    check_compiler,
+    check_path,
+    compile_jobs,
+    read_lock,
+    say,
+)
 from side_env import SIDE, make_whole, one_at_a_time, pip, said, two_ranks, wheels
 
-from scaleout import mpis
+from scaleout.clusters import mpis
 
 MAKER = "make ccl"
 LOCK = ROOT / "requirements-ccl.lock"
@@ -29,16 +38,41 @@ print("ranks", hvd.size(), "Horovod on oneCCL", flush=True)
 
 
 def compile_horovod() -> None:
-    """Horovod with oneCCL as its CPU operations, into FOLDER/python, which goes before the workshop's own."""
+    """Horovod with oneCCL as its CPU operations, into FOLDER/python, which goes before the
+    workshop's own."""
     wanted = FOLDER / "horovod.txt"
     wanted.write_text(read_lock((ROOT / "requirements.lock").read_text())["horovod"])
     compiler = check_compiler(dict(os.environ))
-    build = {k: v for k, v in HOROVOD_BUILD.items() if "GLOO" not in k} | {"HOROVOD_WITHOUT_GLOO": "1"}
+    build = {k: v for k, v in HOROVOD_BUILD.items() if "GLOO" not in k} | {
+        "HOROVOD_WITHOUT_GLOO": "1"
+    }
     build |= {"I_MPI_ROOT": str(FOLDER), "CCL_ROOT": str(FOLDER), "CCL_CONFIGURATION": "."}
-    build |= {"HOROVOD_CPU_OPERATIONS": "CCL", "PATH": f"{FOLDER / 'bin'}:{os.environ['PATH']}", "CXX": compiler}
-    build |= {"CXXFLAGS": f"{os.environ.get('CXXFLAGS', '')} {HOROVOD_CXXFLAGS}", "MAKEFLAGS": f"-j{compile_jobs()}"}
-    command = [sys.executable, "-m", "pip", "install", "--no-deps", "--require-hashes", "--no-build-isolation"]
-    command += ["--no-cache-dir", "--no-binary", "horovod", "--verbose", "--target", str(FOLDER / "python")]
+    build |= {
+        "HOROVOD_CPU_OPERATIONS": "CCL",
+        "PATH": f"{FOLDER / 'bin'}:{os.environ['PATH']}",
+        "CXX": compiler,
+    }
+    build |= {
+        "CXXFLAGS": f"{os.environ.get('CXXFLAGS', '')} {HOROVOD_CXXFLAGS}",
+        "MAKEFLAGS": f"-j{compile_jobs()}",
+    }
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--no-deps",
+        "--require-hashes",
+        "--no-build-isolation",
+    ]
+    command += [
+        "--no-cache-dir",
+        "--no-binary",
+        "horovod",
+        "--verbose",
+        "--target",
+        str(FOLDER / "python"),
+    ]
     pip(MAKER, FOLDER, [*command, "-r", str(wanted)], build)
 
 

@@ -2,9 +2,9 @@
 
     make intel
 
-02_threads compares it with the workshop's own TensorFlow; nothing else needs it. Versions and hashes stand in
-requirements-intel.lock, about 370 MB to download. There are wheels of it for Python 3.11 at most.
-"""
+02_threads compares it with the workshop's own TensorFlow; nothing else needs it. Versions and
+hashes stand in requirements-intel.lock, about 370 MB to download. There are wheels of it for Python
+3.11 at most."""
 
 import platform
 import shutil
@@ -29,13 +29,20 @@ print("ranks", MPI.COMM_WORLD.allreduce(1), "TensorFlow", tf.__version__, flush=
 
 
 def python311() -> str:
-    """A Python 3.11 to make the environment with: this one, or one on PATH; Stop when there is none."""
+    """A Python 3.11 to make the environment with: this one, or one on PATH; Stop when there is
+    none."""
     if sys.version_info[:2] == (3, 11):
         return getattr(sys, "_base_executable", sys.executable)
     for name in ("python3.11", "python311"):
         found = shutil.which(name)
         probe = "import ensurepip, sys, venv; sys.exit(sys.version_info[:2] != (3, 11))"
-        if found and subprocess.call([found, "-c", probe], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) == 0:
+        if (
+            found
+            and subprocess.call(
+                [found, "-c", probe], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
+            == 0
+        ):
             return found
     raise Stop(
         f"The OpenMP build needs Python 3.11 and this is {platform.python_version()}: install python3.11 (with its "
@@ -44,12 +51,15 @@ def python311() -> str:
 
 
 def prove() -> str:
-    """Run a job of two ranks whose convolution OpenMP has to do; Stop when it does not work here."""
+    """Run a job of two ranks whose convolution OpenMP has to do; Stop when it does not work
+    here."""
     python = [str(FOLDER / "bin" / "python"), "-c", PROOF]
     tell = {"ONEDNN_VERBOSE": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
     output = two_ranks("The OpenMP build", Path(sys.prefix) / "bin" / "mpirun", python, tell)
     if "runtime:OpenMP" not in output:
-        raise Stop("It is in place, but oneDNN does not report OpenMP in it: is another TensorFlow on PYTHONPATH?")
+        raise Stop(
+            "It is in place, but oneDNN does not report OpenMP in it: is another TensorFlow on PYTHONPATH?"
+        )
     return said(output)
 
 
@@ -59,10 +69,19 @@ def bring() -> int:
     def fill() -> str:
         say("intel-tensorflow, the OpenMP build: about 370 MB to download ...")
         pip(MAKER, FOLDER, [base, "-m", "venv", str(FOLDER)])
-        install = [str(FOLDER / "bin" / "python"), "-m", "pip", "install", "--no-deps", "--require-hashes"]
+        install = [
+            str(FOLDER / "bin" / "python"),
+            "-m",
+            "pip",
+            "install",
+            "--no-deps",
+            "--require-hashes",
+        ]
         pip(MAKER, FOLDER, [*install, "--only-binary", ":all:", "-r", str(LOCK)])
         packages = next(FOLDER.glob("lib/python3*/site-packages"))
-        packages.joinpath("scaleout.pth").write_text(f"{ROOT / 'src'}\n")  # for a lab's data and records
+        packages.joinpath("scaleout.pth").write_text(
+            f"{ROOT / 'src'}\n"
+        )  # for a lab's data and records
         return prove()
 
     make_whole("The OpenMP build", FOLDER, LOCK.read_text(), NEEDED_GIB, fill)

@@ -1,8 +1,8 @@
 """Choose all versions anew: write requirements.lock from pyproject.toml (make lock).
 
-uv resolves for both Pythons at once, in a throwaway environment. It keeps the files that fit Linux on x86-64; what is
-written here holds versions and hashes, and no address: whoever installs may use an index of their own.
-"""
+uv resolves for both Pythons at once, in a throwaway environment. It keeps the files that fit Linux
+on x86-64; what is written here holds versions and hashes, and no address: whoever installs may use
+an index of their own."""
 
 import re
 import shutil
@@ -25,7 +25,14 @@ def main() -> None:
         shutil.copy(ROOT / "pyproject.toml", folder)
         uv = [python, "-m", "uv", "--quiet", "--project", folder]
         subprocess.run([*uv, "lock", "--python", sys.executable], check=True)
-        export = ["export", "--frozen", "--all-groups", "--no-emit-project", "--no-annotate", "--no-header"]
+        export = [
+            "export",
+            "--frozen",
+            "--all-groups",
+            "--no-emit-project",
+            "--no-annotate",
+            "--no-header",
+        ]
         text = subprocess.run([*uv, *export], check=True, stdout=subprocess.PIPE, text=True).stdout
     # Everything here is for that platform: its marker on each line says nothing.
     text = re.sub(rf" ; {PLATFORM}| and {PLATFORM}", "", text)

@@ -1,10 +1,11 @@
-"""Bring two more MPI libraries, Intel MPI and Open MPI, each to a folder of its own: .side/impi, .side/openmpi.
+"""Bring two more MPI libraries, Intel MPI and Open MPI, each to a folder of its own: .side/impi,
+.side/openmpi.
 
     make mpis
 
-03_spmd compares them with MPICH; nothing else needs them. Versions and hashes stand in requirements-mpis.lock, about
-140 MB to download. Intel MPI comes under Intel's own licence (Intel Simplified Software License), Open MPI under BSD's.
-"""
+03_spmd compares them with MPICH; nothing else needs them. Versions and hashes stand in
+requirements-mpis.lock, about 140 MB to download. Intel MPI comes under Intel's own licence (Intel
+Simplified Software License), Open MPI under BSD's."""
 
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 from setup_env import ROOT, Stop, read_lock, say
 from side_env import SIDE, make_whole, one_at_a_time, said, two_ranks, wheels
 
-from scaleout import mpis
+from scaleout.clusters import mpis
 
 MAKER = "make mpis"
 LOCK = ROOT / "requirements-mpis.lock"
@@ -25,7 +26,8 @@ print("ranks", MPI.COMM_WORLD.allreduce(1), MPI.Get_library_version().split(",")
 
 
 def prove(name: str, folder: Path) -> str:
-    """Run a job of two ranks on the library; returns what it calls itself. Stop when it does not work here."""
+    """Run a job of two ranks on the library; returns what it calls itself. Stop when it does not
+    work here."""
     site = mpis.site(name, folder)
     mpirun = folder / "bin" / Path(site.mpirun).name
     library = said(two_ranks(name, mpirun, [sys.executable, "-c", PROOF], site.env))

@@ -1,9 +1,10 @@
-"""The course as web pages, to read before and after: the solutions with their figures, offline, in one folder.
+"""The course as web pages, to read before and after: the solutions with their figures, offline, in
+one folder.
 
     python tools/make_pages.py [FOLDER]       (make pages writes results/pages)
 
-Every relative link is checked; one that leads nowhere ends this with its page and an exit status of 1.
-"""
+Every relative link is checked; one that leads nowhere ends this with its page and an exit status of
+1."""
 
 import html
 import re
@@ -16,7 +17,7 @@ from nbconvert import HTMLExporter
 from nbconvert.filters import markdown2html
 from pygments.formatters import HtmlFormatter
 
-from scaleout import known
+from scaleout.jobs import messages
 
 ROOT = Path(__file__).resolve().parents[1]
 DEFAULT = ROOT / "results" / "pages"
@@ -53,13 +54,20 @@ def main(folder: Path) -> int:
         return 2
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(ROOT / "sites", folder / "sites")
-    shutil.copytree(ROOT / "labs", folder / "labs", ignore=shutil.ignore_patterns(".*", "*.kept-*", "__pycache__"))
-    for other in ("LICENSE", "LICENSE-TEXT", "CONTRIBUTING.md", "docs"):
+    shutil.copytree(
+        ROOT / "labs",
+        folder / "labs",
+        ignore=shutil.ignore_patterns(".*", "*.kept-*", "__pycache__"),
+    )
+    for other in ("LICENSE", "LICENSE-TEXT", "CONTRIBUTING.md", "AGENTS.md", "docs"):
         if (ROOT / other).is_dir():
             shutil.copytree(ROOT / other, folder / other, ignore=shutil.ignore_patterns("*.md"))
         else:
             shutil.copy(ROOT / other, folder / other)
-    names = {"index.html": "the workshop", **{f"{book.stem}.html": book.stem.replace("_", " ") for book in books}}
+    names = {
+        "index.html": "the workshop",
+        **{f"{book.stem}.html": book.stem.replace("_", " ") for book in books},
+    }
     for text in texts:
         name = "index.html" if text.name == "README.md" else f"{text.stem}.html"
         names.setdefault(name, text.stem)
@@ -68,26 +76,39 @@ def main(folder: Path) -> int:
     for book in books:
         body, _ = exporter.from_notebook_node(nbformat.read(book, as_version=4))
         _write(folder / f"{book.stem}.html", names[f"{book.stem}.html"], body, names)
-    lost = [f"{page.name}: {link}" for page in sorted(folder.glob("*.html")) for link in _lost(page)]
-    print("\n".join(f"A link leads nowhere, {each}" for each in lost) or f"{len(names)} pages: {folder / 'index.html'}")
+    lost = [
+        f"{page.name}: {link}" for page in sorted(folder.glob("*.html")) for link in _lost(page)
+    ]
+    print(
+        "\n".join(f"A link leads nowhere, {each}" for each in lost)
+        or f"{len(names)} pages: {folder / 'index.html'}"
+    )
     return 1 if lost else 0
 
 
 def _write(path: Path, title: str, body: str, names: dict[str, str]) -> None:
     page = r'href="(?:notebooks/|docs/|\.\./docs/|\.\./)?([\w-]+)\.(?:ipynb|md)(#[^"]*)?"'
-    body = re.sub(page, r'href="\1.html\2"', body).replace('href="README.html"', 'href="index.html"')
+    body = re.sub(page, r'href="\1.html\2"', body).replace(
+        'href="README.html"', 'href="index.html"'
+    )
     body = re.sub(r'href="\.\./((?:labs|sites)/[^"]+)"', r'href="\1"', body)
-    body = body.replace('href="CONTRIBUTING.html"', 'href="CONTRIBUTING.md"')
-    body = re.sub(r'<(h[1-6]) id="[^"]*">(.*?)<a class="anchor-link".*?</a>', _heading, body, flags=re.S)
+    for page in ("CONTRIBUTING", "AGENTS"):  # read as they are
+        body = body.replace(f'href="{page}.html"', f'href="{page}.md"')
+    body = re.sub(
+        r'<(h[1-6]) id="[^"]*">(.*?)<a class="anchor-link".*?</a>', _heading, body, flags=re.S
+    )
     nav = "".join(f'<a href="{name}">{html.escape(said)}</a>' for name, said in names.items())
     style = HtmlFormatter(style="tango").get_style_defs(".highlight")
-    path.write_text(PAGE.format(title=html.escape(title), nav=nav, body=body, code_style=style), encoding="utf-8")
+    path.write_text(
+        PAGE.format(title=html.escape(title), nav=nav, body=body, code_style=style),
+        encoding="utf-8",
+    )
 
 
 def _heading(found: re.Match[str]) -> str:
     """A heading with the name in links that GitHub gives it, as all our links have it."""
     said = html.unescape(re.sub(r"<[^>]*>", "", found[2]))
-    return f'<{found[1]} id="{known.anchor(said)}">{found[2]}'
+    return f'<{found[1]} id="{messages.anchor(said)}">{found[2]}'
 
 
 def _lost(page: Path) -> list[str]:

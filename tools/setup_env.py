@@ -2,14 +2,15 @@
 
     python3 tools/setup_env.py [--this-python] [COMMAND ...]
 
-The environment is .venv beside the Makefile, or the active conda environment when this Python lives in it.
-Four stages: python, packages (requirements.lock), horovod (compiled here), scaleout (this tree, editable).
-Each leaves a stamp, the hash of all that went into it, and runs again only when that hash changes: a finished
-environment costs milliseconds, an interrupted set-up goes on where it stopped.
+The environment is .venv beside the Makefile, or the active conda environment when this Python lives
+in it. Four stages: python, packages (requirements.lock), horovod (compiled here), scaleout (this
+tree, editable). Each leaves a stamp, the hash of all that went into it, and runs again only when
+that hash changes: a finished environment costs milliseconds, an interrupted set-up goes on where it
+stopped.
 
-pip does the installing, so a site's pip.conf and PIP_* variables count (index, proxy, certificates).
-Standard library only, and nothing newer than Python 3.6, so that an old python3 gets a sentence to act on.
-"""
+pip does the installing, so a site's pip.conf and PIP_* variables count (index, proxy,
+certificates). Standard library only, and nothing newer than Python 3.6, so that an old python3 gets
+a sentence to act on."""
 
 import argparse
 import fcntl
@@ -47,8 +48,8 @@ COMPILER_HELP = """Type one of these, then run make again:
   sudo dnf install gcc-c++ make                       (Fedora, Rocky)
   conda install -c conda-forge gxx_linux-64=13 make   (in an active conda environment)"""
 
-# A package that pip was writing when it was killed can look installed to the next pip. Its RECORD, which pip
-# writes last, tells. What conda installed is conda's own affair.
+# A package that pip was writing when it was killed can look installed to the next pip. Its RECORD,
+# which pip writes last, tells. What conda installed is conda's own affair.
 DROP_HALF_WRITTEN = """
 import importlib.metadata, os, pathlib, shutil, sysconfig
 site = pathlib.Path(sysconfig.get_path("purelib"))
@@ -87,7 +88,10 @@ CAUSES = (
         r"No matching distribution found for (\S+)",
         "pip's index does not offer {found}. Choose one that does (PIP_INDEX_URL or pip.conf)",
     ),
-    (r"Killed signal terminated program|virtual memory exhausted", "the compiler ran out of memory. Free some"),
+    (
+        r"Killed signal terminated program|virtual memory exhausted",
+        "the compiler ran out of memory. Free some",
+    ),
     (r"(?:: (?:fatal )?error:|CMake Error|^ERROR:|^\w+Error\b).{0,160}", "{found}. Mend that"),
     (r"", "it ended without saying why. See the log"),
 )
@@ -104,7 +108,8 @@ def say(text: str, end: str = "\n") -> None:
 
 
 def choose_prefix(environ: dict, own: str) -> Path:
-    """The active conda environment when this Python (prefix `own`) is its own, else .venv. Never conda's base."""
+    """The active conda environment when this Python (prefix `own`) is its own, else .venv. Never
+    conda's base."""
     conda = Path(environ.get("CONDA_PREFIX") or "/nowhere")
     base = environ.get("CONDA_DEFAULT_ENV") == "base" or (conda / "condabin").is_dir()
     ours = (conda / "conda-meta").is_dir() and os.path.realpath(str(conda)) == os.path.realpath(own)
@@ -156,7 +161,8 @@ def check_venv_module() -> None:
 
 
 def check_compiler(environ: dict) -> str:
-    """The C++ compiler for Horovod, proved on a small program; Stop when there is none that works."""
+    """The C++ compiler for Horovod, proved on a small program; Stop when there is none that
+    works."""
     names = [environ["CXX"]] if environ.get("CXX") else ["c++", "g++", "clang++"]
     path = environ.get("PATH", "")
     compiler = next((name for name in names if shutil.which(name.split()[0], path=path)), "")
@@ -165,7 +171,8 @@ def check_compiler(environ: dict) -> str:
         raise Stop(f"Horovod is compiled here, and {missing} is missing. {COMPILER_HELP}")
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
-            compiler.split() + ["-std=c++17", "-x", "c++", "-", "-o", os.path.join(folder, "a.out")],
+            compiler.split()
+            + ["-std=c++17", "-x", "c++", "-", "-o", os.path.join(folder, "a.out")],
             input=b"#include <string_view>\nint main() { return std::string_view().size(); }\n",
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -174,7 +181,9 @@ def check_compiler(environ: dict) -> str:
         )
     if done.returncode:
         reason = (done.stdout.decode(errors="replace").strip().splitlines() or ["no message"])[0]
-        raise Stop(f"Horovod is compiled here, and {compiler} fails on a line of C++17 ({reason}). {COMPILER_HELP}")
+        raise Stop(
+            f"Horovod is compiled here, and {compiler} fails on a line of C++17 ({reason}). {COMPILER_HELP}"
+        )
     return compiler
 
 
@@ -211,13 +220,17 @@ def free_gib(folder: Path) -> float:
 
 
 def folder_gib(folder: Path) -> float:
-    files = (os.path.join(where, name) for where, _, names in os.walk(str(folder)) for name in names)
+    files = (
+        os.path.join(where, name) for where, _, names in os.walk(str(folder)) for name in names
+    )
     return sum(os.lstat(name).st_size for name in files) / 2**30
 
 
 def compile_jobs() -> int:
     """Files to compile at once: one a core that this process may use, as far as memory goes."""
-    limits = [int(re.search(r"MemAvailable: +(\d+)", Path("/proc/meminfo").read_text()).group(1)) * 2**10]
+    limits = [
+        int(re.search(r"MemAvailable: +(\d+)", Path("/proc/meminfo").read_text()).group(1)) * 2**10
+    ]
     cgroup = Path("/sys/fs/cgroup/memory.max")
     if cgroup.exists() and cgroup.read_text().strip().isdigit():
         limits.append(int(cgroup.read_text()))
@@ -245,8 +258,8 @@ class Setup:
         self.log = ROOT / ".setup" / "setup.log"
         self.lock_handle = -1
         self.locked = read_lock((ROOT / "requirements.lock").read_text())
-        # The environment is whole by itself, and nothing of make's belongs in it: Horovod compiles on one core
-        # when it finds MAKEFLAGS.
+        # The environment is whole by itself, and nothing of make's belongs in it: Horovod compiles
+        # on one core when it finds MAKEFLAGS.
         drop = ("PYTHONPATH", "PYTHONHOME", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES")
         self.environ = {name: value for name, value in environ.items() if name not in drop}
         self.environ["PATH"] = f"{prefix / 'bin'}:{environ.get('PATH', os.defpath)}"
@@ -277,7 +290,8 @@ class Setup:
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
     def due(self) -> list:
-        """The stages whose stamp is missing or out of date; every one when there is no Python to build on."""
+        """The stages whose stamp is missing or out of date; every one when there is no Python to
+        build on."""
 
         def fresh(stage: str) -> bool:
             stamp = self.state / stage
@@ -304,7 +318,9 @@ class Setup:
             check_path(self.prefix)
             check_compiler(self.environ)
         here_gib = folder_gib(self.prefix / "lib") if "packages" in due else 0.0
-        check_disk(self.prefix, max(sum(map(NEEDED_GIB.get, due)) - here_gib, 0.5), free_gib(self.prefix))
+        check_disk(
+            self.prefix, max(sum(map(NEEDED_GIB.get, due)) - here_gib, 0.5), free_gib(self.prefix)
+        )
         now = time.strftime("%Y-%m-%d %H:%M:%S")
         self.log.write_text(f"{now}, Python {platform.python_version()}, {self.prefix}\n")
         say(f"Setting up {self.prefix if self.conda else '.venv'}:")
@@ -318,7 +334,8 @@ class Setup:
         say(f"Ready in {time.monotonic() - began:.0f} s.")
 
     def python(self) -> None:
-        """An environment with pip: taken as found when it is one, made from nothing when its making was cut."""
+        """An environment with pip: taken as found when it is one, made from nothing when its making
+        was cut."""
         if self.version() and not self.unfinished.exists():
             quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
             if subprocess.call([self.python_path, "-m", "pip", "--version"], **quiet) == 0:
@@ -331,9 +348,12 @@ class Setup:
                     shutil.rmtree(str(path))
             else:
                 path.unlink()
-        # When a virtual environment's Python runs this (.venv's own, even), the one it was made from makes the new.
+        # When a virtual environment's Python runs this (.venv's own, even), the one it was made
+        # from makes the new.
         base = getattr(sys, "_base_executable", sys.executable)
-        self.run(f"python {platform.python_version()}", [[base, "-m", "venv", str(self.prefix)]], {})
+        self.run(
+            f"python {platform.python_version()}", [[base, "-m", "venv", str(self.prefix)]], {}
+        )
         self.unfinished.unlink()
 
     def packages(self) -> None:
@@ -346,12 +366,20 @@ class Setup:
         self.run(f"{len(names)} packages", commands, {})
 
     def horovod(self) -> None:
-        """Horovod, compiled against this TensorFlow and this MPI: never a wheel that was built elsewhere."""
-        build = self.pip("--require-hashes", "--no-build-isolation", "--no-cache-dir", "--force-reinstall")
+        """Horovod, compiled against this TensorFlow and this MPI: never a wheel that was built
+        elsewhere."""
+        build = self.pip(
+            "--require-hashes", "--no-build-isolation", "--no-cache-dir", "--force-reinstall"
+        )
         build += ["--verbose", "--no-binary", "horovod", "-r", self.requirements(["horovod"])]
         compiler = check_compiler(self.environ)
         flags = f"{self.environ.get('CXXFLAGS', '')} {HOROVOD_CXXFLAGS}".strip()
-        variables = {"CXX": compiler, "MPICH_CXX": compiler, "CXXFLAGS": flags, "MAKEFLAGS": f"-j{compile_jobs()}"}
+        variables = {
+            "CXX": compiler,
+            "MPICH_CXX": compiler,
+            "CXXFLAGS": flags,
+            "MAKEFLAGS": f"-j{compile_jobs()}",
+        }
         variables.update(HOROVOD_BUILD)
         proof = [self.python_path, "-c", HOROVOD_WORKS]
         self.run("horovod, compiled (3 minutes on 2 cores)", [build, proof], variables)
@@ -371,13 +399,17 @@ class Setup:
         return str(path)
 
     def run(self, title: str, commands: list, variables: dict) -> None:
-        """Run commands one after another, their output in the log, one line on the screen; Stop when one fails."""
+        """Run commands one after another, their output in the log, one line on the screen; Stop
+        when one fails."""
         began = time.monotonic()
-        scratch = self.state / "tmp"  # on the disk that was checked; /tmp may be small, or not let programs run
+        scratch = (
+            self.state / "tmp"
+        )  # on the disk that was checked; /tmp may be small, or not let programs run
         shutil.rmtree(str(scratch), ignore_errors=True)
         scratch.mkdir(parents=True)
         environ = dict(self.environ, TMPDIR=str(scratch), **variables)
-        # A person's own pip settings count, but not those that would put packages elsewhere or ask questions.
+        # A person's own pip settings count, but not those that would put packages elsewhere or ask
+        # questions.
         environ.update(PIP_USER="0", PIP_REQUIRE_VIRTUALENV="0", PIP_NO_INPUT="1")
         environ.update(PIP_ROOT_USER_ACTION="ignore", PIP_DISABLE_PIP_VERSION_CHECK="1")
         line = Line(title)
@@ -395,13 +427,17 @@ class Setup:
                         env=environ,
                         cwd=str(ROOT),
                         start_new_session=True,  # so that pip, cmake and the compilers end together
-                        pass_fds=[self.lock_handle],  # so that the lock stands while any of them lives
+                        pass_fds=[
+                            self.lock_handle
+                        ],  # so that the lock stands while any of them lives
                     )
                     try:
                         while wait(child) is None:
                             line.show(f"{number / len(commands):4.0%}" if number else "")
                             if time.monotonic() - began > LIMIT_S:
-                                raise Stop(f"\nNo end of {title} after {LIMIT_S / 3600:.0f} hours: run make again.")
+                                raise Stop(
+                                    f"\nNo end of {title} after {LIMIT_S / 3600:.0f} hours: run make again."
+                                )
                     finally:
                         end_group(child)
                     if child.returncode:
@@ -468,7 +504,9 @@ def take_lock(path: Path) -> int:
                 say("Another make is setting up here: waiting for it to end.")
             told = True
             time.sleep(0.5)
-    raise Stop(f"Another set-up has held {path} for {LIMIT_S / 3600:.0f} hours: end it, then run make again.")
+    raise Stop(
+        f"Another set-up has held {path} for {LIMIT_S / 3600:.0f} hours: end it, then run make again."
+    )
 
 
 def interrupt(number: int, frame: object) -> None:
@@ -477,8 +515,14 @@ def interrupt(number: int, frame: object) -> None:
 
 def main(argv: list, environ: dict) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--this-python", action="store_true", help="stop when .venv holds another Python than this one")
-    parser.add_argument("command", nargs=argparse.REMAINDER, help="what to run in the environment; default: nothing")
+    parser.add_argument(
+        "--this-python",
+        action="store_true",
+        help="stop when .venv holds another Python than this one",
+    )
+    parser.add_argument(
+        "command", nargs=argparse.REMAINDER, help="what to run in the environment; default: nothing"
+    )
     args = parser.parse_args(argv)
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) != signal.SIG_IGN:
@@ -488,7 +532,9 @@ def main(argv: list, environ: dict) -> int:
         setup = Setup(choose_prefix(environ, sys.prefix), environ)
         if args.this_python and setup.version() not in ((), own):
             there = "Python {}.{}".format(*setup.version())
-            raise Stop(f".venv holds {there} and you asked for {own[0]}.{own[1]}: type  make clean  first.")
+            raise Stop(
+                f".venv holds {there} and you asked for {own[0]}.{own[1]}: type  make clean  first."
+            )
         if setup.due():
             setup.bring_up_to_date()
         if args.command:
@@ -501,7 +547,9 @@ def main(argv: list, environ: dict) -> int:
         return 130
     except OSError as error:
         where = error.filename or setup.prefix
-        say(f"\nStopped: {where}: {error.strerror}. Mend that, then run make again: it goes on from here.")
+        say(
+            f"\nStopped: {where}: {error.strerror}. Mend that, then run make again: it goes on from here."
+        )
         return 1
     return 0
 

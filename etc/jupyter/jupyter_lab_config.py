@@ -13,11 +13,16 @@ c = get_config()  # noqa: F821  (Jupyter puts it there)
 
 c.ServerApp.root_dir = str(HERE.parents[1])
 
-# The desk as it is laid out for you the first time. After that Lab keeps it as you leave it.
+# The workspace as it is laid out for you the first time. After that Lab keeps it as you leave it.
 c.LabApp.workspaces_dir = str(HERE.parents[1] / ".setup/workspaces")
-desk = WorkspacesManager(c.LabApp.workspaces_dir)
-if not desk.list_workspaces():
-    desk.save("default", json.dumps(json.loads((HERE / "desk.json").read_text(encoding="utf-8"))))
+workspaces = WorkspacesManager(c.LabApp.workspaces_dir)
+if not workspaces.list_workspaces():
+    workspaces.save(
+        "default", json.dumps(json.loads((HERE / "workspace.json").read_text(encoding="utf-8")))
+    )
+
+# The lab of each notebook opens beside it: see labextensions/scaleout-workspace.
+c.LabApp.extra_labextensions_path = [str(HERE / "labextensions")]
 
 # From elsewhere, come through an ssh tunnel. The token is Jupyter's own: new, and random, at every start.
 c.ServerApp.ip = "localhost"
@@ -29,5 +34,8 @@ c.LabApp.extension_manager = "readonly"
 c.LanguageServerManager.autodetect = False
 
 if os.geteuid() == 0:
-    print("You are root, so every cell you run is root too: fine in a container, unwise elsewhere.", file=sys.stderr)
+    print(
+        "You are root, so every cell you run is root too: fine in a container, unwise elsewhere.",
+        file=sys.stderr,
+    )
     c.ServerApp.allow_root = True

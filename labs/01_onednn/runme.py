@@ -1,10 +1,14 @@
-"""How many images a second does this machine train, and which library does the work?
+"""How many images a second does this machine train, and who does the work?
 
-    mpirun -n 1 python -m mpi4py labs/01_onednn/runme.py --network cnn --kernels onednn
+    mpirun -n 1 python -m mpi4py labs/01_onednn/runme.py --kernels onednn
 
-You will see the images/s of the small MNIST network after about 8 seconds; `--network resnet50` takes about 40.
-One rank trains one copy. With -n 2 two copies that know nothing of each other share the cores, and their rates add up.
-Put ONEDNN_VERBOSE=1 before the command, and oneDNN prints a line for each primitive that it runs.
+One rank, as here, trains one copy of a small network on handwritten digits.
+You will see its images per second after about 8 seconds; with
+--network resnet50 it takes about 40. With -n 2, two copies that know nothing
+of each other share the cores, and their rates add up.
+
+Put ONEDNN_VERBOSE=1 before the command, and oneDNN prints a line for each
+primitive that it runs.
 """
 
 import argparse
@@ -12,98 +16,179 @@ import os
 import time
 
 import numpy as np
-from mpi4py import MPI  # Distributed: this import also starts MPI
+from flags import one_or_more, refuse, zero_or_more
+
+# Distributed: this import also starts MPI
+from mpi4py import MPI
 
 from scaleout import data, records
 
+KERNELS = ["default", "onednn", "bf16", "mixed", "xla"]
 
-def load(network: str, rank: int, ranks: int):
-    """A fresh network, images (n, height, width, channels) and labels (n,)."""
-    from keras import Input, Sequential, applications, layers
+
+def settings() -> argparse.Namespace:
+    """What was typed behind the name of this file."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.error = refuse
+    parser.add_argument("--network", choices=["cnn", "resnet50"],
+                        default="cnn", help="what to train (cnn)")
+    parser.add_argument("--kernels", choices=KERNELS, default="onednn",
+                        help="what to train it with (onednn)")
+    parser.add_argument("--batch-per-rank", type=one_or_more, default=16,
+                        help="images in a step of each rank (16)")
+    parser.add_argument("--steps", type=one_or_more, default=10,
+                        help="steps that are timed (10)")
+    parser.add_argument("--warmup", type=zero_or_more, default=3,
+                        help="steps before those, not timed (3)")
+    return parser.parse_args()
+
+
+def load_data(network: str, rank: int, ranks: int):
+    """Images (n, height, width, channels) and their labels (n,)."""
+    if network == "resnet50":
+        # Any images take the same time.
+        rng = np.random.default_rng(rank)
+        images = rng.random((16, 224, 224, 3), np.float32)
+        return images, np.arange(16)
+    x, y, _, _ = data.digits()  # (n, 28, 28, 1), (n,)
+    # Distributed: each copy has digits of its own
+    mine = data.shard(len(x), rank, ranks)
+    return x[mine], y[mine]
+
+
+def make_model(network: str):
+    """A fresh network."""
+    from keras import Sequential, applications, layers
 
     if network == "resnet50":
-        images = np.random.default_rng(rank).random((16, 224, 224, 3), np.float32)  # any images take the same time
-        return applications.ResNet50(weights=None), images, np.arange(16)
-    x, y, _, _ = data.digits()
-    mine = data.shard(len(x), rank, ranks)  # Distributed: each copy has digits of its own
-    convolution = {"kernel_size": 5, "padding": "same", "activation": "relu"}
-    small = [layers.Conv2D(32, **convolution), layers.MaxPooling2D()]  # (n, 14, 14, 32)
-    small += [layers.Conv2D(64, **convolution), layers.MaxPooling2D(), layers.Flatten()]  # (n, 3136)
-    small += [layers.Dense(128, activation="relu"), layers.Dense(10, activation="softmax")]  # (n, 10)
-    return Sequential([Input((28, 28, 1)), *small]), x[mine], y[mine]
+        return applications.ResNet50(weights=None)
+    return Sequential([
+        layers.Input((28, 28, 1)),
+        layers.Conv2D(32, 5, padding="same", activation="relu"),
+        layers.MaxPooling2D(),  # (n, 14, 14, 32)
+        layers.Conv2D(64, 5, padding="same", activation="relu"),
+        layers.MaxPooling2D(),  # (n, 7, 7, 64)
+        layers.Flatten(),  # (n, 3136)
+        layers.Dense(128, activation="relu"),
+        layers.Dense(10, activation="softmax"),  # (n, 10)
+    ])
 
 
 def flops_per_image(model) -> float:
-    """Multiplications and additions of one training step: forward, then the gradients of weights and of inputs."""
-    weighted = [layer for layer in model.layers if hasattr(layer, "kernel")]
-    # Each weight is used once for each pixel of the layer's output, by a multiplication and an addition.
-    forward = [2.0 * np.prod(layer.kernel.shape) * np.prod(layer.output.shape[1:-1]) for layer in weighted]
-    return sum(forward) + sum(forward) + sum(forward[1:])  # the first layer's input, the image, needs no gradient
+    """Multiplications and additions of one training step, for one image."""
+    forward = []
+    for layer in model.layers:
+        if hasattr(layer, "kernel"):
+            # Each weight is used once for each pixel of the layer's output,
+            # by a multiplication and an addition.
+            weights = np.prod(layer.kernel.shape)
+            pixels = np.prod(layer.output.shape[1:-1])
+            forward.append(2.0 * weights * pixels)
+    # Backward takes two products as large: the gradient of the weights, and
+    # that of the inputs. The first layer's input, the image, needs none.
+    return sum(forward) + sum(forward) + sum(forward[1:])
 
 
 def main(args: argparse.Namespace) -> float:
-    comm = MPI.COMM_WORLD  # Distributed: everybody who takes part
-    rank, ranks = comm.Get_rank(), comm.Get_size()  # Distributed: which copy am I, of how many
-    # TODO 1: choose the library: oneDNN off for "default", on for all others, whatever the shell says.  (1 line)
+    # Distributed: everybody who takes part
+    comm = MPI.COMM_WORLD
+    # Distributed: which copy of the program this is
+    rank = comm.Get_rank()
+    # Distributed: how many copies there are
+    ranks = comm.Get_size()
+
+    # TODO 1: choose the library, whatever the shell says: set the environment
+    # variable TF_ENABLE_ONEDNN_OPTS to the text "0" if args.kernels is
+    # "default", and to "1" if it is anything else.  (2 lines)
     pass
+
+    # TensorFlow reads that variable here, while it is imported.
     import keras
     import tensorflow as tf
 
-    # TODO 3: for "bf16", let oneDNN's graph rewrite turn what it can into bfloat16, before the first op.  (2 lines)
+    # TODO 3: if args.kernels is "bf16", and only then, let TensorFlow's graph
+    # optimiser rewrite what it can into bfloat16, for oneDNN.
+    # tf.config.optimizer.set_experimental_options takes a dictionary: the key
+    # is "auto_mixed_precision_onednn_bfloat16", the value True.  (3 lines)
     pass
+
+    # Keras has a switch of its own: layers compute in bfloat16.
     if args.kernels == "mixed":
         keras.mixed_precision.set_global_policy("mixed_bfloat16")
-    keras.utils.set_random_seed(rank)  # Distributed: the copies are independent
-    model, images, labels = load(args.network, rank, ranks)
-    loss_of, optimizer = keras.losses.SparseCategoricalCrossentropy(), keras.optimizers.SGD(0.01)
+
+    # Distributed: the copies are independent
+    keras.utils.set_random_seed(rank)
+    images, labels = load_data(args.network, rank, ranks)
+    model = make_model(args.network)
+    cross_entropy = keras.losses.SparseCategoricalCrossentropy()
+    optimizer = keras.optimizers.SGD(0.01)
     optimizer.build(model.trainable_variables)
 
     @tf.function(jit_compile=args.kernels == "xla")
     def train_step(x, y):
         with tf.GradientTape() as tape:
-            loss = loss_of(y, model(x, training=True))
-        gradients = tape.gradient(loss, [v.value for v in model.trainable_variables])
+            loss = cross_entropy(y, model(x, training=True))
+        weights = [variable.value for variable in model.trainable_variables]
+        gradients = tape.gradient(loss, weights)
         optimizer.apply(gradients, model.trainable_variables)
         return loss
 
     step_s = []
     for step in range(args.warmup + args.steps):
         if step == args.warmup:
-            comm.Barrier()  # Distributed: a copy is timed while the others work too
-        if step == args.warmup and rank == 0:  # Distributed: one line, not one from each rank
-            print("Warm-up ends.", flush=True)
-        rows = np.arange(step * args.batch_per_rank, (step + 1) * args.batch_per_rank) % len(images)
-        x, y = tf.constant(images[rows]), tf.constant(labels[rows])  # (batch, height, width, channels), (batch,)
+            # Distributed: a copy is timed while the others work too
+            comm.Barrier()
+            # Distributed: one line, not one from each rank
+            if rank == 0:
+                print("Warm-up ends.", flush=True)
+        # The next batch; behind the last image comes the first again.
+        first = step * args.batch_per_rank
+        rows = np.arange(first, first + args.batch_per_rank) % len(images)
+        x = tf.constant(images[rows])  # (batch, height, width, channels)
+        y = tf.constant(labels[rows])  # (batch,)
+
         start = time.perf_counter()
-        loss = float(train_step(x, y))  # a number is there only when the step is done
+        loss = train_step(x, y)
+        # A number is there only when the step is done.
+        loss = float(loss)
         step_s.append(time.perf_counter() - start)
 
-    # TODO 2: the first steps build the graph; keep the `args.warmup` steps out of what is timed.  (1 line)
+    # TODO 2: step_s holds the seconds of all steps. The first args.warmup of
+    # them build the graph and settle: keep the others in timed_s.  (1 line)
     timed_s = step_s
+
     images_per_s = args.batch_per_rank * len(timed_s) / sum(timed_s)
-    rates = comm.gather(images_per_s, root=0)  # Distributed: rank 0 gets a list, the others None
-    slowest_s = np.max(comm.allgather(timed_s), axis=0)  # Distributed: of each step, the time of the slowest rank
-    assert slowest_s.shape == (len(timed_s),) and np.isfinite(loss)
-    if rank == 0:  # Distributed: one report, not one from each rank
-        metrics = {"network": args.network, "kernels": args.kernels, "loss": loss, "all_step_s": step_s}
-        metrics |= {"images_per_s": rates, "flops_per_image": flops_per_image(model), "weights": model.count_params()}
-        told = {"lab": "01_onednn", "variant": f"{args.network} {args.kernels}", "seed": 0, "metrics": metrics}
-        told |= {"ranks": ranks, "batch_per_rank": args.batch_per_rank, "warmup_steps": len(step_s) - len(timed_s)}
-        rate = sum(rates)  # Distributed: the copies are independent, so their rates add up
-        records.write(**told, step_s=slowest_s, rate=rate, rate_unit="images/s")
-        print(f"{args.network}, {args.kernels}: {rate:.1f} images/s, loss {loss:.3f}", flush=True)
+    # Distributed: the copies are independent, so their rates add up
+    rate = comm.allreduce(images_per_s, op=MPI.SUM)
+    # Distributed: what each copy has measured
+    copies = records.gather({"images_per_s": images_per_s, "step_s": timed_s})
+    # Distributed: one report, not one from each rank
+    if rank == 0:
+        records.write(
+            lab="01_onednn",
+            variant=f"{args.network} {args.kernels}",
+            ranks=ranks,
+            batch_per_rank=args.batch_per_rank,
+            warmup_steps=len(step_s) - len(timed_s),
+            seed=0,
+            # Distributed: of each step, the time on the slowest rank
+            step_s=np.max([copy["step_s"] for copy in copies], axis=0),
+            rate=rate,
+            rate_unit="images/s",
+            metrics={
+                "network": args.network,
+                "kernels": args.kernels,
+                "loss": loss,
+                "all_step_s": step_s,
+                "images_per_s": [copy["images_per_s"] for copy in copies],
+                "flops_per_image": flops_per_image(model),
+                "weights": model.count_params(),
+            },
+        )
+        print(f"{args.network}, {args.kernels}: {rate:.1f} images/s, "
+              f"loss {loss:.3f}", flush=True)
     return images_per_s
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--network", choices=["cnn", "resnet50"], default="cnn", help="what to train (cnn)")
-    kernels = ["default", "onednn", "bf16", "mixed", "xla"]
-    parser.add_argument("--kernels", choices=kernels, default="onednn", help="what to train it with (onednn)")
-    parser.add_argument("--batch-per-rank", type=int, default=16, help="images a step on each rank (16)")
-    parser.add_argument("--steps", type=int, default=10, help="steps that are timed, 1 or more (10)")
-    parser.add_argument("--warmup", type=int, default=3, help="steps before those, 0 or more (3)")
-    args = parser.parse_args()
-    if min(args.batch_per_rank, args.steps, args.warmup + 1) < 1:
-        parser.error("--batch-per-rank and --steps take 1 or more, --warmup 0 or more")
-    main(args)
+    main(settings())

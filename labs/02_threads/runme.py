@@ -1,10 +1,13 @@
-"""How many threads should a rank have, and on which cores? Each rank trains a copy of a network, under your settings.
+"""How many threads should a rank have, and on which cores?
 
-    mpirun -n 2 python -m mpi4py labs/02_threads/runme.py --intra 1 --inter 1 --pin
+    mpirun -n 2 python -m mpi4py labs/02_threads/runme.py --intra 1 --pin
 
-You will see images/s and how busy the cores were, after about 8 seconds; `--network resnet50` takes a minute.
-The copies know nothing of each other, so that what you see comes from threads and cores alone: their rates add up.
-With --steps 0 nothing is trained: it only says what it would do.
+Each rank, here two, trains a copy of a small network under your settings. You
+will see images per second and how busy the cores were, after about 8 seconds;
+with --network resnet50 after a minute. The copies know nothing of each other,
+so that what you see comes from threads and cores alone: their rates add up.
+
+With --steps 0 nothing is trained: it says only what it would do.
 """
 
 import argparse
@@ -12,74 +15,165 @@ import os
 from pathlib import Path
 
 import numpy as np
-from mpi4py import MPI  # Distributed: this import also starts MPI
-from training import train  # beside this file: the network, and what is seen while it trains
+from flags import one_or_more, refuse, zero_or_more
+
+# Distributed: this import also starts MPI
+from mpi4py import MPI
+from training import train
 
 from scaleout import records
 
 
+def settings() -> argparse.Namespace:
+    """What was typed behind the name of this file."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.error = refuse
+    parser.add_argument("--network", choices=["cnn", "resnet50"],
+                        default="cnn", help="what to train (cnn)")
+    parser.add_argument("--intra", type=zero_or_more, default=0,
+                        help="threads for one operation, OpenMP's too "
+                        "(0: a fair share of the cores)")
+    parser.add_argument("--inter", type=zero_or_more, default=0,
+                        help="operations at a time (0: TensorFlow decides)")
+    parser.add_argument("--leave", action="store_true",
+                        help="set nothing: environment and libraries decide")
+    parser.add_argument("--pin", action="store_true",
+                        help="bind each rank to cores of its own")
+    parser.add_argument("--batch-per-rank", type=one_or_more, default=16,
+                        help="images in a step of each rank (16)")
+    parser.add_argument("--steps", type=zero_or_more, default=50,
+                        help="steps that are timed (50)")
+    parser.add_argument("--warmup", type=one_or_more, default=5,
+                        help="steps before those, not timed (5)")
+    return parser.parse_args()
+
+
 def cores_of(cpus: set[int]) -> list[list[int]]:
-    """The cores among these CPUs, each as the list of its CPUs: two where the core is hyper-threaded."""
-    cores: dict[str, list[int]] = {}
+    """The cores among these CPUs, each as the list of its CPUs.
+
+    A core has two CPUs where it is hyper-threaded, else one.
+    """
+    cores = {}
     for cpu in sorted(cpus):
-        together = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
-        cores.setdefault(together.read_text() if together.exists() else str(cpu), []).append(cpu)
+        topology = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology")
+        siblings = topology / "thread_siblings_list"
+        name = siblings.read_text() if siblings.exists() else str(cpu)
+        cores.setdefault(name, []).append(cpu)
     return list(cores.values())
 
 
-def main(args: argparse.Namespace) -> dict:
-    comm = MPI.COMM_WORLD  # Distributed: everybody who takes part
-    rank, ranks = comm.Get_rank(), comm.Get_size()  # Distributed: which copy am I, of how many
-    mine = os.sched_getaffinity(0)  # the CPUs on which this rank may run
-    cores = cores_of(set().union(*comm.allgather(mine)))  # Distributed: mpirun may have bound each rank to a part
-    cores = cores[: int(os.environ.get("SCALEOUT_CORES", 0)) or None]  # a container may have fewer than it shows
+def cores_of_the_job(comm: MPI.Comm, mine: set[int]) -> list[list[int]]:
+    """The cores that all ranks together may use; mine are this rank's CPUs."""
+    # Distributed: mpirun may have bound each rank to a part of the CPUs
+    everyones = comm.allgather(mine)
+    cores = cores_of(set().union(*everyones))
+    # A container may have fewer than it shows; the launcher knows.
+    most = int(os.environ.get("SCALEOUT_CORES", len(cores)))
+    return cores[:most]
 
-    # TODO 1: the threads of a rank, such that all ranks together fill the cores; at least 1.  (1 line)
+
+def main(args: argparse.Namespace) -> None:
+    # Distributed: everybody who takes part
+    comm = MPI.COMM_WORLD
+    # Distributed: which copy of the program this is
+    rank = comm.Get_rank()
+    # Distributed: how many copies there are
+    ranks = comm.Get_size()
+    # The CPUs that this rank may run on, and the job's cores: a list with a
+    # list of CPUs for each core, such as [[0, 4], [1, 5], [2, 6], [3, 7]].
+    mine = os.sched_getaffinity(0)
+    cores = cores_of_the_job(comm, mine)
+
+    # TODO 1: how many threads may a rank have, so that all ranks together fill
+    # the job's cores, and each has 1 at least? len(cores) is how many cores
+    # there are, `ranks` share them, and // divides without a remainder.
+    # (1 line)
     share = len(cores)
     threads = args.intra or share
-    if args.leave:  # then TensorFlow reads this variable itself, or takes all CPUs that it may run on
-        threads = int(os.environ.get("TF_NUM_INTRAOP_THREADS", 0)) or len(mine)
+    if args.leave:
+        # TensorFlow reads this itself, or takes all CPUs it may run on.
+        shell = int(os.environ.get("TF_NUM_INTRAOP_THREADS", 0))
+        threads = shell or len(mine)
 
-    # TODO 2: with --pin, let this rank run on `threads` cores of its own, where there are so many.  (3 lines)
+    # TODO 2: if args.pin is set, and all ranks' threads fit the cores, let
+    # this rank run on `threads` cores of its own: rank 0 on the first ones,
+    # rank 1 on those behind them, and so on. os.sched_setaffinity(0, cpus) is
+    # the call, and cpus is one list with the CPUs of all these cores, which
+    # sum(lists, []) makes of several lists.  (3 lines)
     pass
 
-    settings = {"OMP_NUM_THREADS": threads, "TF_NUM_INTRAOP_THREADS": threads, "TF_NUM_INTEROP_THREADS": args.inter}
-    # TODO 3: unless --leave is given, put these settings into the environment; TensorFlow is not loaded yet.  (2 lines)
+    variables = {
+        "OMP_NUM_THREADS": threads,
+        "TF_NUM_INTRAOP_THREADS": threads,
+        "TF_NUM_INTEROP_THREADS": args.inter,
+    }
+    # TODO 3: unless args.leave is set, put these variables into os.environ,
+    # each number as text, str(value). TensorFlow is not loaded yet, so that it
+    # will find them there.  (3 lines)
     pass
 
-    # TODO 4: is this job oversubscribed: do more threads compute, on all ranks, than there are cores?  (1 line)
+    # TODO 4: True or False: is this job oversubscribed? It is when more
+    # threads compute, on all ranks together, than the job has cores.  (1 line)
     oversubscribed = False
 
-    found = train(args, comm) if args.steps else {"step_s": []}
-    found |= {"may_run_on": sorted(os.sched_getaffinity(0))}
-    all_ranks = comm.gather(found, root=0)  # Distributed: rank 0 gets a list, the others None
-    if rank == 0:  # Distributed: one report, not one from each rank
-        step_s = [each.pop("step_s") for each in all_ranks]  # (ranks, steps)
-        rates = [args.batch_per_rank * args.steps / sum(seconds) for seconds in step_s if seconds]
-        metrics = {"network": args.network, "threads": threads, "cores": cores, "oversubscribed": oversubscribed}
-        seen = {name: text for name, text in os.environ.items() if name.startswith(("OMP_", "KMP_", "TF_NUM_"))}
-        metrics |= {"images_per_s": rates, "on_rank": all_ranks, "settings": seen}
-        metrics |= {"cpus_busy": sum(sum(each.get("cpus", {}).values()) for each in all_ranks)}
-        records.write(lab="02_threads", variant=f"{args.network} {ranks}x{threads}", ranks=ranks, metrics=metrics,
-                      threads_per_rank=threads, batch_per_rank=args.batch_per_rank, warmup_steps=args.warmup, seed=0,
-                      step_s=np.max(step_s, axis=0), rate=sum(rates) or None, rate_unit="images/s")  # fmt: skip
-        said = f"{sum(rates):.1f} images/s, {metrics['cpus_busy']:.2f} CPUs busy" if args.steps else "nothing trained"
-        crowd = ", oversubscribed" if oversubscribed else ""
-        print(f"{ranks} x {threads} threads on {len(cores)} cores: {said}{crowd}", flush=True)
-    return found
+    found = {"step_s": []}
+    if args.steps > 0:
+        found = train(args, comm)
+    found["may_run_on"] = sorted(os.sched_getaffinity(0))
+    # Distributed: what each copy has measured
+    copies = records.gather(found)
+    # Distributed: one report, not one from each rank
+    if rank == 0:
+        report(args, threads, cores, oversubscribed, copies)
+
+
+def report(args: argparse.Namespace, threads: int, cores: list[list[int]],
+           oversubscribed: bool, copies: list[dict]) -> None:
+    """One line and one record."""
+    ranks = len(copies)
+    step_s = [copy.pop("step_s") for copy in copies]  # (ranks, steps)
+    rates = []
+    cpus_busy = 0
+    if args.steps > 0:
+        images = args.batch_per_rank * args.steps
+        rates = [images / sum(seconds) for seconds in step_s]
+        cpus_busy = sum(sum(copy["cpus"].values()) for copy in copies)
+    # Distributed: the copies are independent, so their rates add up
+    rate = sum(rates)
+    seen = {}
+    for name, text in os.environ.items():
+        if name.startswith(("OMP_", "KMP_", "TF_NUM_")):
+            seen[name] = text
+    records.write(
+        lab="02_threads",
+        variant=f"{args.network} {ranks}x{threads}",
+        ranks=ranks,
+        threads_per_rank=threads,
+        batch_per_rank=args.batch_per_rank,
+        warmup_steps=args.warmup,
+        seed=0,
+        # Distributed: of each step, the time on the slowest rank
+        step_s=np.max(step_s, axis=0),
+        rate=rate or None,
+        rate_unit="images/s",
+        metrics={
+            "network": args.network,
+            "threads": threads,
+            "cores": cores,
+            "oversubscribed": oversubscribed,
+            "images_per_s": rates,
+            "on_rank": copies,
+            "settings": seen,
+            "cpus_busy": cpus_busy,
+        },
+    )
+    said = "nothing trained"
+    if args.steps > 0:
+        said = f"{rate:.1f} images/s, {cpus_busy:.2f} CPUs busy"
+    crowd = ", oversubscribed" if oversubscribed else ""
+    print(f"{ranks} x {threads} threads on {len(cores)} cores: {said}{crowd}",
+          flush=True)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--network", choices=["cnn", "resnet50"], default="cnn", help="what to train (cnn)")
-    parser.add_argument("--intra", type=int, default=0, help="threads for one operation, OpenMP's too (a fair share)")
-    parser.add_argument("--inter", type=int, default=0, help="operations at a time (TensorFlow decides)")
-    parser.add_argument("--leave", action="store_true", help="set nothing: the environment and the libraries decide")
-    parser.add_argument("--pin", action="store_true", help="bind each rank to cores of its own")
-    parser.add_argument("--batch-per-rank", type=int, default=16, help="images a step on each rank (16)")
-    parser.add_argument("--steps", type=int, default=50, help="steps that are timed (50)")
-    parser.add_argument("--warmup", type=int, default=5, help="steps before those, 1 or more (5)")
-    args = parser.parse_args()
-    if min(args.batch_per_rank, args.warmup, args.steps + 1, args.intra + 1, args.inter + 1) < 1:
-        parser.error("--batch-per-rank and --warmup take 1 or more; --steps, --intra and --inter 0 or more")
-    main(args)
+    main(settings())

@@ -2,52 +2,85 @@
 
     mpirun -n 2 python -m mpi4py labs/03_spmd/pingpong.py
 
-You will see a line for each size: half the time of a way there and back, the median of many. It takes about 2 seconds.
+It takes two ranks and about 2 seconds. You will see a line for each size of
+the message: half the time of a way there and back, the median of many.
 """
 
 import argparse
 
 import numpy as np
-from mpi4py import MPI  # Distributed: this import also starts MPI
+from flags import one_or_more, refuse, zero_or_more
+
+# Distributed: this import also starts MPI
+from mpi4py import MPI
 
 from scaleout import data, records
+
+
+def settings() -> argparse.Namespace:
+    """What was typed behind the name of this file."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.error = refuse
+    parser.add_argument("--sizes", type=zero_or_more, nargs="+",
+                        default=[4**k for k in range(13)],
+                        help="sizes of the message, in bytes "
+                        "(1 4 16 ... 16777216)")
+    parser.add_argument("--repeats", type=one_or_more,
+                        default=20 if data.quick() else 60,
+                        help="timed round trips of each size (60)")
+    parser.add_argument("--warmup", type=zero_or_more, default=20,
+                        help="round trips before those, not timed (20)")
+    args = parser.parse_args()
+    if MPI.COMM_WORLD.Get_size() != 2:
+        refuse("Ping-pong takes two ranks: mpirun -n 2")
+    return args
 
 
 def there_and_back(comm: MPI.Comm, x: np.ndarray) -> None:
     """Rank 0 sends x to rank 1, which sends it back."""
     if comm.rank == 0:
-        comm.Send(x, 1)  # Distributed: there
-        comm.Recv(x, 1)  # Distributed: and back
+        # Distributed: there
+        comm.Send(x, 1)
+        # Distributed: and back
+        comm.Recv(x, 1)
     else:
-        comm.Recv(x, 0)  # Distributed: what rank 0 sent
-        comm.Send(x, 0)  # Distributed: sent back
+        # Distributed: what rank 0 sent
+        comm.Recv(x, 0)
+        # Distributed: sent back
+        comm.Send(x, 0)
 
 
-def main(args: argparse.Namespace) -> dict[int, list[float]]:
-    comm, found = MPI.COMM_WORLD, {}
+def measure(comm: MPI.Comm, size: int, round_trips: int) -> list[float]:
+    """The seconds of one way, for each round trip."""
+    x = np.zeros(size, np.uint8)  # (bytes,)
+    seconds = []
+    for _ in range(round_trips):
+        # Distributed: both are ready
+        comm.Barrier()
+        start = MPI.Wtime()
+        there_and_back(comm, x)
+        seconds.append((MPI.Wtime() - start) / 2)
+    return seconds
+
+
+def main(args: argparse.Namespace) -> None:
+    comm = MPI.COMM_WORLD
     for size in args.sizes:
-        x, times = np.zeros(size, np.uint8), []  # (bytes,)
-        for _ in range(args.warmup + args.repeats):
-            comm.Barrier()  # Distributed: both are ready
-            start = MPI.Wtime()
-            there_and_back(comm, x)
-            times.append((MPI.Wtime() - start) / 2)
-        found[size] = times[args.warmup :]
-        assert x.shape == (size,) and len(found[size]) == args.repeats
-        if comm.rank == 0:  # Distributed: the rank that sees both ways reports
-            about = {"warmup_steps": args.warmup, "step_s": found[size], "metrics": {"bytes": size}}
-            records.write(lab="03_spmd", variant="ping-pong", ranks=2, **about)
-            print(f"{size:>10,} bytes  {1e6 * np.median(found[size]):10.2f} us", flush=True)
-    return found
+        seconds = measure(comm, size, args.warmup + args.repeats)
+        timed_s = seconds[args.warmup :]
+        # Distributed: the rank that sees both ways reports
+        if comm.rank == 0:
+            records.write(
+                lab="03_spmd",
+                variant="ping-pong",
+                ranks=2,
+                warmup_steps=args.warmup,
+                step_s=timed_s,
+                metrics={"bytes": size},
+            )
+            us = 1e6 * np.median(timed_s)
+            print(f"{size:>10,} bytes  {us:10.2f} us", flush=True)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    powers = [4**k for k in range(13)]
-    parser.add_argument("--sizes", type=int, nargs="+", default=powers, help="sizes of the message (bytes)")
-    parser.add_argument("--repeats", type=int, default=20 if data.quick() else 60, help="timed round trips (count)")
-    parser.add_argument("--warmup", type=int, default=20, help="round trips before those (count)")
-    args = parser.parse_args()
-    if MPI.COMM_WORLD.size != 2 or min(*args.sizes, args.warmup, args.repeats - 1) < 0:
-        parser.error("it takes two ranks (mpirun -n 2), sizes of 0 or more, and --repeats of 1 or more.")
-    main(args)
+    main(settings())

@@ -1,118 +1,239 @@
-"""One worker is slow. What does it cost when all wait for each other, and what when nobody waits?
+"""One worker is slow. What does it cost if all wait, and if nobody waits?
 
-    mpirun -n 4 python -m mpi4py labs/03_spmd/straggler.py --slow 4 --wait-for 1
+    mpirun -n 4 python -m mpi4py labs/03_spmd/straggler.py --slow 4
 
-You will see how long so many gradients take, how stale they were, and the loss they lead to. It takes about 3 seconds.
-Rank 0 keeps the weights of a softmax regression on handwritten digits, the others are its workers. The gradients are
-real; so that all ranks can share two cores, each is stretched to --step-ms by sleeping, the last rank's --slow times.
+Rank 0 serves, all others work: here 3 workers, of which the last takes 4 times
+as long. You will see how long so many gradients take, how stale they were, and
+the loss that they lead to. It takes about 5 seconds; add --wait-for 1, and
+nobody waits.
+
+Rank 0 keeps the weights of a softmax regression on handwritten digits. The
+gradients are real; but so that all ranks can share two cores, a worker sleeps
+until --step-ms have passed, the last one --slow times as long.
 """
 
 import argparse
+import math
 import time
+from collections.abc import Callable
 
 import numpy as np
-from mpi4py import MPI  # Distributed: this import also starts MPI
+from flags import above_zero, one_or_more, refuse, zero_or_more
+
+# Distributed: this import also starts MPI
+from mpi4py import MPI
 
 from scaleout import data, records
 
-GO, STOP = 1, 2  # tags of what rank 0 sends
+# The tags of what rank 0 sends: weights to go on with, or the end.
+GO = 1
+STOP = 2
 
 
-def gradient(w: np.ndarray, x: np.ndarray, y: np.ndarray) -> tuple[float, np.ndarray]:
-    """Mean cross-entropy of weights (785, 10) on images x (n, 785) with labels y (n,), and its gradient (785, 10)."""
-    scores = x @ w  # (n, 10)
-    p = np.exp(scores - scores.max(axis=1, keepdims=True))
-    p /= p.sum(axis=1, keepdims=True)
-    loss = -np.log(p[np.arange(len(y)), y] + 1e-12).mean()
+def settings() -> argparse.Namespace:
+    """What was typed behind the name of this file."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.error = refuse
+    parser.add_argument("--wait-for", type=zero_or_more, default=0,
+                        help="gradients that an update waits for "
+                        "(0: one from each worker)")
+    parser.add_argument("--slow", type=above_zero, default=1.0,
+                        help="how many times as long the last rank takes (1)")
+    parser.add_argument("--gradients", type=one_or_more,
+                        default=300 if data.quick() else 600,
+                        help="gradients to use in all (600)")
+    parser.add_argument("--batch-per-rank", type=one_or_more, default=32,
+                        help="images in each gradient (32)")
+    parser.add_argument("--rate", type=above_zero, default=0.5,
+                        help="learning rate: step along the gradient (0.5)")
+    parser.add_argument("--step-ms", type=above_zero, default=5.0,
+                        help="time a gradient takes, in milliseconds (5)")
+    parser.add_argument("--seed", type=zero_or_more, default=0,
+                        help="seed of the choice of images (0)")
+    args = parser.parse_args()
+    if MPI.COMM_WORLD.Get_size() < 2:
+        refuse("Rank 0 needs a worker: mpirun -n 2 or more")
+    return args
+
+
+def softmax(scores: np.ndarray) -> np.ndarray:
+    """Scores (n, 10) as probabilities (n, 10)."""
+    e = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return e / e.sum(axis=1, keepdims=True)
+
+
+def loss_of(w: np.ndarray, x: np.ndarray, y: np.ndarray) -> float:
+    """The mean cross-entropy of weights w on images x with labels y."""
+    p = softmax(x @ w)  # (n, 10)
+    right = p[np.arange(len(y)), y]  # (n,)
+    return float(-np.log(right + 1e-12).mean())
+
+
+def gradient(w: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The gradient of that loss by the weights."""
+    p = softmax(x @ w)  # (n, 10)
     p[np.arange(len(y)), y] -= 1
-    return float(loss), (x.T @ p / len(y)).astype(np.float32)
+    return (x.T @ p / len(y)).astype(np.float32)  # (785, 10)
 
 
-def serve(comm: MPI.Comm, w: np.ndarray, wait_for: int, rate: float, gradients: int) -> tuple[list, list]:
-    """Rank 0: collects as many gradients as it waits for, updates the weights, and sends them to those it heard from.
+def with_ones(x: np.ndarray) -> np.ndarray:
+    """Images as rows, and a 1 behind each, so that w holds the bias too."""
+    rows = x.reshape(len(x), 784)  # (n, 784)
+    return np.pad(rows, ((0, 0), (0, 1)), constant_values=1)  # (n, 785)
 
-    Returns (seconds, gradients used, weights) now and then, and the staleness of each gradient in updates.
+
+def serve(comm: MPI.Comm, w: np.ndarray, wait_for: int, rate: float,
+          gradients: int) -> tuple[list, list[int]]:
+    """Rank 0: takes gradients, updates the weights, and sends them out.
+
+    Returns (seconds, gradients used, weights) at about 50 moments, and how
+    stale each gradient was: how many updates old.
     """
-    begin, g, status = MPI.Wtime(), np.empty_like(w), MPI.Status()
-    used, update, sent_at, waiting, total = 0, 0, [0] * comm.size, [], np.zeros_like(w)
-    history, stale, running = [(0.0, 0, w.copy())], [], comm.size - 1
+    begin = MPI.Wtime()
+    status = MPI.Status()
+    g = np.empty_like(w)  # (785, 10)
+    total = np.zeros_like(w)  # (785, 10)
+    waiting = []  # those who have given a gradient since the last update
+    used = 0
+    updates = 0
+    sent_at = [0] * comm.size  # the update at which each got its weights
+    history = [(0.0, 0, w.copy())]
+    stale = []
+    running = comm.size - 1
+
     for worker in range(1, comm.size):
-        comm.Send(w, worker, tag=GO)  # Distributed: the start
+        # Distributed: the start
+        comm.Send(w, worker, tag=GO)
     while running:
-        comm.Recv(g, MPI.ANY_SOURCE, status=status)  # Distributed: from whoever is ready first
+        # Distributed: from whoever is ready first
+        comm.Recv(g, MPI.ANY_SOURCE, status=status)
         waiting.append(status.source)
         if used < gradients:
-            used, total = used + 1, total + g
-            stale.append(update - sent_at[status.source])
-        if used == gradients or len(waiting) == wait_for:
-            w -= rate * total / len(waiting)  # the mean gradient
-            update, total[:] = update + 1, 0
-            history.append((MPI.Wtime() - begin, used, w.copy()))
-            for worker in waiting:
-                comm.Send(w, worker, tag=STOP if used == gradients else GO)  # Distributed: fresh weights
-                sent_at[worker], running = update, running - (used == gradients)
-            waiting = []
-    return history[:: max(1, len(history) // 50)] + history[-1:], stale
+            used += 1
+            total += g
+            stale.append(updates - sent_at[status.source])
+        enough = used == gradients
+        if not enough and len(waiting) < wait_for:
+            continue
+
+        w -= rate * total / len(waiting)  # the mean gradient
+        total[:] = 0
+        updates += 1
+        history.append((MPI.Wtime() - begin, used, w.copy()))
+        for worker in waiting:
+            # Distributed: new weights, or the end
+            comm.Send(w, worker, tag=STOP if enough else GO)
+            sent_at[worker] = updates
+        if enough:
+            running -= len(waiting)
+        waiting = []
+
+    every = max(1, len(history) // 50)
+    return history[::every] + history[-1:], stale
 
 
-def work(comm: MPI.Comm, w: np.ndarray, step) -> list[list[float]]:
-    """Every other rank: takes weights, gives a gradient, until told to stop. Returns when it computed and waited."""
-    begin, status, log = MPI.Wtime(), MPI.Status(), []
-    comm.Recv(w, 0, status=status)  # Distributed: (785, 10)
+def work(comm: MPI.Comm, w: np.ndarray,
+         step: Callable[[np.ndarray], np.ndarray]) -> list[list[float]]:
+    """Every other rank: takes weights, gives a gradient, until told to stop.
+
+    Returns its rank and three times for each gradient: when it began, when it
+    was computed, and when the next weights had come.
+    """
+    begin = MPI.Wtime()
+    status = MPI.Status()
+    log = []
+    # Distributed: the first weights, (785, 10)
+    comm.Recv(w, 0, status=status)
     while status.tag == GO:
-        start, g = MPI.Wtime(), step(w)
+        start = MPI.Wtime()
+        g = step(w)  # (785, 10)
         ready = MPI.Wtime()
-        comm.Send(g, 0)  # Distributed: (785, 10)
-        comm.Recv(w, 0, status=status)  # Distributed: the next weights, or the end
-        log.append([comm.rank, start - begin, ready - begin, MPI.Wtime() - begin])
+        # Distributed: my gradient
+        comm.Send(g, 0)
+        # Distributed: the next weights, or the end
+        comm.Recv(w, 0, status=status)
+        end = MPI.Wtime()
+        log.append([comm.rank, start - begin, ready - begin, end - begin])
     return log
 
 
-def main(args: argparse.Namespace) -> float:
-    comm = MPI.COMM_WORLD  # Distributed: one server and its workers
-    rank, workers, log = comm.rank, comm.size - 1, []
+def main(args: argparse.Namespace) -> None:
+    # Distributed: one server and its workers
+    comm = MPI.COMM_WORLD
+    rank = comm.Get_rank()
+    workers = comm.Get_size() - 1
     x, y, x_test, y_test = data.digits()
-    x, x_test = (np.pad(a.reshape(len(a), 784), ((0, 0), (0, 1)), constant_values=1) for a in (x, x_test))  # (n, 785)
+    x = with_ones(x)  # (n, 785)
     w = np.zeros((785, 10), np.float32)
-    comm.Barrier()  # Distributed: all begin together
-    if rank == 0:  # Distributed: one rank serves, the others work
-        history, stale = serve(comm, w, min(args.wait_for or workers, workers), args.rate, args.gradients)
+    wait_for = min(args.wait_for or workers, workers)
+    log = []
+
+    # Distributed: all begin together
+    comm.Barrier()
+    # Distributed: one rank serves, the others work
+    if rank == 0:
+        history, stale = serve(comm, w, wait_for, args.rate, args.gradients)
     else:
-        mine = data.shard(len(x), rank - 1, workers)  # Distributed: each worker has images of its own
-        draw, x, y = np.random.default_rng([args.seed, rank]), x[mine], y[mine]
-        least_s = args.step_ms / 1e3 * (args.slow if rank == workers else 1)  # Distributed: the last rank is slow
+        # Distributed: each worker has images of its own
+        mine = data.shard(len(x), rank - 1, workers)
+        x_mine = x[mine]  # (n / workers, 785)
+        y_mine = y[mine]  # (n / workers,)
+        rng = np.random.default_rng([args.seed, rank])
+        # Distributed: the last rank is slow
+        slow = args.slow if rank == workers else 1
+        least_s = slow * args.step_ms / 1000
 
         def step(w: np.ndarray) -> np.ndarray:
-            start, rows = MPI.Wtime(), draw.integers(len(x), size=args.batch_per_rank)
-            g = gradient(w, x[rows], y[rows])[1]  # (785, 10)
-            time.sleep(max(0.0, start + least_s - MPI.Wtime()))
+            """A gradient on a random batch; sleeps until its time is up."""
+            end = MPI.Wtime() + least_s
+            rows = rng.integers(len(x_mine), size=args.batch_per_rank)
+            g = gradient(w, x_mine[rows], y_mine[rows])
+            time.sleep(max(0.0, end - MPI.Wtime()))
             return g
 
         log = work(comm, w, step)
-    timeline = sum(comm.gather(log) or [], [])  # Distributed: rank 0 gets what each has written down
-    if rank > 0:
-        return 0.0
-    curve = [[seconds, used, gradient(then, x_test, y_test)[0]] for seconds, used, then in history]
-    took, loss = curve[-1][0], float(np.mean([row[2] for row in curve[-len(curve) // 4 :]]))
-    assert len(stale) == args.gradients and w.shape == (785, 10)
-    metrics = {"slow": args.slow, "wait_for": args.wait_for or workers, "learning_rate": args.rate, "loss": loss}
-    metrics |= {"seconds": took, "stale_updates": stale, "curve": curve, "timeline": timeline}
-    rate = {"batch_per_rank": args.batch_per_rank, "rate": args.gradients / took, "rate_unit": "gradients/s"}
-    records.write(lab="03_spmd", variant="straggler", ranks=comm.size, seed=args.seed, metrics=metrics, **rate)
-    print(f"{args.gradients} gradients in {took:.2f} s, {np.mean(stale):.1f} updates old; loss {loss:.3f}", flush=True)
-    return loss
+    # Distributed: what each worker has written down
+    found = records.gather({"log": log})
+    # Distributed: one report, not one from each rank
+    if rank == 0:
+        timeline = [row for each in found for row in each["log"]]
+        x_test = with_ones(x_test)  # (n_test, 785)
+        curve = [
+            [seconds, used, loss_of(then, x_test, y_test)]
+            for seconds, used, then in history
+        ]
+        report(args, comm.Get_size(), curve, stale, timeline)
+
+
+def report(args: argparse.Namespace, ranks: int, curve: list,
+           stale: list[int], timeline: list) -> None:
+    """One line and one record."""
+    seconds = curve[-1][0]
+    # The last quarter of the curve: a single moment would be chance.
+    tail = curve[-math.ceil(len(curve) / 4) :]
+    loss = float(np.mean([row[2] for row in tail]))
+    records.write(
+        lab="03_spmd",
+        variant="straggler",
+        ranks=ranks,
+        seed=args.seed,
+        batch_per_rank=args.batch_per_rank,
+        rate=args.gradients / seconds,
+        rate_unit="gradients/s",
+        metrics={
+            "slow": args.slow,
+            "wait_for": args.wait_for or ranks - 1,
+            "learning_rate": args.rate,
+            "loss": loss,
+            "seconds": seconds,
+            "stale_updates": stale,
+            "curve": curve,
+            "timeline": timeline,
+        },
+    )
+    print(f"{args.gradients} gradients in {seconds:.2f} s, "
+          f"{np.mean(stale):.1f} updates old; loss {loss:.3f}", flush=True)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--wait-for", type=int, default=0, help="gradients that an update waits for (count; 0: all)")
-    parser.add_argument("--slow", type=float, default=1, help="how many times longer the last rank takes (factor)")
-    parser.add_argument("--gradients", type=int, default=300 if data.quick() else 600, help="to use in all (count)")
-    parser.add_argument("--batch-per-rank", type=int, default=32, help="images in a gradient (count)")
-    parser.add_argument("--rate", type=float, default=0.5, help="learning rate (step along the mean gradient)")
-    parser.add_argument("--step-ms", type=float, default=5, help="time that a gradient takes (milliseconds)")
-    parser.add_argument("--seed", type=int, default=0, help="of the choice of images (number)")
-    args = parser.parse_args()
-    if MPI.COMM_WORLD.size < 2 or min(args.wait_for, args.gradients - 1, args.batch_per_rank - 1) < 0:
-        parser.error("rank 0 needs a worker (mpirun -n 2 or more), and the counts are 1 or more.")
-    main(args)
+    main(settings())

@@ -1,133 +1,254 @@
-"""What each TODO of 05_horovod is checked by: three steps on two ranks, and what each rank says of them."""
+"""What each TODO of 05_horovod is checked by: three small jobs on two ranks.
+
+The first trains for one epoch and keeps a checkpoint, the second goes on from
+it, the third sends its gradients in half precision. The checks look at what
+the ranks put into the record and at the checkpoint, never at the code.
+"""
 
 import tempfile
+from pathlib import Path
 
-from scaleout.exercises import todo
+import numpy as np
 
-BATCH = 230  # three steps of two ranks and a shorter one for 1,500 images, and no whole number for MNIST either
-BRIEF = {"ranks": 2, "threads": 1, "batch_per_rank": BATCH, "epochs": 1, "schedule": "constant", "lr": 0.01}
+from scaleout import ScaleoutError, todo
+
+# 1,500 images are three steps of two ranks and a shorter one. For MNIST it is
+# no whole number of steps either.
+BATCH = 230
+LR = 0.01
+BASE_BATCH = 32
+BRIEF = {
+    "ranks": 2,
+    "threads": 1,
+    "batch_per_rank": BATCH,
+    "schedule": "constant",
+    "lr": LR,
+}
+FOLDER = tempfile.TemporaryDirectory(prefix="scaleout-check-")
 
 
-def small_job(job, **more):
-    """Runs the job on two ranks; the metrics of its one record."""
-    run = job(**BRIEF, **more)
-    saw = f"{len(run.records)}, one from each"
-    assert len(run.records) == 1, f"expected one record, of two ranks; saw {saw}: TODO 1 comes first."
-    return run.records["metrics"].iloc[0]
+def metrics_of(run):
+    """The metrics of the one record of two ranks."""
+    assert len(run.records) == 1, (
+        "expected one record, of two ranks; saw "
+        f"{len(run.records)}, one from each: TODO 1 comes first."
+    )
+    metrics = run.records["metrics"].iloc[0]
+    saw = len(metrics["shares"])
+    assert saw == 2, (
+        f"expected word from two ranks; saw {saw}: TODO 1 comes first."
+    )
+    return metrics
+
+
+def first_job(job):
+    """One epoch on two ranks, with a checkpoint at its end."""
+    return metrics_of(job(**BRIEF, epochs=1, checkpoint=FOLDER.name))
 
 
 def per_rank(metrics, name):
     """What each of the two ranks said."""
-    shares = [share[name] for share in metrics["shares"]]
-    assert len(shares) == 2, f"expected word from two ranks; saw {len(shares)}: TODO 1 comes first."
-    return shares
+    return [share[name] for share in metrics["shares"]]
 
 
 @todo(
     1,
     hints=[
-        "Two ranks were started, and each believes that it is alone. Who can tell it better?",
-        "Horovod wants one call before all others; then it knows the rank and the size of the world.",
-        "hvd.init(); rank, ranks = hvd.rank(), hvd.size()",
+        "Two ranks were started, and each believes that it is alone. Who can "
+        "tell it better?",
+        "Horovod wants one call before all others; then it knows the rank and "
+        "the size of the world.",
+        "hvd.init(), then rank = hvd.rank() and ranks = hvd.size()",
     ],
 )
 def the_ranks_know_each_other(job):
     """Two ranks write one record, together."""
-    metrics = small_job(job)
-    per_rank(metrics, "steps")
+    run = job(**BRIEF, epochs=1, checkpoint=FOLDER.name)
+    metrics_of(run)
+    saw = run.records["ranks"].iloc[0]
+    assert saw == 2, (
+        f"expected a record of 2 ranks; saw one of {saw}. How many there are "
+        "is no fixed number: hvd.size() knows it."
+    )
 
 
 @todo(
     2,
     hints=[
-        "Each rank computes the gradient of its own images. Somebody has to bring them together before they are used.",
-        "Horovod wraps the tape: what comes back has gradient(), like the one that goes in, and takes a compression.",
+        "Each rank computes the gradient of its own images. All should step "
+        "by the average.",
+        "Horovod wraps the tape: hvd.DistributedGradientTape takes the tape, "
+        "and how gradients are to be sent.",
         "tape = hvd.DistributedGradientTape(tape, compression=compression)",
     ],
 )
 def gradients_are_averaged(job):
-    """In the last step both ranks used the same gradient, bit for bit."""
-    norms = per_rank(small_job(job), "norm")
-    saw = f"{norms[0]:.6f} and {norms[1]:.6f}"
-    assert norms[0] == norms[1], f"expected gradients of the same length on both ranks; saw {saw}."
+    """Both ranks step by one gradient, and --fp16 sends it as half bytes."""
+    norms = per_rank(first_job(job), "norm")
+    assert norms[0] == norms[1], (
+        "expected one gradient on both ranks, bit for bit; saw lengths of "
+        f"{norms[0]:.6f} and {norms[1]:.6f}. Each rank steps by its own: is "
+        "what hvd.DistributedGradientTape gives back kept in `tape`?"
+    )
+    halved = per_rank(metrics_of(job(**BRIEF, epochs=1, fp16=True)), "norm")
+    assert halved[0] != norms[0], (
+        "expected other last digits with --fp16, which halves the bytes; saw "
+        "the same gradient, bit for bit. The tape must be told of "
+        "`compression`."
+    )
 
 
 @todo(
     3,
     hints=[
-        "The ranks drew different weights. Equal gradients move them by equal steps, from different places.",
-        "There is one call that gives all ranks the variables of one; `state` holds all that has to be the same.",
+        "The ranks drew different weights. Equal gradients move them by equal "
+        "steps, from different places.",
+        "There is one call that gives all ranks the variables of one; `state` "
+        "holds all that has to be the same.",
         "hvd.broadcast_variables(state, root_rank=0)",
     ],
 )
 def all_ranks_begin_equal(job):
-    """Before the first step both ranks hold the same weights, bit for bit."""
-    different = len(set(per_rank(small_job(job), "start")))
-    assert different == 1, f"expected one start on both ranks; saw {different} different ones."
+    """Both ranks begin with one state, also after a checkpoint."""
+    start = per_rank(first_job(job), "start")
+    assert start[0] == start[1], (
+        "expected the same weights on both ranks before the first step; saw "
+        "different ones. Equal steps from different places never meet."
+    )
+    try:
+        more = metrics_of(job(**BRIEF, epochs=2, checkpoint=FOLDER.name))
+    except ScaleoutError as failed:
+        waited = "#stalled-tensor" in str(failed)
+        assert not waited, (
+            "expected both ranks to go on from the checkpoint with epoch 2; "
+            "saw one wait for the other, which had another number of epochs "
+            "to do. Do all ranks get `epochs_done`? It is in `state`."
+        )
+        raise
+    start = per_rank(more, "start")
+    assert start[0] == start[1], (
+        "expected one state on both ranks after the checkpoint; saw "
+        "different ones, as only rank 0 has read it. The momentum must be "
+        "handed on too: it is in `state`."
+    )
+    saw = len(more["accuracy"])
+    assert saw == 1, (
+        f"expected 1 more epoch after the checkpoint of the first; saw {saw}. "
+        "Rank 0 has read the checkpoint, so its state is the one to hand on."
+    )
 
 
 @todo(
     4,
     hints=[
-        "In one step all ranks together see batch * ranks images. How many steps for n of them, rounded up?",
-        "-(-a // b) is a / b, rounded up. Take care that the number is the same on every rank.",
+        "In one step all ranks together see batch * ranks images. How many "
+        "steps for n of them, rounded up?",
+        "-(-a // b) is a / b, rounded up. Take care that the number is the "
+        "same on every rank.",
         "steps = -(-n // (batch * ranks))",
     ],
 )
 def steps_are_divided_by_the_ranks(job):
-    """An epoch has as many steps as two ranks need for all images, the same number on both."""
-    metrics = small_job(job)
-    wanted, saw = -(-metrics["images"] // (2 * BATCH)), per_rank(metrics, "steps")
-    assert saw == [wanted, wanted], f"expected {wanted} steps on both ranks; saw {saw[0]} and {saw[1]}."
+    """An epoch has as many steps as two ranks need for all images."""
+    metrics = first_job(job)
+    n = metrics["images"]
+    wanted = -(-n // (2 * BATCH))
+    saw = per_rank(metrics, "steps")
+    because = ""
+    if saw[0] == -(-n // BATCH):
+        because = "That is what one rank alone would need."
+    elif saw[0] == n // (2 * BATCH):
+        because = "Rounded down, the last images of each epoch are never seen."
+    elif saw[0] == -(-n // BATCH) // 2:
+        because = "Divide before you round up."
+    assert saw == [wanted, wanted], (
+        f"expected {wanted} steps on both ranks, for {n:,} images and "
+        f"{2 * BATCH} in a step; saw {saw[0]} and {saw[1]}. {because}"
+    )
 
 
 @todo(
     5,
     hints=[
-        "A step averages over more images now. The batch that counts is that of all ranks together.",
-        "batch * ranks images a step, where --lr is meant for BASE_BATCH of them.",
+        "A step averages over more images now. The batch that counts is that "
+        "of all ranks together.",
+        "batch * ranks images a step, where --lr is meant for BASE_BATCH of "
+        "them.",
         "scale = batch * ranks / BASE_BATCH",
     ],
 )
 def the_learning_rate_is_scaled(job):
     """With two ranks the learning rate is that of twice the batch."""
-    metrics = small_job(job)
-    per_rank(metrics, "steps")
-    wanted, saw = BRIEF["lr"] * 2 * BATCH / 32, metrics["learning_rates"][-1]
-    assert abs(saw - wanted) < 1e-6, f"expected a learning rate of {wanted:g} for 2 x {BATCH} images; saw {saw:g}."
+    saw = first_job(job)["learning_rates"][-1]
+    wanted = LR * 2 * BATCH / BASE_BATCH
+    reasons = {
+        LR * BATCH / BASE_BATCH: "That is for the images of one rank.",
+        LR * 2: "That counts the ranks alone: --lr is meant for BASE_BATCH "
+        "images.",
+        LR * 2 * BATCH: "Those are all images: --lr is meant for BASE_BATCH "
+        "of them.",
+        LR * (2 * BATCH // BASE_BATCH): "Divide by /, as // drops the "
+        "fraction.",
+        LR * BASE_BATCH / (2 * BATCH): "It is the other way round: more "
+        "images, a higher rate.",
+        LR * wanted: "`scale` is a factor: --lr itself comes in later.",
+    }
+    near = [why for rate, why in reasons.items() if abs(saw - rate) < 1e-6]
+    assert abs(saw - wanted) < 1e-6, (
+        f"expected a learning rate of {wanted:g} for 2 x {BATCH} images in a "
+        f"step; saw {saw:g}. {' '.join(near)}"
+    )
 
 
 @todo(
     6,
     hints=[
-        "`order` holds every image once. Deal it out: each rank takes its part, none is dealt twice or kept back.",
-        "A slice with a step takes every second element; begin where your rank begins: order[first::every]",
+        "`order` holds every image once. Deal it out: each rank takes its "
+        "part, none is dealt twice or kept back.",
+        "A slice with a step takes every second element; begin where your "
+        "rank begins: order[first::every]",
         "mine = order[rank::ranks]",
     ],
 )
 def each_image_is_seen_once(job):
     """In an epoch two ranks have each image once between them."""
-    metrics = small_job(job)
-    per_rank(metrics, "steps")
+    metrics = first_job(job)
     fewest, most = metrics["seen"]
-    saw = f"some {fewest} times, some {most} times"
-    assert fewest == most == 1, f"expected every image on one of the two ranks; saw {saw}."
+    because = "Is an image left over when you divide?"
+    if fewest == most:
+        because = "Both ranks have all of them: start from `rank`."
+    elif most > 1:
+        because = "Do both ranks begin at the same image? Start from `rank`."
+    assert fewest == most == 1, (
+        "expected every image on one of the two ranks; saw some "
+        f"{fewest} times, some {most} times. {because}"
+    )
 
 
 @todo(
     7,
     hints=[
-        "All ranks hold the same weights, so one file is enough. Who should write it?",
+        "All ranks hold the same weights, so one file is enough. Who should "
+        "write it?",
         "There is one rank in every world, however many there are: rank 0.",
         "keeps = rank == 0",
     ],
 )
 def one_rank_keeps_the_checkpoint(job):
-    """Rank 0 alone keeps a checkpoint, and a job on one rank goes on from it."""
-    with tempfile.TemporaryDirectory() as folder:
-        wrote = per_rank(small_job(job, checkpoint=folder), "wrote")
-        saw = " and ".join(str(len(names)) for names in wrote)
-        assert [len(names) for names in wrote] == [1, 0], f"expected 1 checkpoint from rank 0 alone; saw {saw}."
-        more = job(**BRIEF | {"ranks": 1, "epochs": 2}, checkpoint=folder)
-    saw = len(more.records["metrics"].iloc[0]["accuracy"])
-    assert saw == 1, f"expected one more epoch after the checkpoint of the first; saw {saw}."
+    """Rank 0 alone keeps a checkpoint, of one whole epoch."""
+    wrote = [len(names) for names in per_rank(first_job(job), "wrote")]
+    because = ""
+    if wrote == [0, 0]:
+        because = "Nobody keeps one."
+    elif wrote == [1, 1]:
+        because = "Two ranks write one file at once."
+    elif wrote == [0, 1]:
+        because = "The last rank has another number in every job: rank 0 has "
+        "the same."
+    assert wrote == [1, 0], (
+        "expected 1 checkpoint from rank 0 and none from rank 1; saw "
+        f"{wrote[0]} and {wrote[1]}. {because}"
+    )
+    with np.load(Path(FOLDER.name, "checkpoint-000001.npz")) as kept:
+        done = int(kept["arr_0"])
+    assert done == 1, f"expected a checkpoint of 1 epoch; saw {done}."

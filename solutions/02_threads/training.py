@@ -1,6 +1,8 @@
-"""What 02_threads trains, and what it sees meanwhile: how many threads each library has, and how busy they are.
+"""What 02_threads trains, and what it sees meanwhile.
 
-runme.py imports this after it has decided on threads and cores; there is nothing to fill in here.
+runme.py imports this after it has decided on threads and cores; there is
+nothing to fill in here. It sees how many threads each library has, and how
+many CPUs they keep busy.
 """
 
 import argparse
@@ -15,66 +17,129 @@ from mpi4py import MPI
 from scaleout import data
 
 
-def load(network: str, rank: int, ranks: int):
-    """A fresh network, images (n, height, width, channels) and labels (n,)."""
-    from keras import Input, Sequential, applications, layers
+def load_data(network: str, rank: int, ranks: int):
+    """Images (n, height, width, channels) and their labels (n,)."""
+    if network == "resnet50":
+        # Any images take the same time.
+        rng = np.random.default_rng(rank)
+        images = rng.random((16, 224, 224, 3), np.float32)
+        return images, np.arange(16)
+    x, y, _, _ = data.digits()  # (n, 28, 28, 1), (n,)
+    # Distributed: each copy has digits of its own
+    mine = data.shard(len(x), rank, ranks)
+    return x[mine], y[mine]
+
+
+def make_model(network: str):
+    """A fresh network, as in 01."""
+    from keras import Sequential, applications, layers
 
     if network == "resnet50":
-        images = np.random.default_rng(rank).random((16, 224, 224, 3), np.float32)  # any images take the same time
-        return applications.ResNet50(weights=None), images, np.arange(16)
-    x, y, _, _ = data.digits()
-    mine = data.shard(len(x), rank, ranks)  # Distributed: each copy has digits of its own
-    convolution = {"kernel_size": 5, "padding": "same", "activation": "relu"}
-    small = [layers.Conv2D(32, **convolution), layers.MaxPooling2D()]  # (n, 14, 14, 32)
-    small += [layers.Conv2D(64, **convolution), layers.MaxPooling2D(), layers.Flatten()]  # (n, 3136)
-    small += [layers.Dense(128, activation="relu"), layers.Dense(10, activation="softmax")]  # (n, 10)
-    return Sequential([Input((28, 28, 1)), *small]), x[mine], y[mine]
+        return applications.ResNet50(weights=None)
+    return Sequential([
+        layers.Input((28, 28, 1)),
+        layers.Conv2D(32, 5, padding="same", activation="relu"),
+        layers.MaxPooling2D(),  # (n, 14, 14, 32)
+        layers.Conv2D(64, 5, padding="same", activation="relu"),
+        layers.MaxPooling2D(),  # (n, 7, 7, 64)
+        layers.Flatten(),  # (n, 3136)
+        layers.Dense(128, activation="relu"),
+        layers.Dense(10, activation="softmax"),  # (n, 10)
+    ])
+
+
+class Census:
+    """Whose threads there are in this process, and what they have used.
+
+    A thread is known by the moment at which it is first seen: what is new
+    after a library was first used belongs to that library.
+    """
+
+    def __init__(self) -> None:
+        self.process = psutil.Process()
+        # {thread: library}; the first thread is Python itself.
+        self.born = {os.getpid(): "Python"}
+
+    def look(self, library: str) -> dict[int, float]:
+        """CPU seconds of each thread so far; new ones are this library's."""
+        seconds = {}
+        for thread in self.process.threads():
+            self.born.setdefault(thread.id, library)
+            seconds[thread.id] = thread.user_time + thread.system_time
+        return seconds
+
+    def interruptions(self) -> int:
+        """How often the kernel has taken a core from us so far."""
+        return self.process.num_ctx_switches().involuntary
 
 
 def train(args: argparse.Namespace, comm: MPI.Comm) -> dict:
-    """Trains this rank's copy. Returns seconds a step, and by library: threads, and CPUs that they kept busy."""
-    process, born = psutil.Process(), {os.getpid(): "Python"}
+    """Trains this rank's copy.
 
-    def cpu_seconds(library: str) -> dict[int, float]:
-        """CPU seconds of each thread so far; a thread that was not there before belongs to this library."""
-        threads = {thread.id: thread.user_time + thread.system_time for thread in process.threads()}
-        born.update({thread: library for thread in threads if thread not in born})
-        return threads
-
+    Returns the seconds of each timed step, and by library: how many threads
+    there are, and how many CPUs they kept busy.
+    """
+    census = Census()
     import keras
     import tensorflow as tf
 
     keras.utils.set_random_seed(comm.rank)
-    cpu_seconds("other")  # whatever NumPy, MPI and the imports have started
-    tf.constant(0)  # the first op: from here on TensorFlow's threads are there, and no setting changes them
-    cpu_seconds("Eigen")
-    model, images, labels = load(args.network, comm.rank, comm.size)
-    loss_of, optimizer = keras.losses.SparseCategoricalCrossentropy(), keras.optimizers.SGD(0.01)
+    # Whatever NumPy, MPI and the imports have started.
+    census.look("other")
+    # The first operation: from here on TensorFlow's threads are there, and no
+    # setting changes them any more.
+    tf.constant(0)
+    census.look("Eigen")
+    images, labels = load_data(args.network, comm.rank, comm.size)
+    model = make_model(args.network)
+    cross_entropy = keras.losses.SparseCategoricalCrossentropy()
+    optimizer = keras.optimizers.SGD(0.01)
     optimizer.build(model.trainable_variables)
-    cpu_seconds("other")  # data may bring libraries of its own
+    # The data may bring libraries of its own.
+    census.look("other")
 
     @tf.function
     def train_step(x, y):
         with tf.GradientTape() as tape:
-            loss = loss_of(y, model(x, training=True))
-        gradients = tape.gradient(loss, model.trainable_variables)
-        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+            loss = cross_entropy(y, model(x, training=True))
+        weights = model.trainable_variables
+        gradients = tape.gradient(loss, weights)
+        optimizer.apply_gradients(zip(gradients, weights, strict=True))
         return loss
 
-    step_s, cpu_s = [], []
+    step_s = []
+    cpu_s = []
     for step in range(args.warmup + args.steps):
         if step == args.warmup:
-            comm.Barrier()  # Distributed: a copy is timed while the others work too
-            before, switches = cpu_seconds("OpenMP"), process.num_ctx_switches().involuntary
-        rows = np.arange(step * args.batch_per_rank, (step + 1) * args.batch_per_rank) % len(images)
-        x, y = tf.constant(images[rows]), tf.constant(labels[rows])  # (batch, height, width, channels), (batch,)
-        start, cpu_start = time.perf_counter(), time.process_time()
-        loss = float(train_step(x, y))  # a number is there only when the step is done
+            # Distributed: a copy is timed while the others work too
+            comm.Barrier()
+            before = census.look("OpenMP")
+            interrupted = census.interruptions()
+        # The next batch; behind the last image comes the first again.
+        first = step * args.batch_per_rank
+        rows = np.arange(first, first + args.batch_per_rank) % len(images)
+        x = tf.constant(images[rows])  # (batch, height, width, channels)
+        y = tf.constant(labels[rows])  # (batch,)
+
+        start = time.perf_counter()
+        cpu_start = time.process_time()
+        # A number is there only when the step is done.
+        float(train_step(x, y))
         step_s.append(time.perf_counter() - start)
-        cpu_s.append(time.process_time() - cpu_start)  # of all threads together
-    assert np.isfinite(loss)
-    timed_s, used = sum(step_s[args.warmup :]), Counter()
-    for thread, seconds in cpu_seconds("OpenMP").items():
-        used[born[thread]] += (seconds - before.get(thread, 0)) / timed_s
-    return {"step_s": step_s[args.warmup :], "cpu_s": cpu_s[args.warmup :], "threads": Counter(born.values()),
-            "cpus": used, "switches_per_s": (process.num_ctx_switches().involuntary - switches) / timed_s}  # fmt: skip
+        # The CPU seconds of all threads together.
+        cpu_s.append(time.process_time() - cpu_start)
+
+    timed_s = step_s[args.warmup :]
+    after = census.look("OpenMP")
+    cpus = Counter()
+    for thread, seconds in after.items():
+        used = seconds - before.get(thread, 0)
+        cpus[census.born[thread]] += used / sum(timed_s)
+    interrupted = census.interruptions() - interrupted
+    return {
+        "step_s": timed_s,
+        "cpu_s": cpu_s[args.warmup :],
+        "threads": Counter(census.born.values()),
+        "cpus": cpus,
+        "switches_per_s": interrupted / sum(timed_s),
+    }

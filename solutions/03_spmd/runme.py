@@ -1,16 +1,40 @@
-"""Allreduce by hand, three ways: every rank brings an array, and every rank gets the sum of all of them.
+"""Allreduce by hand, in three ways: everybody gets the sum of all arrays.
 
     mpirun -n 2 python -m mpi4py solutions/03_spmd/runme.py
 
-You will see, by size and way: does it agree with MPI, microseconds a call, bytes the busiest rank sends. Takes 5 s.
+On two ranks, as here, you will see a line for each size of the array and each
+way: whether it agrees with MPI's own Allreduce, how many microseconds a call
+takes, and how many bytes the busiest rank sends. It takes about 5 seconds.
 """
 
 import argparse
 
 import numpy as np
-from mpi4py import MPI  # Distributed: this import also starts MPI
+from flags import one_or_more, refuse, zero_or_more
+
+# Distributed: this import also starts MPI
+from mpi4py import MPI
+from trees import gather_broadcast, tree
 
 from scaleout import data, records
+
+
+def settings() -> argparse.Namespace:
+    """What was typed behind the name of this file."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.error = refuse
+    parser.add_argument("--algorithm", choices=["all", *WAYS], default="all",
+                        help="one way, or all (all)")
+    parser.add_argument("--sizes", type=zero_or_more, nargs="+",
+                        default=[4**k for k in range(12)],
+                        help="lengths of the array, in floats of 4 bytes "
+                        "(1 4 16 ... 4194304)")
+    parser.add_argument("--repeats", type=one_or_more,
+                        default=5 if data.quick() else 20,
+                        help="timed calls of each way (20)")
+    parser.add_argument("--warmup", type=zero_or_more, default=10,
+                        help="calls before those, not timed (10)")
+    return parser.parse_args()
 
 
 class Counting(MPI.Intracomm):
@@ -19,105 +43,169 @@ class Counting(MPI.Intracomm):
     sent = 0
 
     def Send(self, x: np.ndarray, dest: int) -> None:
-        super().Send(x, dest)  # Distributed: returns when x may be changed again
+        # Distributed: returns when x may be changed again
+        super().Send(x, dest)
         self.sent += x.nbytes
 
-    def Sendrecv(self, x: np.ndarray, dest: int, into: np.ndarray, source: int) -> None:
-        super().Sendrecv(x, dest, recvbuf=into, source=source)  # Distributed: both at once, or all wait for each other
+    def Sendrecv(self, x: np.ndarray, dest: int,
+                 into: np.ndarray, source: int) -> None:
+        # Distributed: gives and takes at once, so that nobody waits in a ring
+        super().Sendrecv(x, dest, recvbuf=into, source=source)
         self.sent += x.nbytes
-
-
-def up_and_down(comm: Counting, x: np.ndarray, spare: np.ndarray, parent: int, children: list[int]) -> None:
-    """Sums go up to rank 0, from child to parent; the sum of all comes down the same way."""
-    for child in children:
-        comm.Recv(spare, child)  # Distributed: the sum of that child and of all below it, (n,)
-        x += spare
-    if comm.rank > 0:
-        comm.Send(x, parent)  # Distributed: the sum of me and of all below me
-        comm.Recv(x, parent)  # Distributed: the sum of all
-    for child in reversed(children):
-        comm.Send(x, child)  # Distributed: the sum of all
-
-
-def gather_broadcast(comm: Counting, x: np.ndarray, spare: np.ndarray) -> None:
-    """A flat tree: rank 0 is everybody's parent."""
-    up_and_down(comm, x, spare, 0, list(range(1, comm.size)) if comm.rank == 0 else [])
-
-
-def tree(comm: Counting, x: np.ndarray, spare: np.ndarray) -> None:
-    """A binary tree: 1 sends to 0 and 3 to 2, then 2 to 0. My parent is my rank without its lowest set bit."""
-    bit = comm.rank & -comm.rank or comm.size
-    children = [comm.rank + 2**k for k in range(bit.bit_length()) if 2**k < bit and comm.rank + 2**k < comm.size]
-    up_and_down(comm, x, spare, comm.rank - bit, children)
 
 
 def blocks(n: int, ranks: int) -> list[slice]:
-    """n elements as one block a rank."""
-    # TODO 1: each element in one block, and sizes that differ by one at most, also when it does not divide.  (1 line)
+    """n elements as a list of slices, one for each rank."""
+    # TODO 1: a slice for each rank, one behind the other: each of the n
+    # elements is in exactly one, and their lengths differ by one at most, also
+    # when n does not divide. data.shard(n, rank, ranks) is such a slice; can
+    # you write it yourself?  (1 line)
     # BEGIN SOLUTION
-    return [slice(n * rank // ranks, n * (rank + 1) // ranks) for rank in range(ranks)]
+    return [slice(n * r // ranks, n * (r + 1) // ranks) for r in range(ranks)]
     # STARTER: return [slice(0, n)] + [slice(n, n)] * (ranks - 1)
     # END SOLUTION
 
 
 def ring(comm: Counting, x: np.ndarray, spare: np.ndarray) -> None:
-    """Blocks go around to the right, each rank adding its part to what passes; then the sums go around once more."""
-    rank, ranks, block = comm.rank, comm.size, blocks(len(x), comm.size)
-    left, right = (rank - 1) % ranks, (rank + 1) % ranks
-    # TODO 2: reduce-scatter. In ranks - 1 steps give block rank - step, take the one before it and add.  (4 lines)
+    """Blocks go around to the right, twice. x becomes the sum.
+
+    On the first trip each rank adds its own part to what passes, so that in
+    the end rank r holds the whole sum of block r + 1. On the second trip these
+    sums go around, and everybody keeps a copy.
+    """
+    rank = comm.rank
+    ranks = comm.size
+    left = (rank - 1) % ranks
+    right = (rank + 1) % ranks
+    block = blocks(len(x), ranks)
+
+    # TODO 2: the first trip, called reduce-scatter. In each of ranks - 1 steps
+    # give a block to the right, take the one before it from the left into
+    # `spare`, and add it to yours in `x`. In step 0 you give block `rank`; in
+    # step s, block rank - s, what you have just added to. Take it % ranks.
+    # comm.Sendrecv(x[give], right, spare[take], left) does both at once, where
+    # give and take are slices out of `block`.  (5 lines)
     # BEGIN SOLUTION
     for step in range(ranks - 1):
-        give, take = block[(rank - step) % ranks], block[(rank - step - 1) % ranks]
-        comm.Sendrecv(x[give], right, spare[take], left)  # Distributed: partial sums move on by one rank
+        give = block[(rank - step) % ranks]
+        take = block[(rank - step - 1) % ranks]
+        # Distributed: sums that are not whole yet move on by one rank
+        comm.Sendrecv(x[give], right, spare[take], left)  # (n / ranks,)
         x[take] += spare[take]
     # STARTER: pass
     # END SOLUTION
-    # TODO 3: allgather. Block rank + 1 is whole here: in ranks - 1 steps give it, take the one before it.  (3 lines)
+
+    # TODO 3: the second trip, called allgather. The same, but what comes is
+    # whole: take it straight into `x`, where it belongs, and add nothing. In
+    # step 0 you give block rank + 1, which is whole here, and take block
+    # `rank`.  (4 lines)
     # BEGIN SOLUTION
     for step in range(ranks - 1):
-        give, take = block[(rank + 1 - step) % ranks], block[(rank - step) % ranks]
-        comm.Sendrecv(x[give], right, x[take], left)  # Distributed: whole sums move on by one rank
+        give = block[(rank + 1 - step) % ranks]
+        take = block[(rank - step) % ranks]
+        # Distributed: whole sums move on by one rank
+        comm.Sendrecv(x[give], right, x[take], left)  # (n / ranks,)
     # STARTER: pass
     # END SOLUTION
 
 
-WAYS = {"gather-broadcast": gather_broadcast, "tree": tree, "ring": ring}
-WAYS["mpi"] = lambda comm, x, spare: comm.Allreduce(MPI.IN_PLACE, x)  # Distributed: what the three imitate
+def mpi(comm: Counting, x: np.ndarray, spare: np.ndarray) -> None:
+    """MPI's own, which the other three imitate. x becomes the sum."""
+    # Distributed: the library chooses the way
+    comm.Allreduce(MPI.IN_PLACE, x)
 
 
-def main(args: argparse.Namespace) -> np.ndarray:
-    comm, p = Counting(MPI.COMM_WORLD), MPI.COMM_WORLD.size
-    busiest = {"gather-broadcast": p - 1, "tree": (p - 1).bit_length(), "ring": 2 * (p - 1) / p}  # times the array
-    for n, way in [(n, way) for n in args.sizes for way in WAYS if args.algorithm in ("all", way)]:
-        x = np.random.default_rng(comm.rank).integers(-99, 100, n).astype(np.float32)  # (n,) whole: any order is exact
-        total, spare, comm.sent, step_s = x.copy(), np.empty_like(x), 0, []
-        comm.Allreduce(MPI.IN_PLACE, total)  # Distributed: the sum to compare with
+WAYS = {
+    "gather-broadcast": gather_broadcast,
+    "tree": tree,
+    "ring": ring,
+    "mpi": mpi,
+}
+
+
+def arrays_sent(way: str, ranks: int) -> float:
+    """What the busiest rank should send, in arrays."""
+    if way == "gather-broadcast":
+        return ranks - 1
+    if way == "tree":
+        return (ranks - 1).bit_length()
+    if way == "ring":
+        return 2 * (ranks - 1) / ranks
+    return 0
+
+
+def compare(comm: Counting, way: str, n: int) -> tuple[list[bool], int]:
+    """Which blocks this rank has right, and the bytes that it sent."""
+    rng = np.random.default_rng(comm.rank)
+    # Whole numbers: their sum is exact, in whatever order they are added.
+    x = rng.integers(-99, 100, n).astype(np.float32)  # (n,)
+    spare = np.empty_like(x)  # (n,)
+    total = np.empty_like(x)  # (n,)
+    # Distributed: the sum to compare with
+    MPI.COMM_WORLD.Allreduce(x, total)
+    comm.sent = 0
+    WAYS[way](comm, x, spare)
+    same = x == total  # (n,)
+    shards = [data.shard(n, rank, comm.size) for rank in range(comm.size)]
+    return [bool(same[shard].all()) for shard in shards], comm.sent
+
+
+def measure(comm: Counting, way: str, n: int, calls: int) -> list[float]:
+    """The seconds of each call, on the rank that took longest."""
+    x = np.zeros(n, np.float32)  # (n,)
+    spare = np.empty_like(x)  # (n,)
+    step_s = []
+    for _ in range(calls):
+        # Distributed: all begin together
+        comm.Barrier()
+        start = MPI.Wtime()
         WAYS[way](comm, x, spare)
-        assert x.shape == total.shape == (n,)
-        same = [bool((x == total)[data.shard(n, rank, p)].all()) for rank in range(p)]  # (p,) block by block
-        right, sent = zip(*comm.allgather((same, comm.sent)), strict=True)  # Distributed: all must have it, not rank 0
-        for _ in range(args.warmup + args.repeats):
-            x[:] = 0  # sums of sums would grow without end
-            comm.Barrier()  # Distributed: all begin together
-            start = MPI.Wtime()
-            WAYS[way](comm, x, spare)
-            step_s.append(comm.allreduce(MPI.Wtime() - start, op=MPI.MAX))  # Distributed: the slowest rank counts
-        metrics = {"bytes": x.nbytes, "right": right, "blocks": [block.indices(n)[:2] for block in blocks(n, p)]}
-        metrics |= {"sent_bytes": sent, "formula_bytes": busiest.get(way, 0) * x.nbytes}
-        if comm.rank == 0:  # Distributed: one report, not one from each rank
-            says, timed = "agrees" if np.all(right) else "WRONG ", step_s[args.warmup :]
-            records.write(lab="03_spmd", variant=way, ranks=p, warmup_steps=args.warmup, step_s=timed, metrics=metrics)
-            print(f"{x.nbytes:10,} B {way:16} {says} {1e6 * np.median(timed):9.1f} us {max(sent):10,} sent", flush=True)
-    return total
+        mine_s = MPI.Wtime() - start
+        # Distributed: the slowest rank counts
+        step_s.append(comm.allreduce(mine_s, op=MPI.MAX))
+    return step_s
+
+
+def main(args: argparse.Namespace) -> None:
+    comm = Counting(MPI.COMM_WORLD)
+    ways = list(WAYS) if args.algorithm == "all" else [args.algorithm]
+    for n in args.sizes:
+        for way in ways:
+            right, sent = compare(comm, way, n)
+            step_s = measure(comm, way, n, args.warmup + args.repeats)
+            timed_s = step_s[args.warmup :]
+            # Distributed: everybody must have the sum, not rank 0 alone
+            found = records.gather({"right": right, "sent": sent})
+            # Distributed: one report, not one from each rank
+            if comm.rank == 0:
+                report(way, comm.size, n, args.warmup, timed_s, found)
+
+
+def report(way: str, ranks: int, n: int, warmup: int,
+           step_s: list[float], found: list[dict]) -> None:
+    """One line and one record for a way and a size."""
+    size = 4 * n  # bytes
+    right = [each["right"] for each in found]  # (ranks, blocks)
+    sent = [each["sent"] for each in found]  # (ranks,)
+    records.write(
+        lab="03_spmd",
+        variant=way,
+        ranks=ranks,
+        warmup_steps=warmup,
+        step_s=step_s,
+        metrics={
+            "bytes": size,
+            "right": right,
+            "blocks": [block.indices(n)[:2] for block in blocks(n, ranks)],
+            "sent_bytes": sent,
+            "formula_bytes": arrays_sent(way, ranks) * size,
+        },
+    )
+    says = "agrees" if np.all(right) else "WRONG "
+    us = 1e6 * np.median(step_s)
+    print(f"{size:10,} B {way:16} {says} {us:9.1f} us {max(sent):10,} sent",
+          flush=True)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--algorithm", choices=["all", *WAYS], default="all", help="one way, or all")
-    parser.add_argument("--sizes", type=int, nargs="+", default=[4**k for k in range(12)], help="lengths (floats)")
-    parser.add_argument("--repeats", type=int, default=5 if data.quick() else 20, help="timed calls (count)")
-    parser.add_argument("--warmup", type=int, default=10, help="calls before those (count)")
-    args = parser.parse_args()
-    if min(args.sizes) < 0 or min(args.repeats, args.warmup + 1) < 1:
-        parser.error("a length is 0 or more, and so is --warmup; --repeats is 1 or more.")
-    main(args)
+    main(settings())

@@ -1,99 +1,208 @@
-"""The same clustering by scikit-learn, sklearnex, daal4py, and NumPy with mpi4py: same rows, same start, same steps.
+"""One clustering, four ways: same rows, same start, same number of steps.
 
     mpirun -n 2 python -m mpi4py solutions/04_kmeans/fourways.py --way numpy
 
-Ways: scikit-learn, daal4py, numpy. For sklearnex nothing here changes, the line that starts it does:
+The ways are scikit-learn, the same patched by sklearnex, daal4py, and NumPy
+with mpi4py. The first two know one process only.
 
-    python -m sklearnex solutions/04_kmeans/fourways.py --way scikit-learn
-
-You will see the seconds of one fit and the inertia, which must be the same each time. It takes about 5 seconds.
+You will see the seconds of one fit and the inertia, which must be the same
+whichever way you take. It takes about 5 seconds.
 """
 
 import argparse
 import os
-import sys
-import time
+from time import perf_counter
 
 import numpy as np
-from mpi4py import MPI  # Distributed: this import also starts MPI
+
+# Distributed: this import also starts MPI
+from mpi4py import MPI
 
 from scaleout import data, records
 
 
-def by_scikit_learn(rows: np.ndarray, start: np.ndarray, args: argparse.Namespace) -> tuple[np.ndarray, float]:
+def settings():
+    """What was typed behind the name of this file."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.error = refuse
+    parser.add_argument("--way", choices=WAYS, default="daal4py",
+                        help="who clusters (daal4py)")
+    parser.add_argument("--rows", type=one_or_more, default=1_000_000,
+                        help="random points (1,000,000)")
+    parser.add_argument("--columns", type=one_or_more, default=3,
+                        help="numbers in each point (3)")
+    parser.add_argument("--colours", type=one_or_more, default=64,
+                        help="clusters (64)")
+    parser.add_argument("--iterations", type=one_or_more, default=10,
+                        help="iterations of Lloyd's algorithm (10)")
+    parser.add_argument("--repeats", type=one_or_more, default=1,
+                        help="timed fits (1)")
+    parser.add_argument("--block", type=one_or_more, default=4096,
+                        help="rows at a time, in the numpy way (4096)")
+    parser.add_argument("--seed", type=zero_or_more, default=0,
+                        help="seed of the points (0)")
+    return parser.parse_args()
+
+
+# As in flags.py, which sklearnex would not find beside this file.
+def one_or_more(text):
+    """The value of a flag that counts something."""
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"it takes 1 or more, not {text}")
+    return int(text)
+
+
+def zero_or_more(text):
+    """The value of a flag that may be 0."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"it takes 0 or more, not {text}")
+    return int(text)
+
+
+def refuse(problem):
+    """Ends the job with one sentence about what was wrong."""
+    rank = MPI.COMM_WORLD.Get_rank()
+    # Distributed: all ranks leave together, and rank 0 says why
+    MPI.Finalize()
+    raise SystemExit(problem if rank == 0 else 1)
+
+
+# Each way takes rows, (rows_local, columns), and start, (k, columns), and
+# gives the palette, (k, columns), and its inertia.
+def by_scikit_learn(rows, start, args):
+    """All rows on one rank, in as many threads as it has."""
     from sklearn.cluster import KMeans
 
-    fitted = KMeans(len(start), init=start, n_init=1, max_iter=args.iterations, tol=0).fit(rows)
-    return fitted.cluster_centers_, float(fitted.inertia_)
+    kmeans = KMeans(
+        n_clusters=len(start),
+        init=start,
+        n_init=1,
+        max_iter=args.iterations,
+        tol=0,
+    )
+    kmeans.fit(rows)
+    return kmeans.cluster_centers_, float(kmeans.inertia_)
 
 
-def by_daal4py(rows: np.ndarray, start: np.ndarray, args: argparse.Namespace) -> tuple[np.ndarray, float]:
+def by_sklearnex(rows, start, args):
+    """The same lines, after sklearnex has put daal4py under scikit-learn.
+
+    It must do so before scikit-learn is imported for the first time. For a
+    script that you leave as it is: python -m sklearnex script.py.
+    """
+    from sklearnex import patch_sklearn
+
+    patch_sklearn(verbose=False)
+    return by_scikit_learn(rows, start, args)
+
+
+def by_daal4py(rows, start, args):
+    """The rows of each rank stay there; daal4py adds up the sums."""
     import daal4py as d4p
 
+    comm = MPI.COMM_WORLD
     d4p.daalinit(int(os.environ.get("OMP_NUM_THREADS", -1)))
-    comm, k = MPI.COMM_WORLD, len(start)
-    together = comm.Get_size() > 1
-    palette = d4p.kmeans(k, args.iterations, "float", distributed=together).compute(rows, start).centroids
+    k = len(start)
+    # Distributed: with one rank there is nobody to add up with
+    lloyd = d4p.kmeans(
+        k, args.iterations, "float", distributed=comm.Get_size() > 1
+    )
+    palette = lloyd.compute(rows, start).centroids
     nearest = d4p.kmeans(k, 0, "float", assignFlag=True).compute(rows, palette)
-    inertia = comm.allreduce(float(nearest.objectiveFunction[0, 0]))  # Distributed: one number from each rank
+    # Distributed: the sum over all ranks
+    inertia = comm.allreduce(float(nearest.objectiveFunction[0, 0]))
     return palette, inertia
 
 
-def by_numpy(rows: np.ndarray, start: np.ndarray, args: argparse.Namespace) -> tuple[np.ndarray, float]:
-    comm, palette = MPI.COMM_WORLD, start  # (k, columns)
-    for step in range(args.iterations + 1):  # the last pass is for the inertia alone
-        squares = (palette**2).sum(axis=1)  # (k,)
-        sums, inertia = np.zeros((len(start), start.shape[1] + 1)), 0.0  # of the rows of each colour, and their count
-        for block in np.array_split(rows, 1 + len(rows) // args.block):
-            # |row - colour|^2 = |row|^2 - 2 row.colour + |colour|^2; the first part is the same for all colours
-            distances = squares - 2 * block @ palette.T  # (block, k)
-            labels = distances.argmin(axis=1)  # (block,)
-            inertia += float((block**2).sum(dtype=np.float64) + distances.min(axis=1).sum(dtype=np.float64))
-            for column, weights in enumerate((*block.T, None)):
-                sums[:, column] += np.bincount(labels, weights, minlength=len(start))
-        comm.Allreduce(MPI.IN_PLACE, sums)  # Distributed: a small table is all that the ranks tell each other
-        inertia = comm.allreduce(inertia)  # Distributed: one number from each rank
-        if step < args.iterations:
-            palette = (sums[:, :-1] / np.maximum(sums[:, -1:], 1)).astype(start.dtype)
-    return palette, inertia
+def by_numpy(rows, start, args):
+    """The same in NumPy: we add up the sums ourselves."""
+    comm = MPI.COMM_WORLD
+    palette = start
+    for _ in range(args.iterations):
+        sums, counts, _ = one_pass(rows, palette, args.block)
+        # Distributed: all that the ranks tell each other is two small tables
+        comm.Allreduce(MPI.IN_PLACE, sums)
+        # Distributed: the mean of a colour is over the rows of all ranks
+        comm.Allreduce(MPI.IN_PLACE, counts)
+        palette = (sums / np.maximum(counts, 1)).astype(rows.dtype)
+    _, _, inertia = one_pass(rows, palette, args.block)
+    # Distributed: the sum over all ranks
+    return palette, comm.allreduce(inertia)
 
 
-WAYS = {"scikit-learn": by_scikit_learn, "daal4py": by_daal4py, "numpy": by_numpy}
+def one_pass(rows, palette, block):
+    """Of my rows: the sums and the counts of each colour, and the inertia."""
+    k, columns = palette.shape
+    sums = np.zeros((k, columns))
+    counts = np.zeros((k, 1))
+    inertia = 0.0
+    squares = (palette**2).sum(axis=1)  # (k,)
+    for part in np.array_split(rows, 1 + len(rows) // block):
+        # |row - colour|^2 = |row|^2 - 2 row.colour + |colour|^2, of which the
+        # first term is the same for all colours and is added at the end.
+        distances = squares - 2 * part @ palette.T  # (block, k)
+        labels = distances.argmin(axis=1)  # (block,)
+        inertia += float((part**2).sum(dtype=np.float64))
+        inertia += float(distances.min(axis=1).sum(dtype=np.float64))
+        counts[:, 0] += np.bincount(labels, minlength=k)
+        for column in range(columns):
+            sums[:, column] += np.bincount(labels, part[:, column], k)
+    return sums, counts, inertia
 
 
-def main(args: argparse.Namespace) -> np.ndarray:
-    comm = MPI.COMM_WORLD  # Distributed: everybody who takes part
-    rank, ranks = comm.Get_rank(), comm.Get_size()
-    if args.way == "scikit-learn" and ranks > 1:
-        MPI.Finalize()  # Distributed: all leave in order, with one sentence
-        raise SystemExit("scikit-learn knows one process: start it with -n 1 and more threads." if rank == 0 else 1)
-    rows = data.points(data.shard(args.rows, rank, ranks), args.columns, args.seed)  # (rows_local, columns)
-    start = data.points(slice(0, args.colours), args.columns, args.seed)  # (k, columns), the same on every rank
+WAYS = {
+    "scikit-learn": by_scikit_learn,
+    "sklearnex": by_sklearnex,
+    "daal4py": by_daal4py,
+    "numpy": by_numpy,
+}
+
+
+def main(args):
+    # Distributed: everybody who takes part
+    comm = MPI.COMM_WORLD
+    rank = comm.Get_rank()
+    ranks = comm.Get_size()
+    if args.way in ("scikit-learn", "sklearnex") and ranks > 1:
+        refuse("scikit-learn knows one process: start it with -n 1 and more "
+               "threads.")
+    if args.rows < args.colours * ranks:
+        refuse(f"{args.colours} colours need {args.colours} rows a rank, and "
+               f"{args.rows} in all are too few: take more --rows.")
+
+    # Distributed: each rank makes its own part of the rows
+    mine = data.shard(args.rows, rank, ranks)
+    rows = data.points(mine, args.columns, args.seed)  # (rows_local, columns)
+    first = slice(0, args.colours)
+    start = data.points(first, args.columns, args.seed)  # (k, columns)
+
+    # The first fit warms up: libraries, threads, memory.
     step_s = []
-    for _ in range(1 + args.repeats):  # the first warms up: libraries, threads, memory
-        comm.Barrier()  # Distributed: all clocks start together
-        begin = time.perf_counter()
+    for _ in range(1 + args.repeats):
+        # Distributed: all clocks start together
+        comm.Barrier()
+        begin = perf_counter()
         palette, inertia = WAYS[args.way](rows, start, args)
-        step_s.append(time.perf_counter() - begin)
+        step_s.append(perf_counter() - begin)
     assert palette.shape == (args.colours, args.columns)
-    everyone_s = comm.gather(step_s[1:], root=0)  # Distributed: rank 0 gets a list, the others None
+
+    # Distributed: the job is as fast as its slowest rank
+    slowest_s = np.max(comm.allgather(step_s[1:]), axis=0)
+    # Distributed: one report, not one from each rank
     if rank == 0:
-        way = "sklearnex" if args.way == "scikit-learn" and "sklearnex" in sys.modules else args.way
-        slowest_s = np.max(everyone_s, axis=0)
-        print(f"{way} on {ranks} rank(s): {np.median(slowest_s):.3f} s, inertia {inertia:.6g}", flush=True)
-        records.write(lab="04_kmeans", variant=way, ranks=ranks, warmup_steps=1, step_s=slowest_s,
-                      metrics={"inertia": inertia, "rows": args.rows, "colours": args.colours})  # fmt: skip
+        print(f"{args.way} on {ranks} rank(s): {np.median(slowest_s):.3f} s, "
+              f"inertia {inertia:.6g}", flush=True)
+        records.write(
+            lab="04_kmeans",
+            variant=args.way,
+            ranks=ranks,
+            warmup_steps=1,
+            step_s=slowest_s,
+            metrics={"inertia": inertia, "rows": args.rows,
+                     "colours": args.colours},
+        )
     return palette
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--way", choices=list(WAYS), default="daal4py", help="who clusters")
-    parser.add_argument("--rows", type=int, default=1_000_000, help="random points (count)")
-    parser.add_argument("--columns", type=int, default=3, help="numbers in each point (count)")
-    parser.add_argument("--colours", type=int, default=64, help="clusters (count)")
-    parser.add_argument("--iterations", type=int, default=10, help="iterations of Lloyd's algorithm (count)")
-    parser.add_argument("--repeats", type=int, default=1, help="timed fits (count)")
-    parser.add_argument("--block", type=int, default=4096, help="rows that the numpy way works on at a time (count)")
-    parser.add_argument("--seed", type=int, default=0, help="of the points")
-    main(parser.parse_args())
+    main(settings())

@@ -1,39 +1,60 @@
-"""Digits of which few have a label: a GAN learns from all of them, on several ranks, and says where its time went.
+"""Digits of which few have a label: a GAN learns from all of them.
 
-    mpirun -n 2 -bind-to core python -m mpi4py solutions/06_tuning/runme.py --evaluate-every 100
+    mpirun -n 2 python -m mpi4py solutions/06_tuning/runme.py
 
-You will see the accuracy grow, on images that nobody trained on. It takes a minute and a half; with --supervised, the
-same classifier learns from the labelled images alone. --help lists what else it can be asked for.
+It runs on any number of ranks, and says where its time went. You will see the
+accuracy on images that nobody trained on. It takes a minute and a half; with
+--supervised the same classifier learns from the labelled images alone, and
+with --evaluate-every 100 you see how the accuracy grows.
 """
 
 import argparse
 import os
-from functools import partial
 
-# TODO 4: the settings that your sweep found, such as {"HOROVOD_CYCLE_TIME": "2.5"}, before TensorFlow loads.  (1 line)
+# TODO 4: the settings that your sweep found, such as
+# {"HOROVOD_CYCLE_TIME": "2.5"}, before TensorFlow loads. You come to it in
+# step 8 of the notebook, after the other three.  (1 to 5 lines)
 # BEGIN SOLUTION
-found = {"HOROVOD_CYCLE_TIME": "5", "TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
+found = {
+    "HOROVOD_CYCLE_TIME": "5",
+    "TF_NUM_INTRAOP_THREADS": "1",
+    "TF_NUM_INTEROP_THREADS": "1",
+}
 # STARTER: found = {}
 # END SOLUTION
-stalled = {"HOROVOD_STALL_CHECK_TIME_SECONDS": "30", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "60"}
-os.environ |= found | stalled | {"TF_CPP_MIN_LOG_LEVEL": "2"} | os.environ  # what the launcher asks for wins
+for name, value in found.items():
+    # What the launcher asks for wins.
+    os.environ.setdefault(name, value)
+# Distributed: a rank that waits in vain says so, and then the job ends
+os.environ.setdefault("HOROVOD_STALL_CHECK_TIME_SECONDS", "30")
+os.environ.setdefault("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "60")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import horovod.tensorflow as hvd
 import keras
 import numpy as np
 import tensorflow as tf
-from bookkeeping import Notes, arguments, refuse_unusable, say_out_of_memory  # beside this file
+
+# Beside this file: what it can be asked for and notes, and what it trains.
+from bookkeeping import Notes, arguments, refuse_unusable, say_out_of_memory
+from flags import refuse
 from mpi4py import MPI
-from networks import NOISE, enlarged, mosaic, networks, with_label  # beside this file
+from networks import NOISE, enlarged, mosaic, networks, with_label
 
 from scaleout import data, records
 
-BASE_BATCH, LEARNING_RATE = 64, 0.001  # images without label a step, and the rate that suits them
+# Images without a label in a step, and the learning rate that suits them.
+BASE_BATCH = 64
+LEARNING_RATE = 0.001
 TEST_BATCH = 100
 
 
 def real_or_made(classes: tf.Tensor) -> tf.Tensor:
-    """The unsupervised head, on top of the supervised one: class logits (n, 10) to a logit (n,), above 0 for real."""
-    # TODO 1: the logarithm of the summed exponentials of the classes, so that both heads share every weight.  (1 line)
+    """The unsupervised head, on top of the supervised one.
+
+    Class logits, (n, 10), to one logit, (n,), above 0 for real images.
+    """
+    # TODO 1: the logarithm of the summed exponentials of the classes, so that
+    # both heads share every weight.  (1 line)
     # BEGIN SOLUTION
     return tf.reduce_logsumexp(classes, axis=1)
     # STARTER: return tf.zeros_like(classes[:, 0])
@@ -41,96 +62,186 @@ def real_or_made(classes: tf.Tensor) -> tf.Tensor:
 
 
 def main(args: argparse.Namespace) -> float:
-    hvd.init()  # Distributed: the ranks find each other
-    rank, ranks, batch = hvd.rank(), hvd.size(), args.batch_per_rank  # Distributed: which rank this is, of how many
-    x, y, x_test, y_test = data.digits()  # (n, 28, 28, 1), (n,), and as much to test
-    refuse_unusable(args, len(x), rank, ranks)  # Distributed: all ranks end, and one of them says why
-    tf.config.optimizer.set_experimental_options({"auto_mixed_precision_onednn_bfloat16": args.bf16})
-    keras.utils.set_random_seed(args.seed + 1000 * rank)  # Distributed: each rank draws noise of its own
+    # Distributed: the ranks find each other
+    hvd.init()
+    # Distributed: which copy of the program this is
+    rank = hvd.rank()
+    # Distributed: how many copies there are
+    ranks = hvd.size()
+    batch = args.batch_per_rank
+
+    x, y, x_test, y_test = data.digits()  # (n, 28, 28, 1), (n,), and to test
+    refuse_unusable(args, len(x), ranks)
+    known = with_label(y, args.labels, args.seed)  # (labels,)
+
+    options = {"auto_mixed_precision_onednn_bfloat16": args.bf16}
+    tf.config.optimizer.set_experimental_options(options)
+    # Distributed: each rank draws noise of its own
+    keras.utils.set_random_seed(args.seed + 1000 * rank)
     trunk, generator = networks(args.side)
-    head = keras.Sequential([keras.layers.Dropout(0.5), keras.layers.Dense(10)])
-    classifier = keras.Sequential([trunk, head])  # images to class logits, (n, 10)
-    rate = LEARNING_RATE * batch * ranks / BASE_BATCH  # Distributed: fewer steps go as far, on a better average each
-    learns, makes = (keras.optimizers.Adam(rate, beta_1=0.5) for _ in range(2))
+    head = keras.Sequential([
+        keras.layers.Dropout(0.5),
+        keras.layers.Dense(10),
+    ])
+    classifier = keras.Sequential([trunk, head])  # images to logits, (n, 10)
+
+    # Distributed: fewer steps go as far, each on a better average
+    rate = LEARNING_RATE * batch * ranks / BASE_BATCH
+    learns = keras.optimizers.Adam(rate, beta_1=0.5)
     learns.build(classifier.trainable_variables)
+    makes = keras.optimizers.Adam(rate, beta_1=0.5)
     makes.build(generator.trainable_variables)
 
-    @tf.function(autograph=False)  # Distributed: AutoGraph would rewrite Horovod's Python too, in 5 s
+    # Distributed: AutoGraph would rewrite Horovod's own Python too, in 5 s
+    @tf.function(autograph=False)
     def train_step(x, y, more):
-        """x: (batch / 2, side, side, 1), images with a label, y: (batch / 2,); more: images without, twice as many."""
+        """One step of both networks.
+
+        x: (batch / 2, side, side, 1), images with a label, y: (batch / 2,).
+        more: (batch, side, side, 1), images without.
+        """
         with tf.GradientTape(persistent=True) as tape:
-            made = generator(tf.random.normal([more.shape[0], NOISE]))  # as many again
-            features = [trunk(images, training=True) for images in (x, more, made)]  # (n, 128) each
-            classes, *others = [head(seen, training=True) for seen in features]  # (n, 10) each
-            labelled = tf.reduce_mean(keras.losses.sparse_categorical_crossentropy(y, classes, from_logits=True))
-            real, fake = map(real_or_made, others)  # (batch,)
-            # TODO 2: add up the means of softplus(-real) and of softplus(fake): both are small when no image of `more`
-            # is taken for made, and none of `made` for real.  (1 line)
+            noise = tf.random.normal([more.shape[0], NOISE])
+            made = generator(noise)  # (batch, side, side, 1)
+            features_x = trunk(x, training=True)  # (batch / 2, 128)
+            features_more = trunk(more, training=True)  # (batch, 128)
+            features_made = trunk(made, training=True)  # (batch, 128)
+
+            classes = head(features_x, training=True)  # (batch / 2, 10)
+            labelled = tf.reduce_mean(
+                keras.losses.sparse_categorical_crossentropy(
+                    y, classes, from_logits=True
+                )
+            )
+            real = real_or_made(head(features_more, training=True))  # (batch,)
+            fake = real_or_made(head(features_made, training=True))  # (batch,)
+            # TODO 2: add up the means of softplus(-real) and softplus(fake).
+            # Both are small when no image of `more` is taken for made, and
+            # none of `made` for real.  (2 lines)
             # BEGIN SOLUTION
-            unlabelled = tf.reduce_mean(tf.nn.softplus(-real)) + tf.reduce_mean(tf.nn.softplus(fake))
+            unlabelled = tf.reduce_mean(tf.nn.softplus(-real))
+            unlabelled += tf.reduce_mean(tf.nn.softplus(fake))
             # STARTER: unlabelled = tf.constant(0.0)
             # END SOLUTION
-            loss = labelled if args.supervised else labelled + unlabelled
-            # The generator is to make images whose features are, on average, those of real ones.
-            matching = tf.reduce_mean((tf.reduce_mean(features[1], 0) - tf.reduce_mean(features[2], 0)) ** 2)
-        tape = hvd.DistributedGradientTape(tape)  # Distributed: gradient() averages over all ranks
-        gradients = tape.gradient(loss, [v.value for v in classifier.trainable_variables])
-        learns.apply(gradients, classifier.trainable_variables)
-        if not args.supervised:
-            gradients = tape.gradient(matching, [v.value for v in generator.trainable_variables])
-            makes.apply(gradients, generator.trainable_variables)
-        return tf.stack([labelled, unlabelled, matching, tf.reduce_mean(real), tf.reduce_mean(fake)])
+            loss = labelled
+            if not args.supervised:
+                loss += unlabelled
 
-    images_done = tf.Variable(0, dtype=tf.int64)  # not steps: after a restart there may be more ranks, or fewer
-    parts = (*classifier.weights, *generator.weights, *learns.variables, *makes.variables)
-    state = [images_done, *(v.value for v in parts)]
-    if args.checkpoint and rank == 0:  # Distributed: one rank reads, and hands on what it has read
+            # The generator is to make images whose features are, on average,
+            # those of real ones.
+            apart = tf.reduce_mean(features_more, axis=0)  # (128,)
+            apart -= tf.reduce_mean(features_made, axis=0)
+            matching = tf.reduce_mean(apart**2)
+
+        # Distributed: gradient() gives the average over all ranks
+        tape = hvd.DistributedGradientTape(tape)
+        weights = classifier.trainable_variables
+        gradients = tape.gradient(loss, [v.value for v in weights])
+        learns.apply(gradients, weights)
+        if not args.supervised:
+            weights = generator.trainable_variables
+            gradients = tape.gradient(matching, [v.value for v in weights])
+            makes.apply(gradients, weights)
+        mean_real = tf.reduce_mean(real)
+        mean_fake = tf.reduce_mean(fake)
+        return tf.stack([labelled, unlabelled, matching, mean_real, mean_fake])
+
+    # What a checkpoint holds. It counts images, not steps: after a restart
+    # there may be more ranks, or fewer.
+    images_done = tf.Variable(0, dtype=tf.int64)
+    state = [images_done]
+    for part in (classifier.weights, generator.weights,
+                 learns.variables, makes.variables):
+        state += [v.value for v in part]
+    # Distributed: one rank reads, and hands on what it has read
+    if args.checkpoint and rank == 0:
         records.take_checkpoint(args.checkpoint, state)
-    hvd.broadcast_variables(state, root_rank=0)  # Distributed: equal steps keep equal only what began equal
-    done, goal = int(images_done), args.steps * batch  # Distributed: in images, so more ranks take fewer steps
-    assert done < goal, f"{done // batch} steps are done: ask for more with --steps."
-    ways = {"predict": partial(classifier.predict, verbose=0), "predict_on_batch": classifier.predict_on_batch}
-    classify = ways.get(args.evaluation, tf.function(partial(classifier, training=False)))
-    batches = [slice(at, at + TEST_BATCH) for at in range(0, len(x_test), TEST_BATCH)]
-    # TODO 3: with --evaluation shared, each batch is tested by one of the ranks: which are mine?  (1 line)
+    # Distributed: equal steps keep equal only what began equal
+    hvd.broadcast_variables(state, root_rank=0)
+    start = records.digest(state)
+    done = int(images_done)
+    # Distributed: in images, so that more ranks take fewer steps
+    goal = args.steps * batch
+    if done >= goal:
+        refuse(f"{done // batch} steps are done: ask for more with --steps.")
+
+    # Four ways to classify test images, (TEST_BATCH, side, side, 1).
+    def predict(images):
+        return classifier.predict(images, verbose=0)
+
+    @tf.function
+    def compiled(images):
+        return classifier(images, training=False)
+
+    classify = compiled
+    if args.evaluation == "predict":
+        classify = predict
+    if args.evaluation == "predict_on_batch":
+        classify = classifier.predict_on_batch
+    firsts = range(0, len(x_test), TEST_BATCH)
+    batches = [slice(first, first + TEST_BATCH) for first in firsts]
+    # TODO 3: with --evaluation shared, each batch is tested by one of the
+    # ranks; else rank 0 tests them all. Which are mine?  (3 lines)
     # BEGIN SOLUTION
-    mine = batches[rank::ranks] if args.evaluation == "shared" else batches * (rank == 0)  # Distributed: nobody waits
-    # STARTER: mine = batches * (rank == 0)
+    mine = batches if rank == 0 else []
+    if args.evaluation == "shared":
+        # Distributed: nobody waits for rank 0
+        mine = batches[rank::ranks]
+    # STARTER: mine = batches if rank == 0 else []
     # END SOLUTION
-    known, start = with_label(y, args.labels, args.seed), records.digest(state)  # (labels,), the same on every rank
-    fixed = np.random.default_rng(0).standard_normal((32, NOISE), np.float32)  # what the samples are made from
+
+    # What the samples are made from, the same on every rank and each time.
+    fixed = np.random.default_rng(0).standard_normal((32, NOISE), np.float32)
     notes = Notes()
     while done < goal:
         with notes.time("input"):
-            draw = np.random.default_rng([args.seed, done])  # Distributed: the same on every rank
-            few = draw.choice(known, -(-batch // 2) * ranks)[rank::ranks]  # Distributed: dealt like cards
-            more = draw.integers(len(x), size=batch * ranks)[rank::ranks]  # Distributed: a step is one large batch
-            given = enlarged(x[few], args.side), y[few], enlarged(x[more], args.side)
+            # Distributed: the same on every rank, and then dealt like cards
+            draw = np.random.default_rng([args.seed, done])
+            few = draw.choice(known, -(-batch // 2) * ranks)[rank::ranks]
+            more = draw.integers(len(x), size=batch * ranks)[rank::ranks]
+            given = [enlarged(x[few], args.side), y[few],
+                     enlarged(x[more], args.side)]
         with notes.time("train"):
             losses = train_step(*map(tf.constant, given)).numpy()  # (5,)
-        done = int(images_done.assign_add(batch * ranks))  # Distributed: what all ranks have seen
+        # Distributed: what all ranks have seen
+        done = int(images_done.assign_add(batch * ranks))
+
         steps = done // (batch * ranks)
-        if done >= goal or (args.evaluate_every and steps % args.evaluate_every == 0):
+        due = args.evaluate_every and steps % args.evaluate_every == 0
+        if due or done >= goal:
             with notes.time("evaluation"):
-                guessed = [np.argmax(classify(enlarged(x_test[part], args.side)), axis=1) for part in mine]
-                right = sum(int((guess == y_test[part]).sum()) for guess, part in zip(guessed, mine, strict=True))
+                right = 0
+                for part in mine:
+                    images = enlarged(x_test[part], args.side)
+                    guessed = np.argmax(classify(images), axis=1)
+                    right += int((guessed == y_test[part]).sum())
             with notes.time("wait"):
-                right = int(hvd.allreduce(tf.constant(right), op=hvd.Sum))  # Distributed: the counts of all
+                # Distributed: the counts of all ranks
+                right = int(hvd.allreduce(tf.constant(right), op=hvd.Sum))
             line = notes.evaluated(right / len(x_test))
-            if rank == 0:  # Distributed: one line and one file, not one from each rank
+            # Distributed: one line and one file, not one from each rank
+            if rank == 0:
                 print(line, flush=True)
-                notes.samples += [] if args.supervised else [mosaic(generator(fixed))]
+                if not args.supervised:
+                    notes.samples.append(mosaic(generator(fixed)))
                 if args.checkpoint:
                     records.keep_checkpoint(args.checkpoint, state, done)
         notes.watch(args.memory_mib)
-    assert losses.shape == (5,) and np.isfinite(losses).all()
-    share = {"start": start, "end": records.digest(state), "tested": sum(len(y_test[part]) for part in mine)}
-    shares = hvd.allgather_object(notes.share() | share)  # Distributed: from each rank
-    if rank == 0:  # Distributed: one report, one record
+
+    shares = records.gather({
+        **notes.share(),
+        "start": start,
+        "end": records.digest(state),
+        "tested": sum(len(y_test[part]) for part in mine),
+    })
+    # Distributed: one report, one record
+    if rank == 0:
         classes = classifier(enlarged(x_test[:4], args.side))  # (4, 10)
-        heads = {"classes": classes.numpy(), "real": real_or_made(classes).numpy()}
-        more = {"labelled": known, "gradient_bytes": 4 * (classifier.count_params() + generator.count_params())}
-        print(notes.write(args, shares, losses, heads=heads, **more), flush=True)
+        real = real_or_made(classes)  # (4,)
+        heads = {"classes": classes.numpy(), "real": real.numpy()}
+        weights = classifier.count_params() + generator.count_params()
+        print(notes.write(args, shares, losses, heads=heads, labelled=known,
+                          gradient_bytes=4 * weights), flush=True)
     return notes.accuracy[-1]
 
 
@@ -138,5 +249,7 @@ if __name__ == "__main__":
     try:
         main(arguments(__doc__.splitlines()[0]))
     except (MemoryError, tf.errors.ResourceExhaustedError):
-        say_out_of_memory(MPI.COMM_WORLD.rank)  # Distributed: whose memory it was
-        MPI.COMM_WORLD.Abort(1)  # Distributed: the others would wait for this rank for ever
+        # Distributed: whose memory it was
+        say_out_of_memory(MPI.COMM_WORLD.rank)
+        # Distributed: the others would wait for this rank for ever
+        MPI.COMM_WORLD.Abort(1)

@@ -1,7 +1,58 @@
-"""scaleout: make training fast on the cores of one machine, then run it on many."""
+"""scaleout: make training fast on the cores of one machine, then run it on many.
 
-from .errors import ScaleoutError
-from .launch import lab
+What a notebook or a script of your own needs is public here, and loaded when it is first used.
+"""
 
-__all__ = ["ScaleoutError", "lab"]
+import importlib
+from typing import Any
+
 __version__ = "0.1.0"
+
+# Each public name and where it is: "package.module:" for a module, "package.module:name" for what a
+# module holds.
+_PUBLIC = {
+    "Comparison": "measure.comparison:Comparison",
+    "Engines": "jobs.engines:Engines",
+    "JobFailed": "jobs.job:JobFailed",
+    "JobInterrupted": "jobs.job:JobInterrupted",
+    "JobTimeout": "jobs.job:JobTimeout",
+    "Lab": "course.lab:Lab",
+    "Run": "jobs.job:Run",
+    "ScaleoutError": "errors:ScaleoutError",
+    "Site": "clusters.site:Site",
+    "compare": "measure.compare:compare",
+    "data": "data:",
+    "doctor": "doctor:",
+    "explain": "measure.explain:explain",
+    "formats": "measure.formats:",
+    "lab": "course.lab:lab",
+    "machine": "machine:",
+    "mpis": "clusters.mpis:",
+    "onednn": "measure.onednn:",
+    "openmp": "measure.openmp:",
+    "passed": "course.history:passed",
+    "plots": "plots:",
+    "progress": "progress:",
+    "records": "records:",
+    "replay": "sweeps:replay",
+    "run": "launch:run",
+    "scaling": "scaling:",
+    "sweep": "sweeps:sweep",
+    "timeline": "measure.timeline:",
+    "todo": "course.checks:todo",
+}
+__all__ = sorted(_PUBLIC, key=lambda name: (name.islower(), name))
+
+
+def __getattr__(name: str) -> Any:
+    """Loads a public name when it is first asked for (PEP 562)."""
+    if name not in _PUBLIC:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, _, inside = _PUBLIC[name].partition(":")
+    found: Any = importlib.import_module(f".{module}", __name__)
+    globals()[name] = getattr(found, inside) if inside else found
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,4 +1,5 @@
-"""Checkpoints: each kept whole or not at all, the one before it beside it; a damaged one is named and passed over."""
+"""Checkpoints: each kept whole or not at all, the one before it beside it; a damaged one is named
+and passed over."""
 
 import hashlib
 import os
@@ -17,8 +18,9 @@ KEPT = 2
 
 
 def keep_checkpoint(folder: Path | str, arrays: Sequence[Any], number: int) -> str:
-    """Writes the arrays (or variables) to checkpoint-NUMBER.npz in this folder, whole or not at all, and keeps the one
-    before it too. Returns the file's name. ScaleoutError when the folder cannot be written."""
+    """Writes the arrays (or variables) to checkpoint-NUMBER.npz in this folder, whole or not at
+    all, and keeps the one before it too. Returns the file's name. ScaleoutError when the folder
+    cannot be written."""
     import numpy as np
 
     place = Path(folder)
@@ -34,14 +36,16 @@ def keep_checkpoint(folder: Path | str, arrays: Sequence[Any], number: int) -> s
             old.unlink(missing_ok=True)
     except OSError as error:
         raise ScaleoutError(
-            f"No checkpoint can be kept in {show(place)} ({error.strerror}): make room, or choose another folder."
+            f"No checkpoint can be kept in {show(place)} ({error.strerror}): make room, or choose "
+            "another folder."
         ) from None
     return whole.name
 
 
 def take_checkpoint(folder: Path | str, variables: Sequence[Any]) -> str | None:
-    """Assigns to the variables what the newest whole checkpoint in this folder holds; returns its name, None when there
-    is none. It prints that name, and that of each damaged one (or another network's) that it passes over."""
+    """Assigns to the variables what the newest whole checkpoint in this folder holds; returns its
+    name, None when there is none. It prints that name, and that of each damaged one (or another
+    network's) that it passes over."""
     import numpy as np
 
     for path in _newest_first(Path(folder)):
@@ -66,8 +70,12 @@ def digest(values: Iterable[Any]) -> str:
     """A short text for arrays or variables, equal for equal ones: bit for bit."""
     import numpy as np
 
-    return hashlib.sha256(b"".join(np.asarray(value).tobytes() for value in values)).hexdigest()[:16]
+    return hashlib.sha256(b"".join(np.asarray(value).tobytes() for value in values)).hexdigest()[
+        :16
+    ]
 
 
 def _newest_first(folder: Path) -> list[Path]:
-    return sorted(folder.glob("checkpoint-*.npz"), key=lambda path: (len(path.name), path.name), reverse=True)
+    return sorted(
+        folder.glob("checkpoint-*.npz"), key=lambda path: (len(path.name), path.name), reverse=True
+    )

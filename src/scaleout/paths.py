@@ -4,14 +4,16 @@ import os
 from pathlib import Path
 
 from .errors import ScaleoutError
+from .settings import results_folder
 
-__all__ = ["WHOLE", "home", "results", "show", "side", "topic"]
+__all__ = ["WHOLE", "home", "results", "results_path", "show", "side", "topic"]
 
 WHOLE = ".whole"  # stands in a side environment once a job has run on what is in it
 
 
 def home() -> Path:
-    """The workshop's folder: the nearest one above the current folder that holds `labs/`, else the checkout."""
+    """The workshop's folder: the nearest one above the current folder that holds `labs/`, else the
+    checkout."""
     here = Path.cwd()
     for folder in [here, *here.parents, Path(__file__).resolve().parents[2]]:
         if (folder / "labs").is_dir() and (folder / "notebooks").is_dir():
@@ -19,23 +21,44 @@ def home() -> Path:
     raise ScaleoutError("No workshop here: change to the folder that holds labs/ and notebooks/.")
 
 
-def results(*inside: str) -> Path:
-    """The folder that runs write to: $SCALEOUT_RESULTS, else `results/` in the workshop around the current folder.
+def results_path(*inside: str) -> Path:
+    """Where runs write to, for those who read: nothing is made.
 
-    Outside a workshop it is `results/` in the current folder, so that anybody's project keeps its own. inside: names of
-    folders in it. The folder is made when it is missing; ScaleoutError when it cannot be written.
+    That is $SCALEOUT_RESULTS, else `results/` in the workshop around the current folder; outside a
+    workshop `results/` in the current folder, so that anybody's project keeps its own.
+
+    Parameters
+    ----------
+    *inside : str
+        Names of folders in it.
     """
     here = Path.cwd()
-    workshop = [f for f in [here, *here.parents] if (f / "labs").is_dir() and (f / "notebooks").is_dir()]
-    top = os.environ.get("SCALEOUT_RESULTS") or (workshop or [here])[0] / "results"
-    folder = Path(top).absolute()
+    workshop = [
+        f for f in [here, *here.parents] if (f / "labs").is_dir() and (f / "notebooks").is_dir()
+    ]
+    top = results_folder() or (workshop or [here])[0] / "results"
+    return top.absolute().joinpath(*inside)
+
+
+def results(*inside: str) -> Path:
+    """The same folder for those who write: it is made when it is missing, and then yours alone,
+    unless $SCALEOUT_RESULTS names it.
+
+    Raises
+    ------
+    ScaleoutError
+        When it cannot be written.
+    """
+    folder = results_path(*inside)
     try:
-        folder.joinpath(*inside).mkdir(parents=True, exist_ok=True)
+        if results_folder() is None:  # nobody said who may read it
+            results_path().mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise _not_writable(folder, error.strerror) from None
-    if not os.access(folder.joinpath(*inside), os.W_OK | os.X_OK):
-        raise _not_writable(folder, "no permission")
-    return folder.joinpath(*inside)
+        raise _not_writable(results_path(), error.strerror) from None
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise _not_writable(results_path(), "no permission")
+    return folder
 
 
 def _not_writable(folder: Path, why: str | None) -> ScaleoutError:
@@ -46,7 +69,8 @@ def _not_writable(folder: Path, why: str | None) -> ScaleoutError:
 
 
 def topic(name: str) -> str:
-    """The topic's full name for `04_kmeans`, `04` or `kmeans`; ScaleoutError names the nearest when there is none."""
+    """The topic's full name for `04_kmeans`, `04` or `kmeans`; ScaleoutError names the nearest when
+    there is none."""
     files = [f for part in ("runme.py", "checks.py") for f in (home() / "labs").glob(f"*/{part}")]
     names = sorted({f.parent.name for f in files})
     for found in names:
@@ -60,7 +84,8 @@ def topic(name: str) -> str:
 
 
 def side(name: str) -> Path | None:
-    """The folder of a side environment, such as `intel` for `make intel`; None unless it is there and whole."""
+    """The folder of a side environment, such as `intel` for `make intel`; None unless it is there
+    and whole."""
     folder = home() / ".side" / name
     return folder if (folder / WHOLE).exists() else None
 

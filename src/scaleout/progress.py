@@ -10,7 +10,21 @@ Item = TypeVar("Item")
 
 
 def bar(items: Iterable[Item], **how: Any) -> Iterable[Item]:
-    """tqdm's bar over `items`, on stdout: JupyterLab shows stderr in red, as if something had failed."""
+    """tqdm's bar over `items`, on stdout: JupyterLab shows stderr in red, as if something had
+    failed.
+
+    Parameters
+    ----------
+    items : iterable
+    **how
+        As tqdm takes it, such as desc="jobs".
+
+    Returns
+    -------
+    iterable
+        The same items, one after another.
+    """
     from tqdm import tqdm
 
-    return tqdm(items, file=sys.stdout, **how)
+    shown: Iterable[Item] = tqdm(items, file=sys.stdout, **how)
+    return shown

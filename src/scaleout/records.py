@@ -2,6 +2,7 @@
 
 import functools
 import json
+import math
 import os
 import platform
 import re
@@ -10,46 +11,89 @@ import statistics
 import subprocess
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import machine
+from . import jsonlines, machine, settings
 from .checkpoints import digest, keep_checkpoint, take_checkpoint
-from .paths import results, show
+from .paths import results, results_path, show
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FIELDS", "digest", "folder", "keep_checkpoint", "read", "take_checkpoint", "write"]
+__all__ = [
+    "FIELDS",
+    "digest",
+    "folder",
+    "gather",
+    "keep_checkpoint",
+    "read",
+    "take_checkpoint",
+    "write",
+]
 
 SCHEMA = 1
-FIELDS = (
-    "schema",
-    "run_id",
-    "utc",
-    "lab",
-    "variant",
-    "ranks",
-    "nodes",
-    "threads_per_rank",
-    "batch_per_rank",
-    "batch_global",
-    "warmup_steps",
-    "step_s",
-    "rate",
-    "rate_unit",
-    "metrics",
-    "seed",
-    "host",
-    "cpu",
-    "cores",
-    "mpi",
-    "versions",
-    "commit",
-    "dirty",
-)
+
+
+def _text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _whole(value: object) -> bool:
+    return type(value) is int
+
+
+def _count(value: object) -> bool:
+    return type(value) is int and value >= 1
+
+
+def _number(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return math.isfinite(value)
+
+
+def _numbers(value: object) -> bool:
+    return isinstance(value, list) and all(map(_number, value))
+
+
+def _table(value: object) -> bool:
+    return isinstance(value, dict)
+
+
+def _unknown_or(fits: Callable[[object], bool]) -> Callable[[object], bool]:
+    return lambda value: value is None or fits(value)
+
+
+# Each field, and whether a value may stand in it.
+FIELDS: dict[str, Callable[[object], bool]] = {
+    "schema": _whole,
+    "run_id": _text,
+    "utc": _text,
+    "lab": _text,
+    "variant": _text,
+    "ranks": _count,
+    "nodes": _count,
+    "threads_per_rank": _unknown_or(_count),
+    "batch_per_rank": _unknown_or(_whole),
+    "batch_global": _unknown_or(_whole),
+    "warmup_steps": _whole,
+    "step_s": _numbers,
+    "rate": _unknown_or(_number),
+    "rate_unit": _text,
+    "metrics": _table,
+    "seed": _unknown_or(_whole),
+    "host": _text,
+    "cpu": _text,
+    "cores": _count,
+    "mpi": _unknown_or(_text),
+    "versions": _table,
+    "commit": _unknown_or(_text),
+    "dirty": _unknown_or(lambda value: isinstance(value, bool)),
+}
+MOST_NAMES = 1000  # of a record's fields and metrics together
 COMPUTED = ("step_median_s", "step_spread_s")
 PACKAGES = (
     *("tensorflow-cpu", "intel-tensorflow", "horovod", "mpi4py", "mpich"),
@@ -71,21 +115,43 @@ def write(
     metrics: Mapping[str, Any] | None = None,
     seed: int | None = None,
 ) -> dict[str, Any]:
-    """Appends one record to $SCALEOUT_RECORDS (else results/records.jsonl) and returns it. Call it on rank 0 alone.
+    """Appends one record to $SCALEOUT_RECORDS, else to results/records.jsonl. Call it on rank 0
+    alone.
 
-    step_s: seconds of each timed step, warm-up left out, the slowest rank's.  rate: work per second of all ranks
-    together, in rate_unit (such as "images/s").  metrics: anything else that was measured, JSON-able.
-    threads_per_rank: by default what the launcher set, OMP_NUM_THREADS.
+    Parameters
+    ----------
+    lab, variant : str
+        What was measured.
+    ranks : int
+    threads_per_rank : int, optional
+        By default what the launcher set, OMP_NUM_THREADS.
+    batch_per_rank : int, optional
+    warmup_steps : int
+    step_s : sequence of float
+        Seconds of each timed step, warm-up left out, the slowest rank's.
+    rate : float, optional
+        Work per second of all ranks together, in rate_unit (such as "images/s").
+    rate_unit : str
+    metrics : Mapping, optional
+        Anything else that was measured: numbers, text and lists of them.
+    seed : int, optional
+
+    Returns
+    -------
+    dict
+        The record.
     """
-    threads = re.match(r"\d+", str(threads_per_rank or os.environ.get("OMP_NUM_THREADS", "")))  # it may be "4,2"
+    threads = re.match(
+        r"\d+", str(threads_per_rank or os.environ.get("OMP_NUM_THREADS", ""))
+    )  # it may be "4,2"
     record = {
         "schema": SCHEMA,
-        "run_id": os.environ.get("SCALEOUT_RUN_ID", ""),
+        "run_id": settings.run_id(),
         "utc": datetime.now(UTC).isoformat(timespec="seconds"),
         "lab": lab,
         "variant": variant,
         "ranks": ranks,
-        "nodes": int(os.environ.get("SCALEOUT_NODES", 1)),
+        "nodes": settings.job_nodes(),
         "threads_per_rank": int(threads[0]) if threads else None,
         "batch_per_rank": batch_per_rank,
         "batch_global": batch_per_rank and batch_per_rank * ranks,
@@ -98,12 +164,14 @@ def write(
         "host": socket.gethostname(),
         "cpu": machine.cpu_model(),
         # A rank that is bound to one core sees one; the launcher saw all that the job had.
-        "cores": int(os.environ.get("SCALEOUT_CORES") or machine.usable_cores()),
+        "cores": settings.job_cores() or machine.usable_cores(),
         "mpi": _mpi(),
         "versions": _versions(),
         **_commit(),
     }
-    _append(Path(os.environ.get("SCALEOUT_RECORDS") or results() / "records.jsonl"), json.dumps(record, default=_plain))
+    _append(
+        settings.records_file() or results() / "records.jsonl", json.dumps(record, default=_plain)
+    )
     return record
 
 
@@ -111,58 +179,101 @@ def _plain(x: Any) -> Any:
     """NumPy's numbers and arrays as Python's own."""
     if hasattr(x, "tolist"):
         return x.tolist()
-    raise TypeError(f"A record holds numbers, text and lists of them, not {x!r}: turn it into one of these first.")
+    raise TypeError(
+        f"A record holds numbers, text and lists of them, not {x!r}: turn it into one of these "
+        "first."
+    )
 
 
 def _append(path: Path, line: str) -> None:
-    """Adds one line in a single write, so that two jobs that share a file never cut each other's lines."""
+    """Adds one line in a single write, so that two jobs that share a file never cut each other's
+    lines."""
     with open(path, "a+b") as file:
         whole = file.tell() == 0 or os.pread(file.fileno(), 1, file.tell() - 1) == b"\n"
-        file.write(f"{'' if whole else chr(10)}{line}\n".encode())  # after a line that somebody left half-written
+        file.write(
+            f"{'' if whole else chr(10)}{line}\n".encode()
+        )  # after a line that somebody left half-written
+
+
+def gather(mine: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What each rank notes for the record, as a list in the order of the ranks.
+
+    All ranks call it, and each gets the whole list. It goes through the library that the lab has
+    loaded, Horovod or mpi4py; where there is neither, or Horovod has not been started, a rank is
+    alone.
+
+    Parameters
+    ----------
+    mine : Mapping
+        What this rank notes.
+
+    Returns
+    -------
+    list of Mapping
+    """
+    if horovod := sys.modules.get("horovod.tensorflow"):
+        return list(horovod.allgather_object(mine)) if horovod.is_initialized() else [mine]
+    if mpi := sys.modules.get("mpi4py.MPI"):
+        return list(mpi.COMM_WORLD.allgather(mine))
+    return [mine]
 
 
 def folder() -> Path:
     """Where rank 0 keeps what the job makes: the run's own folder, else a new one in `results/`."""
-    if "SCALEOUT_RECORDS" in os.environ:
-        return Path(os.environ["SCALEOUT_RECORDS"]).parent
+    if file := settings.records_file():
+        return file.parent
     new = results() / f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}"
     new.mkdir()
     return new
 
 
 def read(*paths: Path | str) -> "pd.DataFrame":
-    """The records in these files, a row each; without a path, all that `results/` holds.
+    """The records in these files, a row each.
 
-    Columns: FIELDS; `metrics.NAME` for each metric; step_median_s and step_spread_s (the distance between the quartiles
-    of step_s, seconds), which are computed here and never stored. A damaged line is left out with a warning.
+    Parameters
+    ----------
+    *paths : Path or str
+        Without any, all that `results/` holds. One that is missing has no records.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns: FIELDS; `metrics.NAME` for each metric; step_median_s and step_spread_s (the
+        distance between the quartiles of step_s, seconds), which are computed here and never
+        stored. Of a file with damaged lines, or one that is no file, a warning names the first,
+        and these are left out.
     """
     import pandas as pd
 
-    files = [Path(p) for p in paths] or sorted(results().rglob("records.jsonl"))
-    rows = [row for path in files if path.exists() for row in _rows(path)]
-    return pd.DataFrame([_flat(row) for row in rows], columns=None if rows else [*FIELDS, *COMPUTED])
+    files = [Path(p) for p in paths] or sorted(results_path().rglob("records.jsonl"))
+    rows = [row for path in files for row in _rows(path)]
+    return pd.DataFrame(
+        [_flat(row) for row in rows], columns=None if rows else [*FIELDS, *COMPUTED]
+    )
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
-    rows = []
-    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-            missing = [name for name in FIELDS if name not in row]
-        except (ValueError, TypeError):
-            missing = ["a whole line"]
-        if missing:
-            warnings.warn(f"{show(path)}, line {number}: no record ({missing[0]} is missing); left out", stacklevel=3)
-        else:
-            rows.append(row)
+    rows, left_out = jsonlines.read(path, _wrong)
+    if left_out:
+        warnings.warn(f"{show(path)}{left_out}", stacklevel=3)
     return rows
+
+
+def _wrong(row: Mapping[str, Any]) -> str:
+    """What is wrong with a record, in a few words; "" when it is whole."""
+    for name, fits in FIELDS.items():
+        if name not in row:
+            return f"{name} is missing"
+        if not fits(row[name]):
+            return f"{name} has another type, or is out of range"
+    return "" if len(row) + len(row["metrics"]) < MOST_NAMES else "it has too many fields"
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
     steps = row["step_s"]
-    quartiles = statistics.quantiles(steps, n=4, method="inclusive") if len(steps) > 1 else [0.0, 0.0, 0.0]
+    quartiles = (
+        statistics.quantiles(steps, n=4, method="inclusive") if len(steps) > 1 else [0.0, 0.0, 0.0]
+    )
     return {
         **row,
         "step_median_s": statistics.median(steps) if steps else None,
@@ -172,7 +283,8 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _mpi() -> str | None:
-    """What the MPI library in this process calls itself; mpi4py is asked only where the lab has loaded it."""
+    """What the MPI library in this process calls itself; mpi4py is asked only where the lab has
+    loaded it."""
     loaded = sys.modules.get("mpi4py.MPI")
     return loaded.Get_library_version().strip("\0 \n").splitlines()[0] if loaded else None
 
@@ -184,11 +296,16 @@ def _versions() -> dict[str, str]:
 
 @functools.cache
 def _commit() -> dict[str, Any]:
-    """The workshop's commit and whether files differ from it; unknown (None) where there is no git."""
+    """The workshop's commit and whether files differ from it; unknown (None) where there is no
+    git."""
     git = ["git", "--no-optional-locks", "-C", str(Path(__file__).parent)]
     try:
-        commit = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=True)
-        state = subprocess.run([*git, "status", "--porcelain"], capture_output=True, text=True, timeout=5, check=True)
+        commit = subprocess.run(
+            [*git, "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5, check=True
+        )
+        state = subprocess.run(
+            [*git, "status", "--porcelain"], capture_output=True, text=True, timeout=5, check=True
+        )
     except (OSError, subprocess.SubprocessError):
         return {"commit": None, "dirty": None}
     return {"commit": commit.stdout.strip(), "dirty": bool(state.stdout)}

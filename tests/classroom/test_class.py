@@ -1,6 +1,6 @@
 """A class on one machine: everybody runs 00 and 04 at once, and nobody's work meets another's.
 
-    SCALEOUT_ATTENDEES=8 make test ARGS="-s tests/classroom"
+    SCALEOUT_ATTENDEES=8 make test ARGS="-n 0 -s tests/classroom"
 
 prints what an attendee needs. Without the variable the class stays away, to keep `make test` short.
 """
@@ -21,12 +21,15 @@ import nbformat
 import psutil
 import pytest
 
-from scaleout import classroom, records
+from scaleout import records
+from scaleout.course.release import release
 
 pytestmark = [
     pytest.mark.mpi,
     pytest.mark.slow,
-    pytest.mark.skipif("SCALEOUT_ATTENDEES" not in os.environ, reason="a class takes minutes: SCALEOUT_ATTENDEES=2"),
+    pytest.mark.skipif(
+        "SCALEOUT_ATTENDEES" not in os.environ, reason="a class takes minutes: SCALEOUT_ATTENDEES=2"
+    ),
 ]
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,10 +48,11 @@ for book in sys.argv[1:]:
 
 
 class Watch(threading.Thread):
-    """Looks every other second at the processes of each attendee, told apart by the results folder they are given.
+    """Looks every other second at the processes of each attendee, told apart by the results folder
+    they are given.
 
-    peak: MiB at most, by that folder.  together: MiB at most of all.  crossed: connections from one's to another's.
-    """
+    peak: MiB at most, by that folder.  together: MiB at most of all.  crossed: connections from
+    one's to another's."""
 
     def __init__(self, folders: Iterable[Path]) -> None:
         super().__init__(daemon=True)
@@ -84,10 +88,17 @@ class Watch(threading.Thread):
             self.looks += 1
 
     def _listen(self, owner: dict[int, str]) -> None:
-        """Who talks to whom on this machine. Both ends name a connection: several may leave from one port."""
-        links = [link for link in psutil.net_connections("tcp4") if link.pid in owner and link.raddr]
+        """Who talks to whom on this machine. Both ends name a connection: several may leave from
+        one port."""
+        links = [
+            link for link in psutil.net_connections("tcp4") if link.pid in owner and link.raddr
+        ]
         ends = {(link.laddr, link.raddr): owner[link.pid] for link in links}
-        pairs = {(mine, ends[there, here]) for (here, there), mine in ends.items() if (there, here) in ends}
+        pairs = {
+            (mine, ends[there, here])
+            for (here, there), mine in ends.items()
+            if (there, here) in ends
+        }
         self.talked += len(pairs)
         self.crossed |= {pair for pair in pairs if pair[0] != pair[1]}
 
@@ -103,11 +114,12 @@ def _mib(pid: int) -> float:
 
 @pytest.fixture(scope="module")
 def desks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """What each attendee is given, in a folder of their own, with one cell more: it asks the engines whose they are."""
+    """What each attendee is given, in a folder of their own, with one cell more: it asks the
+    engines whose they are."""
     top, found = tmp_path_factory.mktemp("class"), {}
     for number in range(1, ATTENDEES + 1):
         found[f"attendee {number}"] = desk = top / f"person-{number}"
-        classroom.release(desk)
+        release(desk)
         assert not (desk / "solutions").exists()
         book = desk / "notebooks/00_welcome.ipynb"
         notebook = nbformat.read(book, as_version=4)
@@ -119,7 +131,8 @@ def desks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(scope="module")
 def watch(desks: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Watch:
-    """Everybody runs both notebooks, at the same time; when all have ended, what was seen meanwhile."""
+    """Everybody runs both notebooks, at the same time; when all have ended, what was seen
+    meanwhile."""
     shared = tmp_path_factory.mktemp("tmp")  # /tmp is one for all
     before = set(os.listdir("/dev/shm"))
     watch = Watch(desk / "results" for desk in desks.values())
@@ -128,12 +141,21 @@ def watch(desks: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> W
     try:
         for name, desk in desks.items():
             environment = {k: v for k, v in os.environ.items() if k != "SCALEOUT_RECORDS"}
-            environment |= {"SCALEOUT_RESULTS": str(desk / "results"), "SCALEOUT_QUICK": "1", "TMPDIR": str(shared)}
-            environment |= {"JUPYTER_RUNTIME_DIR": str(desk / ".runtime"), "IPYTHONDIR": str(desk / ".ipython")}
+            environment |= {
+                "SCALEOUT_RESULTS": str(desk / "results"),
+                "SCALEOUT_QUICK": "1",
+                "TMPDIR": str(shared),
+            }
+            environment |= {
+                "JUPYTER_RUNTIME_DIR": str(desk / ".runtime"),
+                "IPYTHONDIR": str(desk / ".ipython"),
+            }
             command = [sys.executable, "-c", ATTEND, *(f"{book}.ipynb" for book in BOOKS)]
             with open(desk / "said.txt", "w") as said:
                 how = {"cwd": desk / "notebooks", "env": environment, "stdin": subprocess.DEVNULL}
-                started[name] = subprocess.Popen(command, stdout=said, stderr=said, start_new_session=True, **how)
+                started[name] = subprocess.Popen(
+                    command, stdout=said, stderr=said, start_new_session=True, **how
+                )
         for name, process in started.items():
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(max(1.0, LIMIT_S - (time.monotonic() - begin)))
@@ -144,7 +166,10 @@ def watch(desks: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> W
             process.wait()
         watch.ended.set()
         watch.join()
-    each, whole = f"{max(watch.peak.values(), default=0):.0f} MiB each at most", f"{watch.together:.0f} MiB together"
+    each, whole = (
+        f"{max(watch.peak.values(), default=0):.0f} MiB each at most",
+        f"{watch.together:.0f} MiB together",
+    )
     print(f"\n{ATTENDEES} at once: {max(took.values()):.0f} s, {each}, {whole}")
     if any(process.returncode for process in started.values()):
         for pid in watch.whose():  # what a failed test leaves is its own
@@ -187,20 +212,32 @@ def _runs(desk: Path) -> dict[str, dict[str, object]]:
     for path in (desk / "results").glob("*/*/run.json"):
         about = json.loads(path.read_text())
         frame = records.read(path.with_name("records.jsonl"))
-        assert set(frame.get("run_id", [])) <= {about["id"]} and about["id"] == path.parent.name, path
-        found[about["id"]] = {**about, "command": about["command"].replace(str(desk), ""), "records": frame}
+        assert set(frame.get("run_id", [])) <= {about["id"]} and about["id"] == path.parent.name, (
+            path
+        )
+        found[about["id"]] = {
+            **about,
+            "command": about["command"].replace(str(desk), ""),
+            "records": frame,
+        }
     return found
 
 
 @pytest.mark.timeout(LIMIT_S + 100)
-def test_everybodys_results_are_their_own_and_the_same(watch: Watch, desks: dict[str, Path]) -> None:
+def test_everybodys_results_are_their_own_and_the_same(
+    watch: Watch, desks: dict[str, Path]
+) -> None:
     class_ = {name: _runs(desk) for name, desk in desks.items()}
     ids = [run_id for runs in class_.values() for run_id in runs]
     assert len(set(ids)) == len(ids), "two runs with one id"
-    first, *others = [sorted(runs.values(), key=lambda run: str(run["command"])) for runs in class_.values()]
+    first, *others = [
+        sorted(runs.values(), key=lambda run: str(run["command"])) for runs in class_.values()
+    ]
     assert len(first) > 20 and all(run["status"] == 0 for runs in (first, *others) for run in runs)
     for runs in others:
         assert [run["command"] for run in runs] == [run["command"] for run in first]
         for mine, theirs in zip(runs, first, strict=True):
             for name in {"metrics.pi", "metrics.inertia", "metrics.rows"} & set(theirs["records"]):
-                assert list(mine["records"][name]) == pytest.approx(list(theirs["records"][name]), rel=1e-6)
+                assert list(mine["records"][name]) == pytest.approx(
+                    list(theirs["records"][name]), rel=1e-6
+                )

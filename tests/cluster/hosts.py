@@ -1,6 +1,8 @@
-"""Two hosts with addresses, ssh daemons and keys of their own, in network namespaces of this machine. Needs root.
+"""Two hosts with addresses, ssh daemons and keys of their own, in network namespaces of this
+machine. Needs root.
 
-    with Hosts(folder) as hosts: ...    # hosts.names, hosts.ssh (a program to call in place of ssh), hosts.cut("...")
+    with Hosts(folder) as hosts: ...    # hosts.names, hosts.ssh (a program to call in place of
+    ssh), hosts.cut("...")
 
 A host shares this machine's files, cores and clock; its network is its own. Nothing is left behind.
 """
@@ -13,7 +15,9 @@ import time
 from pathlib import Path
 
 NEEDED = ("ip", "sshd", "ssh", "ssh-keygen")
-NET = "10.213.7"  # of the bridge, and of the hosts .2 and .3
+# This process's own, so that two suites at once do not meet: the bridge .1, and the hosts .2 and .3.
+NET = f"10.213.{1 + os.getpid() % 250}"
+MINE = f"so{os.getpid() % 10**6}"  # names of interfaces have at most 15 letters
 SSHD = """
 Port 22
 ListenAddress {address}
@@ -37,9 +41,9 @@ def missing() -> str:
         return f"no {', '.join(gone)} here: apt-get install iproute2 openssh-server"
     if os.geteuid() != 0:
         return "network namespaces need root"
-    tries = (["netns", "add", "scaleout-try"], ["link", "add", "scaleout-try", "type", "bridge"])
+    tries = (["netns", "add", f"{MINE}-try"], ["link", "add", f"{MINE}-try", "type", "bridge"])
     said = [subprocess.run(["ip", *words], capture_output=True, text=True) for words in tries]
-    for words in (["netns", "delete", "scaleout-try"], ["link", "delete", "scaleout-try"]):
+    for words in (["netns", "delete", f"{MINE}-try"], ["link", "delete", f"{MINE}-try"]):
         subprocess.run(["ip", *words], capture_output=True)
     failed = [tried.stderr.strip() for tried in said if tried.returncode]
     return f"no network namespaces or bridges here: {failed[0]}" if failed else ""
@@ -54,7 +58,8 @@ def _do(*words: str) -> None:
 
 
 class Hosts:
-    """Two hosts; use it with `with`. names: their addresses.  ssh: the program that reaches them.  home: our own."""
+    """Two hosts; use it with `with`. names: their addresses.  ssh: the program that reaches them.
+    home: our own."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -80,38 +85,55 @@ class Hosts:
         _do("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.folder / "key"))
         Path(self.ssh).write_text(SSH.format(folder=self.folder))
         Path(self.ssh).chmod(0o755)
-        _do("ip", "link", "add", "scaleout0", "type", "bridge")
-        _do("ip", "address", "add", f"{self.home}/24", "dev", "scaleout0")
-        _do("ip", "link", "set", "scaleout0", "up")
+        _do("ip", "link", "add", f"{MINE}-0", "type", "bridge")
+        _do("ip", "address", "add", f"{self.home}/24", "dev", f"{MINE}-0")
+        _do("ip", "link", "set", f"{MINE}-0", "up")
         for number, address in enumerate(self.names, 1):
-            space, ours, theirs = f"scaleout{number}", f"scaleoutv{number}", "eth0"
+            space, ours, theirs = f"{MINE}-{number}", f"{MINE}-v{number}", "eth0"
             _do("ip", "netns", "add", space)
             _do("ip", "link", "add", ours, "type", "veth", "peer", "name", theirs, "netns", space)
-            _do("ip", "link", "set", ours, "master", "scaleout0", "up")
+            _do("ip", "link", "set", ours, "master", f"{MINE}-0", "up")
             _do("ip", "-n", space, "address", "add", f"{address}/24", "dev", theirs)
             _do("ip", "-n", space, "link", "set", theirs, "up")
             _do("ip", "-n", space, "link", "set", "lo", "up")
             conf = self.folder / f"sshd{number}"
             conf.write_text(SSHD.format(address=address, folder=self.folder))
-            command = ["ip", "netns", "exec", space, _which("sshd") or "sshd", "-D", "-f", str(conf)]
+            command = [
+                "ip",
+                "netns",
+                "exec",
+                space,
+                _which("sshd") or "sshd",
+                "-D",
+                "-f",
+                str(conf),
+            ]
             with open(self.folder / f"sshd{number}.log", "wb") as log:
-                self.daemons.append(subprocess.Popen([*command, "-e"], stdin=subprocess.DEVNULL, stderr=log))
+                self.daemons.append(
+                    subprocess.Popen([*command, "-e"], stdin=subprocess.DEVNULL, stderr=log)
+                )
         end = time.monotonic() + 15
         for name in self.names:
-            while subprocess.run([self.ssh, name, "true"], capture_output=True, timeout=20).returncode:
+            while subprocess.run(
+                [self.ssh, name, "true"], capture_output=True, timeout=20
+            ).returncode:
                 if time.monotonic() > end:
-                    raise RuntimeError(f"{name} cannot be reached: {(self.folder / 'sshd1.log').read_text()}")
+                    raise RuntimeError(
+                        f"{name} cannot be reached: {(self.folder / 'sshd1.log').read_text()}"
+                    )
                 time.sleep(0.1)
 
     def cut(self, name: str, down: bool = True) -> None:
         """Pulls the plug of this host's network, or puts it in again."""
         number = self.names.index(name) + 1
-        _do("ip", "link", "set", f"scaleoutv{number}", "down" if down else "up")
+        _do("ip", "link", "set", f"{MINE}-v{number}", "down" if down else "up")
 
     def stop(self) -> None:
         """Ends the daemons and whatever runs on the hosts, and takes the network away."""
         for number in (1, 2):
-            inside = subprocess.run(["ip", "netns", "pids", f"scaleout{number}"], capture_output=True, text=True)
+            inside = subprocess.run(
+                ["ip", "netns", "pids", f"{MINE}-{number}"], capture_output=True, text=True
+            )
             for pid in map(int, inside.stdout.split()):
                 try:
                     os.kill(pid, signal.SIGKILL)
@@ -122,6 +144,6 @@ class Hosts:
             daemon.wait()
         self.daemons = []
         for number in (1, 2):
-            subprocess.run(["ip", "netns", "delete", f"scaleout{number}"], capture_output=True)
-            subprocess.run(["ip", "link", "delete", f"scaleoutv{number}"], capture_output=True)
-        subprocess.run(["ip", "link", "delete", "scaleout0"], capture_output=True)
+            subprocess.run(["ip", "netns", "delete", f"{MINE}-{number}"], capture_output=True)
+            subprocess.run(["ip", "link", "delete", f"{MINE}-v{number}"], capture_output=True)
+        subprocess.run(["ip", "link", "delete", f"{MINE}-0"], capture_output=True)

@@ -1,9 +1,11 @@
-"""A Slurm of four nodes on this one machine, from Debian's packages. Needs root; leaves nothing behind.
+"""A Slurm of four nodes on this one machine, from Debian's packages. Needs root; leaves nothing
+behind.
 
-    python tests/cluster/slurm.py FOLDER    # starts it, prints what to export, and ends it at Ctrl-C
+    python tests/cluster/slurm.py FOLDER    # starts it, prints what to export, and ends it at
+    Ctrl-C
 
-All its files, its key and its sockets are in one folder; nothing of the system's own Slurm or munge is touched.
-"""
+All its files, its key and its sockets are in one folder; nothing of the system's own Slurm or munge
+is touched."""
 
 import os
 import shutil
@@ -16,7 +18,7 @@ from pathlib import Path
 
 NODES = 4
 NEEDED = ("slurmctld", "slurmd", "munged", "sbatch", "srun", "scontrol")
-START_S = 20.0
+START_S = 60.0
 CONF = """
 ClusterName=scaleout
 SlurmctldHost={host}(127.0.0.1)
@@ -90,7 +92,12 @@ class Slurm:
         (self.folder / "state").mkdir()
         first = _free_ports(NODES + 1)
         conf = CONF.format(
-            host=socket.gethostname(), folder=self.folder, nodes=NODES, port=first, first=first + 1, last=first + NODES
+            host=socket.gethostname(),
+            folder=self.folder,
+            nodes=NODES,
+            port=first,
+            first=first + 1,
+            last=first + NODES,
         )
         (self.folder / "slurm.conf").write_text(conf)
         key = self.folder / "munge.key"
@@ -109,21 +116,31 @@ class Slurm:
             command = [_which(name) or name, *words]
             environment = {**os.environ, **self.env}
             self.daemons.append(
-                subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
+                subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
+                )
             )
 
     def _wait(self, ready, what: str) -> None:  # type: ignore[no-untyped-def]
         end = time.monotonic() + START_S
         while not ready():
             if time.monotonic() > end:
-                logs = "\n".join(f"{p.name}: {p.read_text()[-800:]}" for p in sorted(self.folder.glob("*.log")))
+                logs = "\n".join(
+                    f"{p.name}: {p.read_text()[-800:]}" for p in sorted(self.folder.glob("*.log"))
+                )
                 raise RuntimeError(f"{what} did not start within {START_S:g} s\n{logs}")
             time.sleep(0.1)
 
     def ask(self, *command: str) -> str:
-        """What a command of Slurm's prints, both streams; "" when it cannot reach the controller."""
+        """What a command of Slurm's prints, both streams; "" when it cannot reach the
+        controller."""
         done = subprocess.run(
-            command, env={**os.environ, **self.env}, capture_output=True, text=True, timeout=30, check=False
+            command,
+            env={**os.environ, **self.env},
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
         )
         return done.stdout + done.stderr
 
@@ -154,7 +171,8 @@ class Slurm:
         self.daemons = []
 
     def processes(self) -> list[int]:
-        """The ids of live processes that know this cluster's configuration: daemons, steps, and their jobs."""
+        """The ids of live processes that know this cluster's configuration: daemons, steps, and
+        their jobs."""
         found, mark = [], f"SLURM_CONF={self.env['SLURM_CONF']}".encode()
         for pid in (int(name) for name in os.listdir("/proc") if name.isdigit()):
             try:

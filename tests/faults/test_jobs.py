@@ -1,4 +1,5 @@
-"""Jobs that go wrong: each ends within a bound, says why in one sentence, and leaves no process behind."""
+"""Jobs that go wrong: each ends within a bound, says why in one sentence, and leaves no process
+behind."""
 
 import contextlib
 import os
@@ -13,20 +14,27 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from helpers import COMMAND, left_of, run_script, until
 
-from scaleout import ScaleoutError, launch, reaper
+from scaleout import launch
+from scaleout.clusters.site import Site
+from scaleout.course.lab import lab
+from scaleout.errors import ScaleoutError
+from scaleout.jobs import reaper
+from scaleout.jobs.job import JobError, JobFailed, JobTimeout, Run
 
-pytestmark = [pytest.mark.mpi, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 
 Write = Callable[..., Path]
-COMMAND = str(Path(sys.executable).with_name("scaleout"))
-# What ending a job may take when every process of it ignores every signal but SIGKILL: 2 s for each of five signals.
+# What ending a job may take when every process of it ignores every signal but SIGKILL: 2 s for each
+# of five signals.
 GRACE_S = 10.0
-BUSY_S = 5.0  # for a machine with other work
+BUSY_S = 30.0  # for a machine with other work; what never ends sleeps for 600 s
 
 TAIL = "    time.sleep(600)\n"
 ONE_GOES = (
-    "import os, signal, sys, time\nfrom mpi4py import MPI\nif MPI.COMM_WORLD.rank == 1:\n    {}\n" + TAIL.lstrip()
+    "import os, signal, sys, time\nfrom mpi4py import MPI\nif MPI.COMM_WORLD.rank == 1:\n    {}\n"
+    + TAIL.lstrip()
 )
 SLEEP = "import time\nfrom mpi4py import MPI\nprint('up', MPI.COMM_WORLD.rank)\ntime.sleep(600)\n"
 STUBBORN = """
@@ -40,9 +48,20 @@ while True:
 """
 
 
-def _run(path: Path, *arguments: object, **how: object) -> launch.Run:
-    command = ["python", "-m", "mpi4py", str(path), *map(str, arguments)]
-    return launch.run(command, **{"name": path.stem, "ranks": 2, "threads": 1, "timeout": 30, "echo": None, **how})
+@pytest.fixture(autouse=True)
+def _impatient(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs of this process get a short grace after each signal; `patient` tests get the real one."""
+    if "patient" not in request.fixturenames:
+        monkeypatch.setattr(reaper, "GRACE_S", 0.3)
+
+
+@pytest.fixture
+def patient() -> None:
+    """The real grace."""
+
+
+def _run(path: Path, *arguments: object, **options: object) -> Run:
+    return run_script(path, *arguments, **{"ranks": 2, "timeout": 30, **options})
 
 
 @contextlib.contextmanager
@@ -59,7 +78,11 @@ def _within(seconds: float) -> Iterator[None]:
         ("raise ValueError('one has had enough')", 1, "first on rank 1: exit status 1"),
         ("sys.exit(3)", 3, "first on rank 1: exit status 3"),
         ("os._exit(3)", 3, "exit status 3"),
-        ("os.kill(os.getpid(), signal.SIGKILL)", 9, "a rank was killed (signal 9), as the system does when memory"),
+        (
+            "os.kill(os.getpid(), signal.SIGKILL)",
+            9,
+            "a rank was killed (signal 9), as the system does when memory",
+        ),
         ("os.kill(os.getpid(), signal.SIGTERM)", 15, "a rank was ended by signal 15 (terminated)"),
         ("os.kill(os.getpid(), signal.SIGSEGV)", 11, "a rank crashed in native code (signal 11)"),
     ],
@@ -67,28 +90,47 @@ def _within(seconds: float) -> Iterator[None]:
 def test_when_one_rank_goes_the_job_ends(
     script: Write, results: Path, no_process_left, deed: str, status: int, words: str
 ) -> None:
-    with _within(BUSY_S + 5), pytest.raises(launch.JobFailed) as caught:
+    with pytest.raises(JobFailed) as caught:
         _run(script(ONE_GOES.format(deed)))
     assert caught.value.status == status
     assert words in str(caught.value).splitlines()[0]
     no_process_left(caught.value.run.id)
 
 
-def test_a_rank_that_aborts_ends_the_job_and_is_named(script: Write, results: Path, no_process_left) -> None:
-    said: list[str] = []
-    while len(said) < 3 and not any("first on rank 1:" in line for line in said):
-        with _within(BUSY_S + 5), pytest.raises(launch.JobFailed) as caught:
-            _run(script(ONE_GOES.format("MPI.COMM_WORLD.Abort(5)")))
-        assert caught.value.status == 5
-        said.append(str(caught.value).splitlines()[0])
-        assert "exit status 5" in said[-1]
-        no_process_left(caught.value.run.id)
-    # Who aborted is known from MPICH's own line, and now and then Hydra ends before it has passed that line on.
-    assert any("first on rank 1:" in line for line in said), said
+def test_a_rank_that_aborts_ends_the_job(script: Write, results: Path, no_process_left) -> None:
+    with pytest.raises(JobFailed) as caught:
+        _run(script(ONE_GOES.format("MPI.COMM_WORLD.Abort(5)")))
+    assert caught.value.status == 5
+    assert "exit status 5" in str(caught.value).splitlines()[0]
+    no_process_left(caught.value.run.id)
 
 
-def test_the_error_is_the_first_ranks_own_traceback(script: Write, results: Path, no_process_left) -> None:
-    with pytest.raises(launch.JobFailed) as caught:
+ABORTED = """#!/bin/sh
+[ "$1" = -prepend-pattern ] || exit 1
+mark=$(printf %s "$2" | sed "s/%r/1/")
+echo "${mark}my last words"
+echo "${mark}Abort(5) on node 1 (rank 1 in comm 0): application called MPI_Abort(MPI_COMM_WORLD, 5)"
+exit 5
+"""
+
+
+def test_a_rank_that_aborts_is_named(script: Write, results: Path, tmp_path: Path) -> None:
+    """Who aborted is known from MPICH's own line. Now and then Hydra ends before it has passed that
+    line on, so here a program in its place says it."""
+    mpirun = tmp_path / "mpirun"
+    mpirun.write_text(ABORTED)
+    mpirun.chmod(0o755)
+    with pytest.raises(JobFailed) as caught:
+        _run(script(""), site=Site(mpirun=str(mpirun)))
+    first, words, *_ = str(caught.value).splitlines()
+    assert first.startswith("train failed first on rank 1: exit status 5")
+    assert words == "my last words"
+
+
+def test_the_error_is_the_first_ranks_own_traceback(
+    script: Write, results: Path, no_process_left
+) -> None:
+    with pytest.raises(JobFailed) as caught:
         _run(script(ONE_GOES.format("raise ValueError('one has had enough')")))
     first, *traceback, last = str(caught.value).splitlines()
     assert first.startswith("train failed first on rank 1: ") and last.startswith("All it said: ")
@@ -117,28 +159,52 @@ except Exception as error:
 
 
 @pytest.mark.slow
-def test_horovods_echo_on_the_other_rank_is_not_the_error(script: Write, results: Path, no_process_left) -> None:
+def test_horovods_echo_on_the_other_rank_is_not_the_error(
+    script: Write, results: Path, no_process_left
+) -> None:
     env = {"HOROVOD_STALL_CHECK_TIME_SECONDS": "5", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "20"}
-    with _within(60), pytest.raises(launch.JobFailed) as caught:
+    with _within(60), pytest.raises(JobFailed) as caught:
         _run(script(HOROVOD), timeout=55, env=env)
     first, *traceback, _ = str(caught.value).splitlines()
     assert "failed first on rank 1" in first and traceback[-1] == "ValueError: one has had enough"
     no_process_left(caught.value.run.id)
 
 
-@pytest.mark.parametrize("how", ["stopped", "asleep", "deaf", "waiting for a message", "busy printing"])
-def test_a_job_that_does_not_end_is_ended(script: Write, results: Path, no_process_left, how: str) -> None:
-    text = {
-        "stopped": ONE_GOES.format("os.kill(os.getpid(), signal.SIGSTOP)"),
-        "asleep": SLEEP,
-        "deaf": STUBBORN,
-        "waiting for a message": "from mpi4py import MPI\nMPI.COMM_WORLD.recv()\n",
-        "busy printing": "from mpi4py import MPI\nwhile True: print('x' * 99)\n",
-    }[how]
-    with _within(3 + GRACE_S + BUSY_S), pytest.raises(launch.JobTimeout, match="did not end within 3 s") as caught:
-        _run(script(text), timeout=3)
+ENDLESS = {
+    "stopped": ONE_GOES.format("os.kill(os.getpid(), signal.SIGSTOP)"),
+    "asleep": SLEEP,
+    "deaf": STUBBORN,
+    "waiting for a message": "from mpi4py import MPI\nMPI.COMM_WORLD.recv()\n",
+    "busy printing": "from mpi4py import MPI\nwhile True: print('x' * 99)\n",
+}
+
+
+@pytest.mark.parametrize("why", ENDLESS)
+def test_a_job_that_does_not_end_is_ended(
+    script: Write, results: Path, no_process_left, why: str
+) -> None:
+    with (
+        _within(3 + GRACE_S + BUSY_S),
+        pytest.raises(JobTimeout, match="did not end within 3 s") as caught,
+    ):
+        _run(script(ENDLESS[why]), timeout=3)
     assert caught.value.status == 124 and caught.value.run.status is None
     assert "\n" not in str(caught.value) and "--timeout" in str(caught.value)
+    no_process_left(caught.value.run.id)
+
+
+def test_a_deaf_job_with_a_deaf_mpirun_is_ended_after_the_real_grace(
+    patient: None, script: Write, results: Path, no_process_left
+) -> None:
+    """mpirun is stopped, so that it answers no signal but SIGKILL: SIGINT and SIGTERM take two seconds each."""
+
+    def stop(line: str) -> None:
+        if "up 0" in line:
+            os.kill(_pid_of(_only_run(results), "mpirun"), signal.SIGSTOP)
+
+    with pytest.raises(JobTimeout) as caught:
+        _run(script(STUBBORN), echo=stop, timeout=10)
+    assert 10 + 2 * reaper.GRACE_S <= caught.value.run.wall_s < 10 + GRACE_S + BUSY_S
     no_process_left(caught.value.run.id)
 
 
@@ -146,7 +212,7 @@ def test_a_job_that_does_not_end_is_ended(script: Write, results: Path, no_proce
 def test_a_job_that_is_ended_while_it_starts_leaves_nothing(
     script: Write, results: Path, no_process_left, timeout: float
 ) -> None:
-    with _within(GRACE_S + BUSY_S), pytest.raises(launch.JobTimeout) as caught:
+    with _within(GRACE_S + BUSY_S), pytest.raises(JobTimeout) as caught:
         _run(script(STUBBORN), timeout=timeout)
     no_process_left(caught.value.run.id)
 
@@ -159,23 +225,28 @@ if MPI.COMM_WORLD.rank == 0 and os.fork() == 0:
     os.setsid()
     if os.fork():
         os._exit(0)
-    while True:  # a process with a session of its own, a child of nobody, that holds the output open
+    # a process with a session of its own, a child of nobody, that holds the output open
+    while True:
         {}
 print("done")
 """
 
 
-@pytest.mark.parametrize("deed", ["time.sleep(600)", "print('still here', flush=True); time.sleep(0.01)"])
+@pytest.mark.parametrize(
+    "deed", ["time.sleep(600)", "print('still here', flush=True); time.sleep(0.01)"]
+)
 def test_a_daemon_that_a_rank_leaves_behind_is_ended_too(
     script: Write, results: Path, no_process_left, deed: str
 ) -> None:
-    with _within(4 + GRACE_S + BUSY_S), pytest.raises(launch.JobTimeout) as caught:
+    with _within(4 + GRACE_S + BUSY_S), pytest.raises(JobTimeout) as caught:
         _run(script(DAEMON.format(deed)), timeout=4)
     assert (0, "done") in caught.value.run.lines
     no_process_left(caught.value.run.id)
 
 
-def test_children_that_are_born_while_the_job_ends_are_ended_too(script: Write, results: Path, no_process_left) -> None:
+def test_children_that_are_born_while_the_job_ends_are_ended_too(
+    script: Write, results: Path, no_process_left
+) -> None:
     text = """
         import os, signal, time
         from mpi4py import MPI
@@ -190,9 +261,14 @@ def test_children_that_are_born_while_the_job_ends_are_ended_too(script: Write, 
                 time.sleep(0.01)
         time.sleep(600)
     """
-    with pytest.raises(launch.JobTimeout) as caught:
+    with pytest.raises(JobTimeout) as caught:
         _run(script(text), timeout=2, ranks=1)
     no_process_left(caught.value.run.id)
+
+
+def _only_run(results: Path) -> str:
+    (folder,) = (results / "train").iterdir()
+    return folder.name
 
 
 def _pid_of(run_id: str, program: str) -> int:
@@ -202,12 +278,14 @@ def _pid_of(run_id: str, program: str) -> int:
     raise AssertionError(f"no {program} in this job")
 
 
-def test_when_mpirun_itself_is_killed_the_job_ends(script: Write, results: Path, no_process_left) -> None:
+def test_when_mpirun_itself_is_killed_the_job_ends(
+    script: Write, results: Path, no_process_left
+) -> None:
     def kill(line: str) -> None:
         if "up 0" in line:
-            os.kill(_pid_of(next((results / "train").iterdir()).name, "mpirun"), signal.SIGKILL)
+            os.kill(_pid_of(_only_run(results), "mpirun"), signal.SIGKILL)
 
-    with _within(BUSY_S + 5), pytest.raises(launch.JobFailed, match="mpirun itself was ended by signal 9") as caught:
+    with pytest.raises(JobFailed, match="mpirun itself was ended by signal 9") as caught:
         _run(script(SLEEP), echo=kill)
     assert caught.value.status == 137  # as a shell counts it
     no_process_left(caught.value.run.id)
@@ -218,9 +296,9 @@ def test_when_mpiruns_helper_is_killed_the_time_limit_ends_the_job(
 ) -> None:
     def kill(line: str) -> None:
         if "up 0" in line:
-            os.kill(_pid_of(next((results / "train").iterdir()).name, "hydra_pmi_proxy"), signal.SIGKILL)
+            os.kill(_pid_of(_only_run(results), "hydra_pmi_proxy"), signal.SIGKILL)
 
-    with _within(4 + GRACE_S + BUSY_S), pytest.raises(launch.JobError) as caught:
+    with _within(4 + GRACE_S + BUSY_S), pytest.raises(JobError) as caught:
         _run(script(SLEEP), echo=kill, timeout=4)
     no_process_left(caught.value.run.id)
 
@@ -229,10 +307,11 @@ def test_a_launcher_that_leaves_a_process_behind_is_not_waited_for(
     tmp_path: Path, script: Write, results: Path, no_process_left
 ) -> None:
     wrapper = tmp_path / "mpirun"
-    wrapper.write_text("#!/bin/sh\nsleep 600 &\necho done\n")  # the sleep holds the output open
+    # The sleep holds the output open. Whether it can count calls, as Hydra can, it does not say.
+    wrapper.write_text('#!/bin/sh\n[ "$1" = -prepend-pattern ] || exit 1\nsleep 600 &\necho done\n')
     wrapper.chmod(0o755)
-    with _within(BUSY_S):
-        job = _run(script(""), site=launch.Site(mpirun=str(wrapper)), timeout=20)
+    job = _run(script(""), site=Site(mpirun=str(wrapper)), timeout=60)
+    assert job.wall_s < 60, "it waited for the limit"
     assert job.lines == [(None, "done")]
     no_process_left(job.id)
 
@@ -247,42 +326,51 @@ def test_a_job_that_ends_well_leaves_neither_itself_nor_its_guard(
 @pytest.mark.parametrize("command", [["sleep", "60"], ["setsid", "--fork", "sleep", "60"]])
 def test_no_process_hides_in_the_moment_of_its_birth(no_process_left, command: list[str]) -> None:
     for attempt in range(30):
-        run_id = f"of-this-test-{attempt}"
+        run_id = f"of-this-test-{os.getpid()}-{attempt}"
         started = subprocess.Popen(command, env={**os.environ, "SCALEOUT_RUN_ID": run_id})
         assert reaper.processes(run_id)
         reaper.end(run_id)
         no_process_left(run_id)
-        started.wait(10)
+        started.wait(60)
 
 
-def test_the_look_for_what_is_left_sees_jobs_and_guards(no_process_left) -> None:
-    started = subprocess.Popen(["sleep", "60"], env={**os.environ, "SCALEOUT_RUN_ID": "of-this-test"})
-    with pytest.raises(AssertionError, match="sleep 60"):
-        no_process_left("of-this-test", within_s=0.2)
-    reaper.end("of-this-test")
-    started.wait(10)
-    guard = reaper.guard("of-this-test")
+def test_the_look_for_what_is_left_sees_jobs_and_guards(
+    no_process_left, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when the reaper sees nothing: what judges it does not ask it."""
+    name = f"of-this-test-{os.getpid()}"
+    monkeypatch.setattr(reaper, "processes", lambda run_id: [])
+    with subprocess.Popen(["sleep", "60"], env={**os.environ, "SCALEOUT_RUN_ID": name}) as started:
+        until(lambda: left_of(name))
+        with pytest.raises(AssertionError, match="sleep 60"):
+            no_process_left(name, within_s=0.2)
+        started.kill()
+    no_process_left(name)
+    guard = reaper.guard(name)
     with pytest.raises(AssertionError, match="reaper"):
-        no_process_left("of-this-test")
-    guard.communicate(b"done", timeout=10)
-    no_process_left("of-this-test")
+        no_process_left(name)
+    guard.communicate(b"done", timeout=60)
+    no_process_left(name)
 
 
 # The command, from outside
 
 
-def _heed_hangup() -> None:
-    """Where the tests run under nohup, what they start would ignore SIGHUP too."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+def _heed_signals() -> None:
+    """Under nohup, or behind a shell's `&`, what the tests start would ignore these too."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
 
 
 class Started:
     """A `scaleout run` in a session of its own, as in a terminal; its output arrives in `lines`."""
 
-    def __init__(self, path: Path, *words: str, **how: object) -> None:
+    def __init__(self, path: Path, *words: str, **options: object) -> None:
         line = [COMMAND, "run", str(path), "-n", "2", "-t", "1", *words]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        self.process = subprocess.Popen(line, start_new_session=True, preexec_fn=_heed_hangup, **{**pipes, **how})
+        self.process = subprocess.Popen(
+            line, start_new_session=True, preexec_fn=_heed_signals, **{**pipes, **options}
+        )
 
     def wait_for(self, *wanted: str) -> None:
         missing = set(wanted)
@@ -297,27 +385,39 @@ class Started:
 
 
 @pytest.mark.parametrize("text", [SLEEP, STUBBORN], ids=["asleep", "deaf"])
-def test_ctrl_c_ends_the_job_in_order(script: Write, results: Path, run_id, no_process_left, text: str) -> None:
+def test_ctrl_c_ends_the_job_in_order(
+    script: Write, results: Path, run_id, no_process_left, text: str
+) -> None:
     started = Started(script(text))
     started.wait_for("up 0", "up 1")
-    assert os.getsid(_pid_of(run_id(), "mpirun")) != started.process.pid  # so the terminal reaches the command alone
+    assert (
+        os.getsid(_pid_of(run_id(), "mpirun")) != started.process.pid
+    )  # so the terminal reaches the command alone
     os.killpg(started.process.pid, signal.SIGINT)
     said = started.end(within_s=GRACE_S + BUSY_S)
-    assert said.startswith("scaleout: Interrupted after ") and said.endswith(" s: the job has been ended.\n")
+    assert said.startswith("scaleout: Interrupted after ") and said.endswith(
+        " s: the job has been ended.\n"
+    )
     assert started.process.returncode == 130
     no_process_left(run_id())
 
 
-def test_ctrl_c_twice_leaves_the_ending_to_the_guard(script: Write, results: Path, run_id, no_process_left) -> None:
+def test_ctrl_c_twice_leaves_the_ending_to_the_guard(
+    script: Write, results: Path, run_id, no_process_left
+) -> None:
     started = Started(script(STUBBORN))
     started.wait_for("up 0", "up 1")
-    os.kill(_pid_of(run_id(), "mpirun"), signal.SIGSTOP)  # so that it answers neither SIGINT nor SIGTERM
+    os.kill(
+        _pid_of(run_id(), "mpirun"), signal.SIGSTOP
+    )  # so that it answers neither SIGINT nor SIGTERM
     for _ in range(2):
         os.killpg(started.process.pid, signal.SIGINT)
         time.sleep(0.5)
     said = started.end(within_s=BUSY_S)
     assert "Traceback" not in said and said.count("\n") == 1
-    assert said.endswith(("the job is being ended.\n", "the job has been ended.\n"))  # as quick as the guard was
+    assert said.endswith(
+        ("the job is being ended.\n", "the job has been ended.\n")
+    )  # as quick as the guard was
     assert started.process.returncode == 130
     no_process_left(run_id(), within_s=GRACE_S + BUSY_S)
 
@@ -372,8 +472,7 @@ def test_a_script_that_reads_stdin_is_told_that_there_is_none(
     path = script("from mpi4py import MPI\nprint('up 0')\ninput('Your name? ')\n")
     started = Started(path, stdin=subprocess.PIPE)  # a terminal at which nobody types
     started.wait_for("up 0")
-    with _within(BUSY_S + 5):
-        assert started.process.wait(60) == 1
+    assert started.process.wait(60) == 1
     assert "EOFError" in started.process.stderr.read()
     no_process_left(run_id())
 
@@ -384,9 +483,14 @@ def test_a_missing_mpirun_is_one_sentence(tmp_path: Path, script: Write, results
     script("print('never')")
     environment = {**os.environ, "PYTHONPATH": str(Path(launch.__file__).parents[1])}
     command = [str(tmp_path / "bare/bin/python"), "-c", code]
-    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
     assert done.returncode == 2
-    assert done.stderr == "scaleout: There is no mpirun in this environment (bare/bin): type  make lab  to mend it.\n"
+    assert (
+        done.stderr
+        == "scaleout: There is no mpirun in this environment (bare/bin): type  make lab  to mend it.\n"
+    )
     assert not list(results.rglob("*"))
 
 
@@ -398,14 +502,14 @@ def test_an_mpirun_that_cannot_start_is_one_sentence(
     if content is not None:
         broken.write_text(content)
     with pytest.raises(ScaleoutError, match=r"cannot be started \(.*\): type  make lab") as caught:
-        _run(script("print('never')"), site=launch.Site(mpirun=str(broken)))
+        _run(script("print('never')"), site=Site(mpirun=str(broken)))
     assert "\n" not in str(caught.value)
     no_process_left(run_id())
 
 
 def test_an_unknown_lab_starts_nothing(workshop: Path, results: Path) -> None:
     with pytest.raises(ScaleoutError, match="There is no lab called '99_none'"):
-        launch.lab("99_none").run()
+        lab("99_none").run()
     assert not results.exists()
 
 
@@ -420,7 +524,9 @@ def test_results_below_a_file_are_refused_before_the_job_starts(
     assert not witness.exists()
 
 
-def test_results_without_permission_are_refused_in_one_sentence(script: Write, results: Path) -> None:
+def test_results_without_permission_are_refused_in_one_sentence(
+    script: Write, results: Path
+) -> None:
     """Root may write everywhere, so as root this drops that power first."""
     drop: list[str] = []
     if os.geteuid() == 0:
@@ -431,23 +537,28 @@ def test_results_without_permission_are_refused_in_one_sentence(script: Write, r
     results.chmod(0o555)
     try:
         command = [*drop, COMMAND, "run", str(script("print('never')"))]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     finally:
         results.chmod(0o755)
     assert done.returncode == 2 and "never" not in done.stdout.replace(str(results.parent), "")
-    assert "(Permission denied): type  export SCALEOUT_RESULTS=" in done.stderr and done.stderr.count("\n") == 1, (
-        done.stderr
+    assert (
+        "(Permission denied): type  export SCALEOUT_RESULTS=" in done.stderr
+        and done.stderr.count("\n") == 1
+    ), done.stderr
+
+
+def test_two_runs_at_once_fail_each_for_itself(
+    script: Write, results: Path, no_process_left
+) -> None:
+    path = script(
+        "import sys, time\nfrom mpi4py import MPI\ntime.sleep(1)\nsys.exit(int(sys.argv[1]))\n"
     )
-
-
-def test_two_runs_at_once_fail_each_for_itself(script: Write, results: Path, no_process_left) -> None:
-    path = script("import sys, time\nfrom mpi4py import MPI\ntime.sleep(1)\nsys.exit(int(sys.argv[1]))\n")
-    ended: dict[int, launch.Run] = {}
+    ended: dict[int, Run] = {}
 
     def start(status: int) -> None:
         try:
             ended[status] = _run(path, status)
-        except launch.JobFailed as failed:
+        except JobFailed as failed:
             ended[status] = failed.run
 
     threads = [threading.Thread(target=start, args=(status,)) for status in (0, 3, 4)]
@@ -473,7 +584,7 @@ def test_a_record_that_a_killed_rank_left_half_written_is_a_warning(
             file.flush()
             os.kill(os.getpid(), signal.SIGKILL)
     """
-    with pytest.raises(launch.JobFailed) as caught:
+    with pytest.raises(JobFailed) as caught:
         _run(script(text), ranks=1)
     with pytest.warns(UserWarning, match=r"records\.jsonl, line 2: no record"):
         assert caught.value.run.records["variant"].tolist() == ["whole"]
@@ -494,22 +605,31 @@ def test_a_full_disk_ends_the_job_with_one_sentence(
         started = Started(script(CHATTY), stdout=subprocess.DEVNULL)
         said = started.end(within_s=GRACE_S + BUSY_S)
         assert started.process.returncode == 2 and said.count("\n") == 1
-        assert "train was ended because its output cannot be written (No space left on device): make room" in said
+        assert (
+            "train was ended because its output cannot be written (No space left on device): make room"
+            in said
+        )
         no_process_left(run_id())
     finally:
         subprocess.run(["umount", str(results)], check=True)
 
 
-def test_a_quota_ends_the_job_with_one_sentence(script: Write, results: Path, no_process_left, run_id) -> None:
+def test_a_quota_ends_the_job_with_one_sentence(
+    script: Write, results: Path, no_process_left, run_id
+) -> None:
     go = results.parent / "go"
     waits = f"import os, time\nprint('up')\nwhile not os.path.exists({str(go)!r}):\n    time.sleep(0.01)\n"
     started = Started(script(waits + CHATTY))
     started.wait_for("up")
-    resource.prlimit(started.process.pid, resource.RLIMIT_FSIZE, (100_000, 100_000))  # of the command alone
+    resource.prlimit(
+        started.process.pid, resource.RLIMIT_FSIZE, (100_000, 100_000)
+    )  # of the command alone
     go.touch()
     said = started.end(within_s=GRACE_S + BUSY_S)
     assert started.process.returncode == 2 and said.count("\n") == 1
-    assert "train was ended because its output cannot be written (File too large): make room" in said
+    assert (
+        "train was ended because its output cannot be written (File too large): make room" in said
+    )
     no_process_left(run_id())
 
 
@@ -518,7 +638,11 @@ def test_output_that_goes_to_a_full_disk_ends_the_job_with_one_sentence(
 ) -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [COMMAND, "run", str(script(CHATTY))], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60
+            [COMMAND, "run", str(script(CHATTY))],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
         )
     assert done.returncode == 2 and done.stderr == "scaleout: No space left on device\n", done
     for folder in results.glob("train/*"):
@@ -531,7 +655,7 @@ def test_a_job_inside_a_job_ends_with_it(script: Write, results: Path, no_proces
         from scaleout import launch
         launch.run(["python", "-m", "mpi4py", {str(inner)!r}], name="inner", ranks=1, threads=1)
     """
-    with pytest.raises(launch.JobTimeout) as caught:
+    with pytest.raises(JobTimeout) as caught:
         _run(script(text), ranks=1, timeout=5)
     assert "up 0" in caught.value.run.output
     no_process_left(caught.value.run.id)

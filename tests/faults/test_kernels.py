@@ -11,7 +11,7 @@ import pytest
 from jupyter_client.blocking import BlockingKernelClient
 from jupyter_client.manager import KernelManager, start_new_kernel
 
-pytestmark = [pytest.mark.mpi, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 
 SLEEP = "from mpi4py import MPI\nprint('up', MPI.COMM_WORLD.rank)\nMPI.COMM_WORLD.recv()\n"
 CELL = """
@@ -20,7 +20,7 @@ launch.run(["python", "-m", "mpi4py", {path!r}], name="train", ranks=2, threads=
 print("after the job")
 """
 GRACE_S = 10.0
-BUSY_S = 5.0
+BUSY_S = 60.0  # for a machine with other work
 
 
 class Notebook:
@@ -29,12 +29,16 @@ class Notebook:
     def __init__(self, folder: Path) -> None:
         self.manager: KernelManager
         self.client: BlockingKernelClient
-        self.manager, self.client = start_new_kernel(kernel_name="python3", cwd=str(folder), startup_timeout=60)
+        self.manager, self.client = start_new_kernel(
+            kernel_name="python3", cwd=str(folder), startup_timeout=60
+        )
 
     def start_cell(self, code: str) -> str:
         return self.client.execute(code)
 
-    def messages(self, cell: str, until: Callable[[dict], bool], within_s: float = 60) -> list[dict]:
+    def messages(
+        self, cell: str, until: Callable[[dict], bool], within_s: float = 60
+    ) -> list[dict]:
         """The messages of one cell up to the first that `until` accepts."""
         end, found = time.monotonic() + within_s, []
         while not found or not until(found[-1]):
@@ -55,7 +59,11 @@ def _idle(message: dict) -> bool:
 
 
 def _text(messages: list[dict]) -> str:
-    return "".join(message["content"].get("text", "") for message in messages if message["msg_type"] == "stream")
+    return "".join(
+        message["content"].get("text", "")
+        for message in messages
+        if message["msg_type"] == "stream"
+    )
 
 
 @pytest.fixture
@@ -86,14 +94,18 @@ def test_the_stop_button_ends_the_job_and_the_kernel_lives(
     (error,) = (message["content"] for message in messages if message["msg_type"] == "error")
     assert error["ename"] == "JobInterrupted"
     (sentence,) = error["traceback"]
-    assert sentence.startswith("Interrupted after ") and sentence.endswith(" s: the job has been ended.")
+    assert sentence.startswith("Interrupted after ") and sentence.endswith(
+        " s: the job has been ended."
+    )
     assert "after the job" not in _text(messages)
     no_process_left(run_id())
     assert _text(notebook.run_cell("print(6 * 7)")) == "42\n"
     assert "ended well" in str(notebook.run_cell("launch.run(['true'], name='next', echo=None)"))
 
 
-def test_the_stop_button_pressed_twice_leaves_nothing(notebook: Notebook, cell: str, run_id, no_process_left) -> None:
+def test_the_stop_button_pressed_twice_leaves_nothing(
+    notebook: Notebook, cell: str, run_id, no_process_left
+) -> None:
     job = run_id()
     for pid in _pids(job, "mpirun"):
         os.kill(pid, signal.SIGSTOP)  # so that ending it takes its time
@@ -108,7 +120,9 @@ def test_the_stop_button_pressed_twice_leaves_nothing(notebook: Notebook, cell: 
 
 
 @pytest.mark.parametrize("end", ["killed", "restarted", "shut down"])
-def test_when_the_kernel_goes_its_job_goes(notebook: Notebook, cell: str, run_id, no_process_left, end: str) -> None:
+def test_when_the_kernel_goes_its_job_goes(
+    notebook: Notebook, cell: str, run_id, no_process_left, end: str
+) -> None:
     if end == "killed":
         os.kill(notebook.manager.provisioner.pid, signal.SIGKILL)
     elif end == "restarted":
@@ -133,6 +147,10 @@ def test_a_failed_job_is_red_and_shows_its_own_sentence(
 
 
 def _pids(run_id: str, program: str) -> list[int]:
-    from scaleout import reaper
+    from scaleout.jobs import reaper
 
-    return [pid for pid in reaper.processes(run_id) if program in Path(f"/proc/{pid}/cmdline").read_text()]
+    return [
+        pid
+        for pid in reaper.processes(run_id)
+        if program in Path(f"/proc/{pid}/cmdline").read_text()
+    ]

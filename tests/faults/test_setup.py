@@ -1,4 +1,5 @@
-"""When the set-up cannot go on, a sentence says what to type, and the next run goes on from there."""
+"""When the set-up cannot go on, a sentence says what to type, and the next run goes on from
+there."""
 
 import fcntl
 import importlib.util
@@ -9,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -17,14 +17,14 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from helpers import ROOT, until
 
-ROOT = Path(__file__).parents[2]
 SPEC = importlib.util.spec_from_file_location("setup_env", ROOT / "tools/setup_env.py")
 setup_env = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(setup_env)
 
-# Stands where pip would: writes down how it was called, installs the one package that the set-up looks at, and fails
-# or sleeps when a file says so.
+# Stands where pip would: writes down how it was called, installs the one package that the set-up
+# looks at, and fails or sleeps when a file says so.
 PIP = """
 import json, os, pathlib, sys, time
 if sys.argv[1:] == ["--version"]:
@@ -52,23 +52,35 @@ def tree(tmp_path: Path) -> SimpleNamespace:
     root = tmp_path / "tree"
     (root / "tools").mkdir(parents=True)
     text = (ROOT / "tools/setup_env.py").read_text()
-    text = re.sub(r"^BATCH = \d+", "BATCH = 2", text, flags=re.M).replace('"packages": 2.9', '"packages": 0.0')
+    text = re.sub(r"^BATCH = \d+", "BATCH = 2", text, flags=re.M).replace(
+        '"packages": 2.9', '"packages": 0.0'
+    )
     (root / "tools/setup_env.py").write_text(text)
     (root / "pyproject.toml").write_text("[project]\n")
-    (root / "requirements.lock").write_text("".join(f"{name}==1 --hash=sha256:{'0' * 64}\n" for name in PACKAGES))
+    (root / "requirements.lock").write_text(
+        "".join(f"{name}==1 --hash=sha256:{'0' * 64}\n" for name in PACKAGES)
+    )
     tools = tmp_path / "bin"
     tools.mkdir()
     for name in ("c++", "make"):
         (tools / name).write_text("#!/bin/sh\n")
         (tools / name).chmod(0o755)
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", root / ".venv"], check=True, timeout=60)
+    subprocess.run(
+        [sys.executable, "-m", "venv", "--without-pip", root / ".venv"], check=True, timeout=60
+    )
     site = next((root / ".venv/lib").glob("python*/site-packages"))
     (site / "pip").mkdir()
     (site / "pip/__main__.py").write_text(PIP)
     names = {k: v for k, v in os.environ.items() if not k.startswith(("CONDA", "CXX", "PIP_"))}
-    environ = names | {"PATH": f"{tools}:{os.environ['PATH']}", "MAKEFLAGS": " -- PYTHON=x", "PYTHONPATH": "/elsewhere"}
+    environ = names | {
+        "PATH": f"{tools}:{os.environ['PATH']}",
+        "MAKEFLAGS": " -- PYTHON=x",
+        "PYTHONPATH": "/elsewhere",
+    }
     environ |= {"PIP_CONFIG_FILE": os.devnull}
-    return SimpleNamespace(root=root, site=site, tools=tools, environ=environ, stamps=root / ".venv/.scaleout")
+    return SimpleNamespace(
+        root=root, site=site, tools=tools, environ=environ, stamps=root / ".venv/.scaleout"
+    )
 
 
 @pytest.fixture
@@ -78,14 +90,19 @@ def start(tree: SimpleNamespace) -> Iterator[Callable[..., subprocess.Popen]]:
 
     def popen(*args: str, **environ: str) -> subprocess.Popen:
         command = [sys.executable, str(tree.root / "tools/setup_env.py"), *args]
-        how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": tree.environ | environ}
+        how = {
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+            "text": True,
+            "env": tree.environ | environ,
+        }
         running.append(subprocess.Popen(command, **how))
         return running[-1]
 
     yield popen
     for process in running:
         process.kill()
-        process.wait(10)
+        process.wait(60)
 
 
 @pytest.fixture
@@ -106,11 +123,15 @@ def calls(tree: SimpleNamespace) -> list[dict]:
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
-def until(condition: Callable[[], object], within_s: float = 60.0) -> None:
-    end = time.monotonic() + within_s
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.05)
+def status_of(page: str) -> int:
+    """The HTTP status of a page; 0 while nobody listens there."""
+    try:
+        with urllib.request.urlopen(page, timeout=60) as answer:
+            return answer.status
+    except urllib.error.HTTPError as refused:
+        return refused.code
+    except urllib.error.URLError:
+        return 0
 
 
 # From nothing to done
@@ -119,13 +140,19 @@ def until(condition: Callable[[], object], within_s: float = 60.0) -> None:
 def test_four_stages_then_the_command(tree, setup):
     done = setup("python", "-c", "import sys; print(sys.prefix)", PIP_USER="1")
     assert (done.status, done.out.strip()) == (0, str(tree.root / ".venv"))
-    assert re.findall(r"^  (\w+).* \d+ s$", done.err, re.M) == ["4", "horovod", "scaleout"], done.err
+    assert re.findall(r"^  (\w+).* \d+ s$", done.err, re.M) == ["4", "horovod", "scaleout"], (
+        done.err
+    )
     first, second, horovod, own = calls(tree)
     assert {"--require-hashes", "--no-deps", ":all:"} <= set(first["args"])
     assert [first["wanted"].count("=="), second["wanted"].count("==")] == [2, 2]
-    assert {"--require-hashes", "--no-deps", "--no-build-isolation", "--no-cache-dir"} <= set(horovod["args"])
+    assert {"--require-hashes", "--no-deps", "--no-build-isolation", "--no-cache-dir"} <= set(
+        horovod["args"]
+    )
     assert horovod["wanted"].startswith("horovod==1 --hash=sha256:")
-    assert re.fullmatch(r"-j\d", horovod["environ"]["MAKEFLAGS"]), "make's own flags would compile on one core"
+    assert re.fullmatch(r"-j\d", horovod["environ"]["MAKEFLAGS"]), (
+        "make's own flags would compile on one core"
+    )
     assert horovod["environ"]["HOROVOD_WITH_GLOO"] == "1"
     assert "-include stdexcept" in horovod["environ"]["CXXFLAGS"]
     assert {horovod["environ"]["PIP_USER"], horovod["environ"]["PYTHONPATH"]} == {"0", None}
@@ -135,15 +162,25 @@ def test_four_stages_then_the_command(tree, setup):
 
 def test_a_second_run_does_nothing(tree, setup):
     setup()
-    before = {path: path.stat().st_mtime_ns for path in tree.root.rglob("*") if "__pycache__" not in path.parts}
+    before = {
+        path: path.stat().st_mtime_ns
+        for path in tree.root.rglob("*")
+        if "__pycache__" not in path.parts
+    }
     again = setup("python", "-c", "print('hello')")
-    after = {path: path.stat().st_mtime_ns for path in tree.root.rglob("*") if "__pycache__" not in path.parts}
+    after = {
+        path: path.stat().st_mtime_ns
+        for path in tree.root.rglob("*")
+        if "__pycache__" not in path.parts
+    }
     assert (again.status, again.out, again.err) == (0, "hello\n", "")
     assert len(calls(tree)) == 4
     assert after == before
 
 
-@pytest.mark.parametrize(("package", "again"), [("six", ["packages"]), ("tensorflow-cpu", ["packages", "horovod"])])
+@pytest.mark.parametrize(
+    ("package", "again"), [("six", ["packages"]), ("tensorflow-cpu", ["packages", "horovod"])]
+)
 def test_a_new_version_redoes_what_depends_on_it(tree, setup, package, again):
     setup()
     lock = tree.root / "requirements.lock"
@@ -178,11 +215,13 @@ def test_interrupted(tree, start, setup):
     process = start("python", "-c", "")
     until(lambda: calls(tree))
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=10)
+    _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "Interrupted. Run make again: it goes on from here." in err
     assert "Traceback" not in err
-    with (tree.root / ".setup/lock").open("r+") as lock:  # the lock is free: no pip that held it is left
+    with (tree.root / ".setup/lock").open(
+        "r+"
+    ) as lock:  # the lock is free: no pip that held it is left
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     (tree.site / "pip/sleep").unlink()
     assert setup().status == 0
@@ -194,11 +233,13 @@ def test_killed_outright(tree, start, setup):
     process = start()
     until(lambda: calls(tree))
     process.kill()
-    process.wait(10)
+    process.wait(60)
     (tree.site / "pip/sleep").unlink()
     done = setup()
     assert done.status == 0
-    assert done.err.startswith("Another make is setting up here: waiting for it to end.\n"), done.err
+    assert done.err.startswith("Another make is setting up here: waiting for it to end.\n"), (
+        done.err
+    )
 
 
 def test_a_package_cut_off_half_way_is_installed_anew(tree, setup):
@@ -255,9 +296,14 @@ def test_wrong_python(tmp_path, monkeypatch):
     setup_env.check_python((3, 12, 9))
     monkeypatch.setenv("PATH", str(tmp_path))
     for minor in (10, 13):
-        with pytest.raises(setup_env.Stop, match=rf"3.11 or 3.12 and this is 3.{minor}: install .*PYTHON=python3.12"):
+        with pytest.raises(
+            setup_env.Stop,
+            match=rf"3.11 or 3.12 and this is 3.{minor}: install .*PYTHON=python3.12",
+        ):
             setup_env.check_python((3, minor, 0))
-    (tmp_path / "python3.12").write_text("#!/bin/sh\nexit 1\n")  # as pyenv's shims do for a Python that is switched off
+    (tmp_path / "python3.12").write_text(
+        "#!/bin/sh\nexit 1\n"
+    )  # as pyenv's shims do for a Python that is switched off
     (tmp_path / "python3.11").write_text("#!/bin/sh\n")
     for name in ("python3.12", "python3.11"):
         (tmp_path / name).chmod(0o755)
@@ -272,7 +318,10 @@ def test_another_python_than_the_environment_has(tree, setup):
     config.write_text(re.sub(r"version = 3\.\d+", f"version = 3.{other}", config.read_text()))
     done = setup("--this-python", "python", "-c", "print('wrong')")
     assert (done.status, done.out) == (1, "")
-    assert f".venv holds Python 3.{other} and you asked for 3.{own}: type  make clean  first." in done.err
+    assert (
+        f".venv holds Python 3.{other} and you asked for 3.{own}: type  make clean  first."
+        in done.err
+    )
 
 
 @pytest.mark.parametrize(
@@ -317,7 +366,9 @@ def test_a_compiler_that_fails(tree):
     assert setup_env.check_compiler({"PATH": str(tree.tools)}) == "c++"
     (tree.tools / "old-g++").write_text("#!/bin/sh\necho unrecognized option -std=c++17\nexit 1\n")
     (tree.tools / "old-g++").chmod(0o755)
-    with pytest.raises(setup_env.Stop, match=r"old-g\+\+ fails on a line of C\+\+17 \(unrecognized option"):
+    with pytest.raises(
+        setup_env.Stop, match=r"old-g\+\+ fails on a line of C\+\+17 \(unrecognized option"
+    ):
         setup_env.check_compiler({"PATH": str(tree.tools), "CXX": "old-g++"})
 
 
@@ -326,7 +377,9 @@ def test_too_little_disk(tree, setup):
     script.write_text(script.read_text().replace('"horovod": 0.5', '"horovod": 1e9'))
     done = setup()
     assert (done.status, calls(tree)) == (1, [])
-    assert re.search(r"needs 1000000000.\d GiB and \S+ has [\d.]+ GiB free: free some", done.err), done.err
+    assert re.search(r"needs 1000000000.\d GiB and \S+ has [\d.]+ GiB free: free some", done.err), (
+        done.err
+    )
 
 
 def test_a_folder_that_horovod_cannot_be_compiled_in():
@@ -340,11 +393,20 @@ def test_a_folder_that_horovod_cannot_be_compiled_in():
     [
         ("OSError: [Errno 28] No space left on device", "disk is full"),
         ("OSError: [Errno 122] Disk quota exceeded", "disk is full"),
-        ("WARNING: Temporary failure in name resolution\nERROR: No matching distribution found for six", "no network"),
+        (
+            "WARNING: Temporary failure in name resolution\nERROR: No matching distribution found for six",
+            "no network",
+        ),
         ("ERROR: No matching distribution found for six==9", "does not offer six==9"),
-        ("ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE FILE.", "not the one in requirements.lock"),
+        (
+            "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE FILE.",
+            "not the one in requirements.lock",
+        ),
         ("c++: fatal error: Killed signal terminated program cc1plus", "ran out of memory"),
-        ("x.cc:3:1: error: no member 'string'\nerror: subprocess-exited-with-error", "no member 'string'"),
+        (
+            "x.cc:3:1: error: no member 'string'\nerror: subprocess-exited-with-error",
+            "no member 'string'",
+        ),
         ("AssertionError", "AssertionError"),
         ("", "without saying why"),
     ],
@@ -359,7 +421,9 @@ def test_which_environment(tmp_path):
     own, active = ROOT / ".venv", {"CONDA_PREFIX": str(conda), "CONDA_DEFAULT_ENV": "scaleout"}
     assert setup_env.choose_prefix({}, str(conda)) == own
     assert setup_env.choose_prefix(active, str(conda)) == conda
-    assert setup_env.choose_prefix(active, "/usr") == own, "another Python than conda's was asked for"
+    assert setup_env.choose_prefix(active, "/usr") == own, (
+        "another Python than conda's was asked for"
+    )
     assert setup_env.choose_prefix(active | {"CONDA_DEFAULT_ENV": "base"}, str(conda)) == own
     (conda / "condabin").mkdir()
     assert setup_env.choose_prefix(active, str(conda)) == own, "conda's base is left alone"
@@ -375,30 +439,47 @@ def test_jupyterlab_is_local_and_locked_and_finds_a_port(tmp_path):
     for name in ("jupyter_lab_config.py", "jupyter_server_config.py"):
         (tmp_path / ".jupyter" / name).write_text(open_to_all)
     recipe = re.search(
-        r"^lab:\n\t@exec env (.*) \\\n\t\t\$\(IN_ENV\) (jupyter lab)", (ROOT / "Makefile").read_text(), re.M
+        r"^lab:\n\t@exec env (.*) \\\n\t\t\$\(IN_ENV\) (jupyter lab)",
+        (ROOT / "Makefile").read_text(),
+        re.M,
     )
-    variables = dict(word.split("=") for word in recipe[1].replace("$(CURDIR)/.setup", str(tmp_path)).split())
+    variables = dict(
+        word.split("=") for word in recipe[1].replace("$(CURDIR)/.setup", str(tmp_path)).split()
+    )
     environ = os.environ | {k: v.replace("$(CURDIR)", str(ROOT)) for k, v in variables.items()}
-    environ |= {"HOME": str(tmp_path), "JUPYTER_RUNTIME_DIR": str(tmp_path / "run"), "JUPYTER_TOKEN": ""}
+    environ |= {
+        "HOME": str(tmp_path),
+        "JUPYTER_RUNTIME_DIR": str(tmp_path / "run"),
+        "JUPYTER_TOKEN": "",
+    }
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
         command = [sys.executable, "-m", *recipe[2].split(), "--no-browser", f"--port={port}"]
-        how = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "env": environ, "cwd": ROOT}
+        how = {
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.STDOUT,
+            "text": True,
+            "env": environ,
+            "cwd": ROOT,
+        }
         server = subprocess.Popen(command, **how)
         try:
-            until(lambda: server.poll() is not None or list((tmp_path / "run").glob("jpserver-*.json")))
+            until(
+                lambda: (
+                    server.poll() is not None or list((tmp_path / "run").glob("jpserver-*.json"))
+                )
+            )
             facts = json.loads(next((tmp_path / "run").glob("jpserver-*.json")).read_text())
             assert (facts["hostname"], len(facts["token"]) > 20) == ("localhost", True)
             assert facts["port"] != port
             page = f"http://127.0.0.1:{facts['port']}/api/contents"
-            with pytest.raises(urllib.error.HTTPError, match="403"):
-                urllib.request.urlopen(page, timeout=10)
-            with urllib.request.urlopen(f"{page}?token={facts['token']}", timeout=10) as answer:
+            assert until(lambda: status_of(page)) == 403
+            with urllib.request.urlopen(f"{page}?token={facts['token']}", timeout=60) as answer:
                 assert "notebooks" in {entry["name"] for entry in json.load(answer)["content"]}
         finally:
             server.terminate()
-            said = server.communicate(timeout=20)[0]
+            said = server.communicate(timeout=60)[0]
     assert "/lab?token=" in said
     assert ("You are root" in said) == (os.geteuid() == 0)

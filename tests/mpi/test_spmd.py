@@ -1,22 +1,30 @@
-"""03_spmd: three allreduces against MPI's own, the bytes they send, servers, stragglers, and three MPI libraries."""
+"""03_spmd: three allreduces against MPI's own, the bytes they send, servers, stragglers, and three
+MPI libraries."""
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from scaleout import ScaleoutError, exercises, lab, launch, mpis, scaling
+from scaleout import lab, launch, scaling
+from scaleout.clusters import mpis
+from scaleout.course.masters import generated
+from scaleout.errors import ScaleoutError
+from scaleout.jobs.job import JobFailed, JobTimeout, Run
 
-pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 
 LAB = Path(__file__).resolve().parents[2] / "solutions" / "03_spmd"
 RANKS = [1, 2, 3, 4]
 SIZES = [0, 1, 7, 1000, 65537]
-FEW_CORES = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}  # ranks that share cores let go of them while they wait
-# Compares in plain mpi4py, without the lab's own comparison, and prints one JSON line: by type, size and way, how far
-# the result was off and what each rank sent.
+FEW_CORES = {
+    "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"
+}  # ranks that share cores let go of them while they wait
+# Compares in plain mpi4py, without the lab's own comparison, and prints one JSON line: by type,
+# size and way, how far the result was off and what each rank sent.
 COMPARE = """
 import json, sys
 import numpy as np
@@ -55,26 +63,37 @@ def _here(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(LAB.parents[1])
 
 
-def _spmd(**how: object) -> launch.Run:
+def _spmd(**how: object) -> Run:
     given = {"threads": 1, "env": FEW_CORES, "timeout": 120, "echo": False}
     return lab("03_spmd", solution=True).run(**{**given, **how})
 
 
 @pytest.mark.parametrize("ranks", RANKS)
-def test_every_way_is_mpis_allreduce_and_sends_what_the_formula_says(ranks: int, script: Callable[..., Path]) -> None:
+def test_every_way_is_mpis_allreduce_and_sends_what_the_formula_says(
+    ranks: int, script: Callable[..., Path]
+) -> None:
     path = script(COMPARE.format(lab=str(LAB), sizes=SIZES))
     command = ["python", "-m", "mpi4py", str(path)]
-    job = launch.run(command, name="compare", ranks=ranks, threads=1, env=FEW_CORES, timeout=120, echo=None)
+    job = launch.run(
+        command, name="compare", ranks=ranks, threads=1, env=FEW_CORES, timeout=120, echo=None
+    )
     blocks_are_shards, rows = json.loads(job.lines[-1][1])
     assert blocks_are_shards
     assert len(rows) == 2 * len(SIZES) * 3 * 2
-    busiest = {"gather-broadcast": ranks - 1, "tree": (ranks - 1).bit_length(), "ring": 2 * (ranks - 1) / ranks}
+    busiest = {
+        "gather-broadcast": ranks - 1,
+        "tree": (ranks - 1).bit_length(),
+        "ring": 2 * (ranks - 1) / ranks,
+    }
     for dtype, n, way, kind, off, sent in rows:
         where = f"{way}, {n} x {dtype}, {kind} numbers, {ranks} ranks: off by {off}, sent {sent}"
-        # Whole numbers have one sum in any order; for others the order of adding may change the last digits.
+        # Whole numbers have one sum in any order; for others the order of adding may change the
+        # last digits.
         assert off <= (0 if kind == "whole" else 20 * np.finfo(dtype).eps), where
         size = np.dtype(dtype).itemsize
-        slack = 2 * (ranks - 1) * size if way == "ring" else 0  # a block may be one element larger than the mean
+        slack = (
+            2 * (ranks - 1) * size if way == "ring" else 0
+        )  # a block may be one element larger than the mean
         assert abs(max(sent) - busiest[way] * n * size) <= slack, where
         # All together send every array up and every sum down, cut into blocks or not.
         assert sum(sent) == 2 * (ranks - 1) * n * size, where
@@ -84,7 +103,12 @@ def test_the_record_holds_what_was_counted_beside_the_formula() -> None:
     run = _spmd(ranks=3, sizes=[7, 1000], repeats=2, warmup=1)
     assert list(run.records.variant) == ["gather-broadcast", "tree", "ring", "mpi"] * 2
     for row in run.records.to_dict("records"):
-        assert row["ranks"] == 3 and row["warmup_steps"] == 1 and len(row["step_s"]) == 2 and min(row["step_s"]) > 0
+        assert (
+            row["ranks"] == 3
+            and row["warmup_steps"] == 1
+            and len(row["step_s"]) == 2
+            and min(row["step_s"]) > 0
+        )
         assert np.all(row["metrics.right"]) and np.shape(row["metrics.right"]) == (3, 3)
         if row["variant"] != "mpi":
             assert abs(max(row["metrics.sent_bytes"]) - row["metrics.formula_bytes"]) <= 16
@@ -97,17 +121,34 @@ def test_a_script_that_is_not_there_is_named() -> None:
 
 
 def test_the_other_scripts_are_given_out_with_the_lab() -> None:
-    made = {path.name: text for path, text in exercises.generated() if path.parent.name == "03_spmd"}
+    made = {path.name: text for path, text in generated() if path.parent.name == "03_spmd"}
     assert {"runme.py", "checks.py", "pingpong.py", "servers.py", "straggler.py"} <= set(made)
+    assert {"flags.py", "trees.py"} <= set(made)
     for name in ("pingpong.py", "servers.py", "straggler.py"):
-        assert f"python -m mpi4py labs/03_spmd/{name}" in made[name] and "solutions/" not in made[name]
+        assert (
+            f"python -m mpi4py labs/03_spmd/{name}" in made[name] and "solutions/" not in made[name]
+        )
 
 
-@pytest.mark.parametrize(("sizes", "says"), [(["many"], "invalid int value: 'many'"), ([-3], "a length is 0 or more")])
-def test_bad_lengths_end_in_a_sentence(sizes: list[object], says: str) -> None:
-    with pytest.raises(launch.JobFailed) as caught:
-        _spmd(ranks=2, sizes=sizes)
-    assert says in caught.value.run.output and "Traceback" not in caught.value.run.output
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ({"sizes": ["many"]}, "argument --sizes: it takes 0 or more, not many"),
+        ({"sizes": [-3]}, "argument --sizes: it takes 0 or more, not -3"),
+        ({"repeats": 0}, "argument --repeats: it takes 1 or more, not 0"),
+        ({"script": "pingpong.py", "repeats": -1}, "--repeats: it takes 1 or more, not -1"),
+        ({"script": "servers.py", "warmup": -1}, "--warmup: it takes 0 or more, not -1"),
+        ({"script": "straggler.py", "seed": -1}, "--seed: it takes 0 or more, not -1"),
+        ({"script": "straggler.py", "gradients": 0}, "--gradients: it takes 1 or more, not 0"),
+        ({"script": "straggler.py", "wait_for": -1}, "--wait-for: it takes 0 or more, not -1"),
+        ({"script": "straggler.py", "rate": "nan"}, "--rate: it takes more than 0, not nan"),
+    ],
+)
+def test_a_number_that_makes_no_sense_is_one_sentence(how: dict[str, object], says: str) -> None:
+    with pytest.raises(JobFailed) as caught:
+        _spmd(ranks=2, **how)
+    ((rank, said),) = [line for line in caught.value.run.lines if line[0] is not None]
+    assert rank == 0 and says in said
 
 
 def test_a_message_takes_a_time_that_grows_with_it() -> None:
@@ -115,19 +156,30 @@ def test_a_message_takes_a_time_that_grows_with_it() -> None:
     assert rows["metrics.bytes"].is_monotonic_increasing and len(rows) >= 8
     assert rows.step_s.map(len).eq(5).all() and rows.step_median_s.gt(0).all()
     fit = scaling.fit_alpha_beta(rows["metrics.bytes"], rows.step_median_s)
-    assert 1e-8 < fit.alpha_s < 1e-2 and 1e-12 < fit.beta_s < 1e-6  # a microsecond and a nanosecond, give or take much
+    assert fit.beta_s > 0  # eight MiB take longer than eight bytes on any machine
+    assert rows.step_median_s.iloc[-1] > rows.step_median_s.iloc[0]
 
 
-@pytest.mark.parametrize("ranks", [1, 3])
-def test_ping_pong_takes_two(ranks: int) -> None:
-    with pytest.raises(launch.JobFailed) as caught:
-        _spmd(script="pingpong.py", ranks=ranks)
-    assert "two ranks" in caught.value.run.output and "Traceback" not in caught.value.run.output
+@pytest.mark.parametrize(
+    ("script", "ranks", "says"),
+    [
+        ("pingpong.py", 1, "takes two ranks"),
+        ("pingpong.py", 3, "takes two ranks"),
+        ("straggler.py", 1, "Rank 0 needs a worker"),
+    ],
+)
+def test_too_few_ranks_or_too_many_are_one_sentence(script: str, ranks: int, says: str) -> None:
+    with pytest.raises(JobFailed) as caught:
+        _spmd(script=script, ranks=ranks)
+    ((rank, said),) = [line for line in caught.value.run.lines if line[0] is not None]
+    assert rank == 0 and says in said
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5])
 def test_servers_and_ring_give_the_sum_and_share_the_load(ranks: int) -> None:
-    rows = _spmd(script="servers.py", ranks=ranks, parameters=1001, repeats=1, warmup=0).records.to_dict("records")
+    rows = _spmd(
+        script="servers.py", ranks=ranks, parameters=1001, repeats=1, warmup=0
+    ).records.to_dict("records")
     assert all(np.all(row["metrics.right"]) for row in rows)
     most = {row["metrics.servers"]: max(row["metrics.sent_bytes"]) for row in rows}
     assert sorted(most) == sorted({0, 1, min(2, ranks), ranks})
@@ -142,13 +194,15 @@ def _straggler(**how: object) -> dict[str, object]:
 
 
 def test_a_straggler_delays_those_who_wait_and_makes_the_others_stale() -> None:
-    waiting, free = (_straggler(ranks=4, slow=8, wait_for=n) for n in (0, 1))
+    """Counted, not timed: how often each worker's gradient was used. The slow one sleeps 100 ms."""
+    waiting, free = (_straggler(ranks=4, slow=20, wait_for=n) for n in (0, 1))
     assert set(waiting["metrics.stale_updates"]) == {0}
-    assert np.mean(free["metrics.stale_updates"]) > 1
+    assert max(free["metrics.stale_updates"]) > 0
     assert len(waiting["metrics.stale_updates"]) == len(free["metrics.stale_updates"]) == 60
-    # 20 rounds of 40 ms when all wait; two of three workers at 5 ms and one at 40 ms when nobody does.
-    assert waiting["metrics.seconds"] >= 20 * 0.040
-    assert waiting["metrics.seconds"] > 1.5 * free["metrics.seconds"]
+    used = [Counter(row[0] for row in found["metrics.timeline"]) for found in (waiting, free)]
+    assert used[0] == {1: 20, 2: 20, 3: 20}
+    assert used[1][3] < min(used[1][1], used[1][2])
+    assert waiting["metrics.seconds"] >= 20 * 0.100  # 20 rounds wait for the slow one
     for found in (waiting, free):
         first, last = found["metrics.curve"][0], found["metrics.curve"][-1]
         assert first[2] == pytest.approx(np.log(10), rel=1e-3) and last[1] == 60
@@ -162,13 +216,6 @@ def test_any_number_to_wait_for_ends(wait_for: int) -> None:
     assert len(found["metrics.stale_updates"]) == 60 and found["metrics.loss"] < 2.0
 
 
-@pytest.mark.parametrize("how", [{"ranks": 1}, {"ranks": 2, "gradients": 0}, {"ranks": 2, "wait_for": -1}])
-def test_a_straggler_needs_workers_and_work(how: dict[str, int]) -> None:
-    with pytest.raises(launch.JobFailed) as caught:
-        _spmd(script="straggler.py", **how)
-    assert "rank 0 needs a worker" in caught.value.run.output and "Traceback" not in caught.value.run.output
-
-
 @pytest.mark.parametrize("name", ["MPICH", *mpis.FOLDERS])
 def test_the_lab_runs_on_each_mpi_library(name: str, no_process_left) -> None:
     site = mpis.sites().get(name)
@@ -178,19 +225,30 @@ def test_the_lab_runs_on_each_mpi_library(name: str, no_process_left) -> None:
     assert all(found.startswith(name.split()[0]) for found in run.records.mpi), set(run.records.mpi)
     assert "agrees" in run.output and "WRONG" not in run.output
     no_process_left(run.id)
-    more = _spmd(ranks=3, site=site, algorithm="ring", sizes=[7], repeats=1)  # more ranks than cores, on two cores
+    more = _spmd(
+        ranks=3, site=site, algorithm="ring", sizes=[7], repeats=1
+    )  # more ranks than cores, on two cores
     assert np.all(more.records["metrics.right"].iloc[0])
 
 
 @pytest.mark.parametrize("name", mpis.FOLDERS)
-def test_a_job_on_each_mpi_library_ends_when_its_time_is_up(name: str, script, no_process_left) -> None:
+def test_a_job_on_each_mpi_library_ends_when_its_time_is_up(
+    name: str, script, no_process_left
+) -> None:
     site = mpis.sites().get(name)
     if site is None:
         pytest.skip(f"{name} is not here: make mpis brings it")
     path = script("from mpi4py import MPI\nMPI.COMM_WORLD.recv()\n")
-    with pytest.raises(launch.JobTimeout) as caught:
-        launch.run(["python", "-m", "mpi4py", str(path)], name="stuck", ranks=2, site=site, timeout=4, echo=None)
-    assert caught.value.run.wall_s < 20
+    with pytest.raises(JobTimeout) as caught:
+        launch.run(
+            ["python", "-m", "mpi4py", str(path)],
+            name="stuck",
+            ranks=2,
+            site=site,
+            timeout=4,
+            echo=None,
+        )
+    assert caught.value.run.wall_s < 100
     no_process_left(caught.value.run.id)
 
 

@@ -1,4 +1,5 @@
-"""Sweeps that start jobs: a script that prints a rate computed from its settings (tests/data/bench.py)."""
+"""Sweeps that start jobs: a script that prints a rate computed from its settings
+(tests/data/bench.py)."""
 
 import contextlib
 import fcntl
@@ -15,9 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from scaleout import ScaleoutError, cli, launch, machine, sweep
+from scaleout import cli, machine, sweeps
+from scaleout.errors import ScaleoutError
+from scaleout.jobs.environment import thread_variables
 
-pytestmark = [pytest.mark.mpi, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 
 BENCH = str(Path(__file__).parents[1] / "data" / "bench.py")
 TOTAL = r"Total img/sec on \d+ CPU\(s\): ([0-9.]+)"
@@ -36,10 +39,10 @@ def jobs(tmp_path: Path) -> Callable[[], list[str]]:
 
 
 @pytest.fixture
-def measure(tmp_path: Path, results: Path, said: list[str]) -> Callable[..., sweep.Result]:
-    def measure(*words: str, **how: object) -> sweep.Result:
+def measure(tmp_path: Path, results: Path, said: list[str]) -> Callable[..., sweeps.Result]:
+    def measure(*words: str, **how: object) -> sweeps.Result:
         command = ["python", BENCH, f"count={tmp_path / 'count'}", *words]
-        return sweep.sweep(command, **{"metric": TOTAL, "timeout": 30, "echo": said.append, **how})
+        return sweeps.sweep(command, **{"metric": TOTAL, "timeout": 30, "echo": said.append, **how})
 
     return measure
 
@@ -54,14 +57,20 @@ def test_every_point_is_measured_with_its_own_settings(measure, jobs) -> None:
     result = measure(ranks=[1, 2], threads=[1, 2], env={"TF_NUM_INTEROP_THREADS": ["0", "1", None]})
     assert len(result.frame) == 12 and (result.frame.status == "ok").all()
     for row in result.frame.itertuples():
-        assert row.rate == pytest.approx(_rate(row.ranks, row.threads, row.TF_NUM_INTEROP_THREADS), abs=0.001)
+        assert row.rate == pytest.approx(
+            _rate(row.ranks, row.threads, row.TF_NUM_INTEROP_THREADS), abs=0.001
+        )
     assert result.best[["ranks", "threads", "TF_NUM_INTEROP_THREADS"]].tolist() == [2, 1, "1"]
     assert result.best.ratio == pytest.approx(_rate(2, 1, "1") / _rate(1, 2), rel=1e-3)
-    assert sorted(jobs()[1:-1]) == sorted(f"{n} {t} {i}" for n in (1, 2) for t in (1, 2) for i in ("0", "1", "unset"))
+    assert sorted(jobs()[1:-1]) == sorted(
+        f"{n} {t} {i}" for n in (1, 2) for t in (1, 2) for i in ("0", "1", "unset")
+    )
 
 
-def test_the_default_comes_first_and_last_and_nothing_is_set_in_it(measure, jobs, monkeypatch) -> None:
-    for name in launch.thread_variables(1):
+def test_the_default_comes_first_and_last_and_nothing_is_set_in_it(
+    measure, jobs, monkeypatch
+) -> None:
+    for name in thread_variables(1):
         monkeypatch.setenv(name, "7")  # as a shell may have it
     result = measure(ranks=2, threads=1, env={"A": "1"}, repeat=2)
     assert jobs() == ["1 unset unset"] * 2 + ["2 1 1"] * 2 + ["1 unset unset"] * 2
@@ -72,7 +81,9 @@ def test_the_default_comes_first_and_last_and_nothing_is_set_in_it(measure, jobs
 
 def test_without_thread_counts_a_rank_has_its_share(measure, jobs) -> None:
     measure(ranks=[1, 2])
-    assert sorted(jobs()[1:-1]) == [f"{n} {max(1, CORES // n)} {max(1, CORES // n)}" for n in (1, 2)]
+    assert sorted(jobs()[1:-1]) == [
+        f"{n} {max(1, CORES // n)} {max(1, CORES // n)}" for n in (1, 2)
+    ]
 
 
 def test_the_order_is_the_seeds_and_each_repeat_has_its_own(measure, jobs, tmp_path: Path) -> None:
@@ -93,7 +104,13 @@ def test_the_order_is_the_seeds_and_each_repeat_has_its_own(measure, jobs, tmp_p
     ("reduce", "rate"), [("sum", 2 * 9 * 2**0.7 / 2**1.3 + 1), ("mean", 9 * 2**0.7 / 2**1.3 + 0.5)]
 )
 def test_figures_of_all_ranks_are_summed_or_averaged(measure, reduce: str, rate: float) -> None:
-    result = measure(ranks=2, threads=2, env={"TF_NUM_INTEROP_THREADS": "2"}, metric="alone: ([0-9.]+)", reduce=reduce)
+    result = measure(
+        ranks=2,
+        threads=2,
+        env={"TF_NUM_INTEROP_THREADS": "2"},
+        metric="alone: ([0-9.]+)",
+        reduce=reduce,
+    )
     assert result.frame.rate.iloc[0] == pytest.approx(rate, abs=0.02)
 
 
@@ -111,16 +128,18 @@ def test_a_record_is_read_where_the_command_writes_one(script, results: Path) ->
             records.write(lab="x", ranks=MPI.COMM_WORLD.size, rate=7.0 * MPI.COMM_WORLD.size, rate_unit="images/s")
         """
     )
-    result = sweep.sweep(f"python {path}", ranks=[1, 2], threads=1, echo=None)
+    result = sweeps.sweep(f"python {path}", ranks=[1, 2], threads=1, echo=None)
     assert result.frame.rate.tolist() == [7.0, 14.0] and result.unit == "images/s"
     assert "gives 14.0 images/s, 2.00 times" in result.summary
 
 
 def test_of_times_the_least_is_best(measure) -> None:
     result = measure(ranks=[1, 2], threads=[1, 4], lower=True)
-    best = sweep.read(result.folder).best
+    best = sweeps.read(result.folder).best
     assert best.equals(result.best)
-    assert best.rate == pytest.approx(_rate(2, 4, "4"), abs=0.001) and best.ratio == pytest.approx(14.621 / best.rate)
+    assert best.rate == pytest.approx(_rate(2, 4, "4"), abs=0.001) and best.ratio == pytest.approx(
+        14.621 / best.rate
+    )
 
 
 def test_the_same_call_again_starts_nothing(measure, jobs) -> None:
@@ -128,7 +147,7 @@ def test_the_same_call_again_starts_nothing(measure, jobs) -> None:
     started = len(jobs())
     two = measure(ranks=[1, 2], threads=1, repeat=2)
     assert len(jobs()) == started == 8
-    assert one.frame.equals(two.frame) and sweep.read(two.folder).frame.equals(one.frame)
+    assert one.frame.equals(two.frame) and sweeps.read(two.folder).frame.equals(one.frame)
 
 
 def test_a_named_sweep_grows_and_measures_only_what_is_new(measure, jobs) -> None:
@@ -143,11 +162,15 @@ def test_an_edited_script_is_measured_anew(script, results: Path) -> None:
     rates = []
     for rate in (3, 4):
         path = script(f"print('rate {rate}')")
-        rates.append(sweep.sweep(f"python {path}", threads=1, metric="rate (.)", echo=None).frame.rate.iloc[0])
+        rates.append(
+            sweeps.sweep(f"python {path}", threads=1, metric="rate (.)", echo=None).frame.rate.iloc[
+                0
+            ]
+        )
     assert rates == [3, 4]
     script("print('rate 5')")
     with pytest.raises(ScaleoutError, match="another command|another scripts"):
-        sweep.sweep(f"python {path}", threads=1, metric="rate (.)", echo=None, name=_only(results))
+        sweeps.sweep(f"python {path}", threads=1, metric="rate (.)", echo=None, name=_only(results))
 
 
 def _only(results: Path) -> str:
@@ -155,7 +178,11 @@ def _only(results: Path) -> str:
 
 
 def test_a_search_measures_so_many_points_and_goes_on_from_what_it_knows(measure, jobs) -> None:
-    grid = {"ranks": [1, 2], "threads": [1, 2, 4], "env": {"TF_NUM_INTEROP_THREADS": ["0", "1", "2"]}}
+    grid = {
+        "ranks": [1, 2],
+        "threads": [1, 2, 4],
+        "env": {"TF_NUM_INTEROP_THREADS": ["0", "1", "2"]},
+    }
     found = measure(**grid, search=6, repeat=2)
     assert len(found.frame) == 6 and (found.frame.repeats == 2).all() and len(jobs()) == 6 * 2 + 4
     again = measure(**grid, search=6, repeat=2)
@@ -165,23 +192,44 @@ def test_a_search_measures_so_many_points_and_goes_on_from_what_it_knows(measure
 
 
 def test_best_sh_really_gives_the_best(measure, tmp_path: Path, monkeypatch) -> None:
-    result = measure(ranks=[1, 2], threads=[1, 2], env={"TF_NUM_INTEROP_THREADS": ["0", "1"], "A": ["x y", "it's"]})
+    result = measure(
+        ranks=[1, 2],
+        threads=[1, 2],
+        env={"TF_NUM_INTEROP_THREADS": ["0", "1"], "A": ["x y", "it's"]},
+    )
     script = result.folder / "best.sh"
     bare = {"PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "9"}
-    done = subprocess.run([str(script)], env=bare, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [str(script)], env=bare, cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
     assert done.returncode == 0, done.stderr
-    assert float(re.search(TOTAL, done.stdout)[1]) == pytest.approx(result.best.rate) == pytest.approx(24.0)
+    assert (
+        float(re.search(TOTAL, done.stdout)[1])
+        == pytest.approx(result.best.rate)
+        == pytest.approx(24.0)
+    )
     pasted = "#!/bin/bash\n#SBATCH --nodes=1\n" + script.read_text() + "echo the end\n"
-    done = subprocess.run(["bash"], input=pasted, env=bare, cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    assert float(re.search(TOTAL, done.stdout)[1]) == pytest.approx(24.0) and done.stdout.endswith("the end\n")
-    assert "export OMP_NUM_THREADS=1" in script.read_text() and "mpirun -n 2 -bind-to" in script.read_text()
+    done = subprocess.run(
+        ["bash"], input=pasted, env=bare, cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert float(re.search(TOTAL, done.stdout)[1]) == pytest.approx(24.0) and done.stdout.endswith(
+        "the end\n"
+    )
+    assert (
+        "export OMP_NUM_THREADS=1" in script.read_text()
+        and "mpirun -n 2 -bind-to" in script.read_text()
+    )
 
 
 def test_best_sh_of_a_default_that_wins_sets_nothing(measure, tmp_path: Path) -> None:
     result = measure(ranks=2, threads=4)
-    assert result.best is result.default and result.summary.startswith("Nothing in 1 points beats the default")
+    assert result.best is result.default and result.summary.startswith(
+        "Nothing in 1 point beats the default"
+    )
     bare = {"PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "9"}
-    done = subprocess.run([str(result.folder / "best.sh")], env=bare, cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run(
+        [str(result.folder / "best.sh")], env=bare, cwd=tmp_path, capture_output=True, text=True
+    )
     assert float(re.search(TOTAL, done.stdout)[1]) == pytest.approx(result.default.rate)
 
 
@@ -208,9 +256,13 @@ def test_a_figure_of_one_rank_is_doubted_once(measure, said: list[str]) -> None:
     assert len([line for line in said if line.startswith("One rank alone prints that figure")]) == 1
 
 
-def test_more_than_the_minutes_allowed_is_not_begun_and_the_first_job_is_kept(measure, jobs) -> None:
+def test_more_than_the_minutes_allowed_is_not_begun_and_the_first_job_is_kept(
+    measure, jobs
+) -> None:
     grid = {"ranks": [1, 2], "threads": [1, 2]}
-    with pytest.raises(ScaleoutError, match="more than --max-minutes 0.001: .* let --search 20 choose points"):
+    with pytest.raises(
+        ScaleoutError, match="more than --max-minutes 0.001: .* let --search 20 choose points"
+    ):
         measure(**grid, max_minutes=0.001)
     with pytest.raises(ScaleoutError, match="more than --max-minutes 0.001"):
         measure(**grid, max_minutes=0.001)
@@ -228,29 +280,67 @@ def test_a_pattern_without_a_match_ends_the_sweep_at_once_and_keeps_nothing(meas
     assert len(measure(ranks=[1, 2], threads=1, metric=pattern, name="mine").frame) == 2
 
 
-def test_the_command_line_prints_the_table_and_where_all_is(scaleout, results: Path, tmp_path: Path) -> None:
-    words = ["-n", "1,2", "-t", "1", "--env", "TF_NUM_INTEROP_THREADS=0,1", "--metric", TOTAL, "--", "python", BENCH]
+def test_the_command_line_prints_the_table_and_where_all_is(
+    scaleout, results: Path, tmp_path: Path
+) -> None:
+    words = [
+        "-n",
+        "1,2",
+        "-t",
+        "1",
+        "--env",
+        "TF_NUM_INTEROP_THREADS=0,1",
+        "--metric",
+        TOTAL,
+        "--",
+        "python",
+        BENCH,
+    ]
     done = scaleout("sweep", *words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     *_, head, default, best, summary, drift, holds = done.stdout.splitlines()
-    assert head.split() == ["ranks", "threads", "TF_NUM_INTEROP_THREADS", "rate", "spread", "ratio", "repeats"]
+    assert head.split() == [
+        "ranks",
+        "threads",
+        "TF_NUM_INTEROP_THREADS",
+        "rate",
+        "spread",
+        "ratio",
+        "repeats",
+    ]
     assert default.split()[:5] == ["default", "1", "unset", "unset", "14.6"]
     assert best.split()[:5] == ["best", "2", "1", "1", "24.0"]
     assert summary == "The best of 4 points gives 24.0, 1.64 times the default's 14.6."
     assert drift == "The default drifted by +0.0 % from the first to the last time."
-    assert re.fullmatch(r"results/sweep/bench-[0-9a-f]{8}/ holds best.sh, points.jsonl, ranks-.*png", holds)
+    assert re.fullmatch(
+        r"results/sweep/bench-[0-9a-f]{8}/ holds best.sh, points.jsonl, ranks-.*png", holds
+    )
     assert "Traceback" not in done.stderr
 
 
 def test_a_terminal_gets_a_progress_bar_with_the_time_left(results: Path, tmp_path: Path) -> None:
-    words = ["sweep", "-t", "1", "--env", "A=1,2,3", "--metric", TOTAL, "--", "python", BENCH, "pause=0.2"]
+    words = [
+        "sweep",
+        "-t",
+        "1",
+        "--env",
+        "A=1,2,3",
+        "--metric",
+        TOTAL,
+        "--",
+        "python",
+        BENCH,
+        "pause=0.2",
+    ]
     terminal, end = pty.openpty()
     fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))  # lines, columns
     command = str(Path(sys.executable).with_name("scaleout"))
     process = subprocess.Popen([command, *words], stdout=end, stderr=end, stdin=end, cwd=tmp_path)
     os.close(end)
     shown = b""
-    with contextlib.suppress(OSError):  # the terminal's other end is closed when the command has ended
+    with contextlib.suppress(
+        OSError
+    ):  # the terminal's other end is closed when the command has ended
         while data := os.read(terminal, 65536):
             shown += data
     os.close(terminal)
@@ -269,7 +359,7 @@ def test_figures_that_vary_get_a_median_and_a_spread(script, results: Path, tmp_
         print("rate", [10, 11, 12, 5, 9, 7, 20, 22, 24][n])
         """
     )
-    result = sweep.sweep(f"python {path}", threads=1, repeat=3, metric="rate ([0-9]+)", echo=None)
+    result = sweeps.sweep(f"python {path}", threads=1, repeat=3, metric="rate ([0-9]+)", echo=None)
     point = result.frame.iloc[0]
     assert (point.rate, point.spread, point.repeats) == (7, 2, 3)
     assert result.default.rate == 16 and result.drift == 1.0
@@ -277,5 +367,21 @@ def test_figures_that_vary_get_a_median_and_a_spread(script, results: Path, tmp_
 
 def test_a_bad_command_line_leaves_what_was_measured(measure, jobs, capsys, monkeypatch) -> None:
     measure(ranks=1, threads=1, name="mine")
-    assert cli.main(["sweep", "-n", "1", "--name", "mine", "--env", "OMP_NUM_TREADS=1", "--", "python", BENCH]) == 2
+    assert (
+        cli.main(
+            [
+                "sweep",
+                "-n",
+                "1",
+                "--name",
+                "mine",
+                "--env",
+                "OMP_NUM_TREADS=1",
+                "--",
+                "python",
+                BENCH,
+            ]
+        )
+        == 2
+    )
     assert len(measure(ranks=1, threads=1, name="mine").frame) == 1 and len(jobs()) == 3

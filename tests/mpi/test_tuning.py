@@ -1,4 +1,5 @@
-"""06_tuning: what its two heads share, what it may not see, and what is the same whoever computes it."""
+"""06_tuning: what its two heads share, what it may not see, and what is the same whoever computes
+it."""
 
 import math
 import re
@@ -8,8 +9,9 @@ from typing import Any
 import pytest
 
 from scaleout import launch
+from scaleout.jobs.job import JobFailed, Run
 
-pytestmark = [pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(280)]
+pytestmark = [pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(600)]
 
 LAB = Path(__file__).resolve().parents[2] / "solutions/06_tuning"
 LIMIT_S = 120.0
@@ -33,24 +35,26 @@ def _embedded(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCALEOUT_DATA", str(results))
 
 
-def job(ranks: int, command: Path = LAB / "runme.py", **flags: object) -> launch.Run:
+def job(ranks: int, command: Path = LAB / "runme.py", **flags: object) -> Run:
     """Runs the lab, one thread a rank."""
     words = [f"--{name.replace('_', '-')}={value}" for name, value in flags.items()]
     command_line = ["python", "-m", "mpi4py", str(command), *words]
-    return launch.run(command_line, name="06_tuning", ranks=ranks, threads=1, timeout=LIMIT_S, echo=None)
+    return launch.run(
+        command_line, name="06_tuning", ranks=ranks, threads=1, timeout=LIMIT_S, echo=None
+    )
 
 
 @pytest.fixture
 def several(script, tmp_path: Path):
     """Runs lines that call run(FLAGS) more than once: one job, which loads TensorFlow once."""
 
-    def jobs(ranks: int, lines: str, folder: Path = LAB) -> launch.Run:
+    def jobs(ranks: int, lines: str, folder: Path = LAB) -> Run:
         return job(ranks, script(SEVERAL.format(folder=str(folder)) + lines))
 
     return jobs
 
 
-def every(run: launch.Run, count: int) -> list[dict[str, Any]]:
+def every(run: Run, count: int) -> list[dict[str, Any]]:
     assert len(run.records) == count, run.output
     return list(run.records["metrics"])
 
@@ -98,7 +102,11 @@ def test_ranks_end_equal_and_share_an_evaluation_without_a_difference(several) -
     shared, *alone = every(several(2, TWO_RANKS), 3)
     assert [share["tested"] for share in shared["shares"]] == [197, 100]
     for saw in (shared, *alone):
-        assert len({share["start"] for share in saw["shares"]}) == len({share["end"] for share in saw["shares"]}) == 1
+        assert (
+            len({share["start"] for share in saw["shares"]})
+            == len({share["end"] for share in saw["shares"]})
+            == 1
+        )
         assert saw["shares"][0]["start"] != saw["shares"][0]["end"] == shared["shares"][0]["end"]
         assert saw["at_step"] == [2, 4, 6] and saw["accuracy"] == shared["accuracy"]
         assert len(saw["samples"]) == 3 and len(saw["samples"][0]) == 112
@@ -119,10 +127,12 @@ KILLED = """
 """
 
 
-def test_a_job_that_was_killed_goes_on_with_fewer_ranks(several, tmp_path: Path, no_process_left) -> None:
+def test_a_job_that_was_killed_goes_on_with_fewer_ranks(
+    several, tmp_path: Path, no_process_left
+) -> None:
     """Two ranks take two of four steps; then one alone takes the last four of eight."""
     folder = tmp_path / "kept"
-    with pytest.raises(launch.JobFailed, match="signal 9") as caught:
+    with pytest.raises(JobFailed, match="signal 9") as caught:
         several(2, KILLED.format(folder=str(folder)))
     no_process_left(caught.value.run.id)
     run = job(1, steps=8, batch_per_rank=8, checkpoint=folder)
@@ -144,21 +154,29 @@ BAD = """
     refused("--labels=1501")
     refused("--side=30")
     refused("--steps=0")
+    refused("--batch-per-rank=0")
+    refused("--seed=-1")
     data.digits = lambda: [part[:1] for part in digits()]
     raise refused()
 """
 
 
 def test_bad_input_is_one_sentence_from_rank_0(several, no_process_left) -> None:
-    with pytest.raises(launch.JobFailed) as caught:
+    with pytest.raises(JobFailed) as caught:
         several(2, BAD)
     assert caught.value.status == 2
-    said = [text for rank, text in caught.value.run.lines if rank is not None and not text.startswith("Abort(2)")]
+    said = [
+        text
+        for rank, text in caught.value.run.lines
+        if rank is not None and not text.startswith("Abort(2)")
+    ]
     assert said == [
         "--labels takes 10, one of each digit, to 1500, not 9.",
         "--labels takes 10, one of each digit, to 1500, not 1501.",
         "--side takes a multiple of 4 from 28 on, such as 64, not 30.",
-        "--steps and --batch-per-rank begin at 1; --evaluate-every, --memory-mib and --seed at 0.",
+        "argument --steps: it takes 1 or more, not 0",
+        "argument --batch-per-rank: it takes 1 or more, not 0",
+        "argument --seed: it takes 0 or more, not -1",
         "2 ranks cannot share 1 image(s): start at most 1.",
     ]
     no_process_left(caught.value.run.id)
@@ -176,12 +194,13 @@ REFUSED = """
 
 
 def test_a_rank_that_runs_out_of_memory_ends_the_job_and_says_so(several, no_process_left) -> None:
-    """By the lab's own limit, and by the system's, at which the libraries may end in native code."""
-    with pytest.raises(launch.JobFailed) as own:
+    """By the lab's own limit, and by the system's, at which the libraries may end in native
+    code."""
+    with pytest.raises(JobFailed) as own:
         job(2, steps=100, batch_per_rank=8, memory_mib=100)
     said = own.value.run.output
     assert re.search(r"Rank \d ran out of memory at \d+ MiB: take a smaller --side", said), said
-    with pytest.raises(launch.JobFailed) as refused:
+    with pytest.raises(JobFailed) as refused:
         several(1, REFUSED)
     said = f"{refused.value}\n{refused.value.run.output}"
     assert re.search("ran out of memory at|refused memory", said), said

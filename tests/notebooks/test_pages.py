@@ -1,4 +1,5 @@
-"""The course as web pages: complete, offline, every link leading somewhere, every picture with words."""
+"""The course as web pages: complete, offline, every link leading somewhere, every picture with
+words."""
 
 import re
 import runpy
@@ -6,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scaleout import known
+from scaleout.jobs import messages
 
 ROOT = Path(__file__).resolve().parents[2]
 BOOKS = sorted(path.stem for path in (ROOT / "solutions").glob("[0-9][0-9]_*.ipynb"))
@@ -21,9 +22,13 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_topic_has_its_page_and_none_needs_a_network(pages: Path) -> None:
-    assert {f"{book}.html" for book in BOOKS} | {"index.html", "errors.html"} <= {p.name for p in pages.glob("*.html")}
+    assert {f"{book}.html" for book in BOOKS} | {"index.html", "errors.html"} <= {
+        p.name for p in pages.glob("*.html")
+    }
     for page in pages.glob("*.html"):
-        assert not re.findall(r'(?:src|<link[^>]*href)="(?:https?:)?//[^"]*', page.read_text(encoding="utf-8"))
+        assert not re.findall(
+            r'(?:src|<link[^>]*href)="(?:https?:)?//[^"]*', page.read_text(encoding="utf-8")
+        )
 
 
 @pytest.mark.parametrize("book", BOOKS)
@@ -37,7 +42,13 @@ def test_every_picture_has_words_that_stand_in_for_it(pages: Path, book: str) ->
 
 def test_a_link_that_leads_nowhere_is_seen(pages: Path) -> None:
     page = pages / "broken.html"
-    links = ("gone.html#there", "index.html", "errors.html#nosuchkernel", "errors.html#no-such-place", "#here")
+    links = (
+        "gone.html#there",
+        "index.html",
+        "errors.html#nosuchkernel",
+        "errors.html#no-such-place",
+        "#here",
+    )
     page.write_text("".join(f'<a href="{link}">x</a>' for link in links), encoding="utf-8")
     assert make_pages["_lost"](page) == ["#here", "errors.html#no-such-place", "gone.html#there"]
     page.unlink()
@@ -45,7 +56,10 @@ def test_a_link_that_leads_nowhere_is_seen(pages: Path) -> None:
 
 def test_headings_have_the_names_that_the_doctor_and_the_jobs_give_them(pages: Path) -> None:
     text = (pages / "errors.html").read_text(encoding="utf-8")
-    assert all(f'id="{known.anchor(heading)}"' in text for heading in (*known.MESSAGES, *known.FINDINGS))
+    assert all(
+        f'id="{messages.anchor(heading)}"' in text
+        for heading in (*messages.MESSAGES, *messages.FINDINGS)
+    )
 
 
 def test_nobodys_folder_is_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

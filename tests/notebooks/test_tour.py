@@ -1,4 +1,5 @@
-"""The tour runs the tagged cells, goes on after a topic that fails, and leaves one page that needs nothing else."""
+"""The tour runs the tagged cells, goes on after a topic that fails, and leaves one page that needs
+nothing else."""
 
 import re
 from pathlib import Path
@@ -6,7 +7,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from scaleout import tour
+from scaleout.course import tour
 
 PLOT = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"
 
@@ -30,19 +31,35 @@ def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_page_holds_every_topic_and_its_pictures(workshop: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    _book(workshop / "solutions/00_one.ipynb", PLOT, "import os\nf'quick is {os.environ[\"SCALEOUT_QUICK\"]} < 2'")
+def test_the_page_holds_every_topic_and_its_pictures(
+    workshop: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _book(
+        workshop / "solutions/00_one.ipynb",
+        PLOT,
+        "import os\nf'quick is {os.environ[\"SCALEOUT_QUICK\"]} < 2'",
+    )
     _book(workshop / "solutions/01_two.ipynb", "1 / 0", "'never'")
     assert tour.main(quick=True) == 1, "a topic failed"
     (page,) = workshop.glob("results/tour/*/index.html")
     text = page.read_text()
-    assert "quick is 1 &lt; 2" in text and "Failed: ZeroDivisionError" in text and "A title &amp; more" in text
+    assert (
+        "quick is 1 &lt; 2" in text
+        and "Failed: ZeroDivisionError" in text
+        and "A title &amp; more" in text
+    )
     assert "never" not in text and "a cell without the tag" not in text
     assert text.count('src="data:image/png;base64,') == 1
     assert not re.search(r'(src|href)="(?!data:|#)', text), "the page asks for another file"
-    assert page.with_name("00_one-1.png").read_bytes()[:4] == b"\x89PNG" == page.with_name("tour.png").read_bytes()[:4]
+    assert (
+        page.with_name("00_one-1.png").read_bytes()[:4]
+        == b"\x89PNG"
+        == page.with_name("tour.png").read_bytes()[:4]
+    )
     printed = capsys.readouterr()
-    assert "quick is 1 < 2" in printed.out and "01_two" in printed.err, "the table is printed, the bar drawn"
+    assert "quick is 1 < 2" in printed.out and "01_two" in printed.err, (
+        "the table is printed, the bar drawn"
+    )
 
 
 def test_a_tour_that_ends_well(workshop: Path) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scaleout import ScaleoutError, records
+from scaleout import records
+from scaleout.errors import ScaleoutError
 
 
 class Variable:
@@ -30,22 +31,38 @@ def first(variables: list[Variable]) -> float:
     return float(variables[1].value[0, 0])
 
 
-def test_the_newest_comes_back_and_two_are_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_newest_comes_back_and_two_are_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     for number in (1, 2, 10):
-        assert records.keep_checkpoint(tmp_path / "new", state(number), number) == f"checkpoint-{number:06d}.npz"
-    assert sorted(p.name for p in tmp_path.glob("new/*")) == ["checkpoint-000002.npz", "checkpoint-000010.npz"]
+        assert (
+            records.keep_checkpoint(tmp_path / "new", state(number), number)
+            == f"checkpoint-{number:06d}.npz"
+        )
+    assert sorted(p.name for p in tmp_path.glob("new/*")) == [
+        "checkpoint-000002.npz",
+        "checkpoint-000010.npz",
+    ]
     found = state(0)
     assert records.take_checkpoint(tmp_path / "new", found) == "checkpoint-000010.npz"
-    assert first(found) == 10 and records.digest(found) == records.digest(state(10)) != records.digest(state(2))
+    assert first(found) == 10 and records.digest(found) == records.digest(
+        state(10)
+    ) != records.digest(state(2))
     assert capsys.readouterr().out == "Going on from checkpoint-000010.npz.\n"
 
 
 def test_the_newest_is_the_one_with_the_largest_number(tmp_path: Path) -> None:
     for number in (999_998, 999_999, 1_000_000):
         records.keep_checkpoint(tmp_path, state(number), number)
-    assert sorted(p.name for p in tmp_path.glob("*")) == ["checkpoint-1000000.npz", "checkpoint-999999.npz"]
+    assert sorted(p.name for p in tmp_path.glob("*")) == [
+        "checkpoint-1000000.npz",
+        "checkpoint-999999.npz",
+    ]
     found = state(0)
-    assert records.take_checkpoint(tmp_path, found) == "checkpoint-1000000.npz" and first(found) == 1_000_000
+    assert (
+        records.take_checkpoint(tmp_path, found) == "checkpoint-1000000.npz"
+        and first(found) == 1_000_000
+    )
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "flipped", "text"])
@@ -58,14 +75,22 @@ def test_a_damaged_one_is_named_and_the_one_before_it_is_used(
     content = bytearray(newest.read_bytes())
     at = content.index(np.float32(2).tobytes())  # a weight: the file's own sum of it no longer fits
     flipped = bytes(content[:at] + b"\xff" + content[at + 1 :])
-    newest.write_bytes({"cut": content[:-100], "empty": b"", "flipped": flipped, "text": b"no array"}[damage])
+    newest.write_bytes(
+        {"cut": content[:-100], "empty": b"", "flipped": flipped, "text": b"no array"}[damage]
+    )
     found = state(0)
     assert records.take_checkpoint(tmp_path, found) == "checkpoint-000001.npz" and first(found) == 1
     said = capsys.readouterr().out
-    assert said.startswith("checkpoint-000002.npz is damaged (") and "passed over" in said and "000001" in said
+    assert (
+        said.startswith("checkpoint-000002.npz is damaged (")
+        and "passed over" in said
+        and "000001" in said
+    )
 
 
-def test_another_networks_checkpoint_is_passed_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_networks_checkpoint_is_passed_over(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     records.keep_checkpoint(tmp_path, state(1)[1:], 1)
     found = state(7)
     assert records.take_checkpoint(tmp_path, found) is None and first(found) == 7
@@ -85,5 +110,7 @@ def test_what_was_never_finished_is_never_taken(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(ScaleoutError, match="No checkpoint can be kept in .* make room, or choose another folder"):
+    with pytest.raises(
+        ScaleoutError, match="No checkpoint can be kept in .* make room, or choose another folder"
+    ):
         records.keep_checkpoint(tmp_path / "file/folder", state(1), 1)

@@ -1,4 +1,5 @@
-"""The command: every bad input is answered with one sentence and status 1 or 2, never with a traceback."""
+"""The command: every bad input is answered with one sentence and status 1 or 2, never with a
+traceback."""
 
 import os
 import subprocess
@@ -8,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from scaleout import cli, launch, machine
+from scaleout import cli, machine
+from scaleout.jobs.binding import binding
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -26,21 +28,36 @@ BAD = {
     "unknown command": (["runn", "00_tiny"], "invalid choice: 'runn'"),
     "unknown lab": (["run", "00_tinny"], "Did you mean 00_tiny?"),
     "no lab": (["run"], "required: LAB"),
-    "no ranks": (["run", "00_tiny", "-n", "0"], "at least 1 rank and 1 thread; asked for 0"),
-    "fewer than no ranks": (["run", "00_tiny", "-n", "-1"], "at least 1 rank and 1 thread; asked for -1"),
+    "no ranks": (
+        ["run", "00_tiny", "-n", "0"],
+        "at least 1 rank and 1 thread, in whole numbers; asked for 0",
+    ),
+    "fewer than no ranks": (
+        ["run", "00_tiny", "-n", "-1"],
+        "at least 1 rank and 1 thread, in whole numbers; asked for -1",
+    ),
     "ranks in words": (["run", "00_tiny", "-n", "two"], "invalid int value: 'two'"),
     "no threads": (["run", "00_tiny", "-t", "0"], "at least 1 rank and 1 thread"),
     "no time": (["run", "00_tiny", "--timeout", "0"], "above 0 and finite; asked for 0"),
     "endless time": (["run", "00_tiny", "--timeout", "inf"], "above 0 and finite; asked for inf"),
-    "time that is none": (["run", "00_tiny", "--timeout", "nan"], "above 0 and finite; asked for nan"),
+    "time that is none": (
+        ["run", "00_tiny", "--timeout", "nan"],
+        "above 0 and finite; asked for nan",
+    ),
     "variable without value": (["run", "00_tiny", "--env", "OMP"], "--env takes NAME=VALUE"),
     "variable without name": (["run", "00_tiny", "--env", "=1"], "--env takes NAME=VALUE"),
-    "a Python that is not there": (["run", "00_tiny", "--python", "nix/python"], "no Python to start at nix/python"),
+    "a Python that is not there": (
+        ["run", "00_tiny", "--python", "nix/python"],
+        "no Python to start at nix/python",
+    ),
     "missing script": (["run", "missing.py"], "There is no script missing.py"),
     "missing script elsewhere": (["run", "../missing"], "There is no script ../missing"),
     "a folder": (["run", "labs/00_tiny/"], "is a folder: type the script's path, or a lab's name"),
     "no Python script": (["run", "./train.sh"], "is no Python script"),
-    "missing site": (["run", "00_tiny", "--site", "no.toml"], "The site file no.toml cannot be read: No such file"),
+    "missing site": (
+        ["run", "00_tiny", "--site", "no.toml"],
+        "The site file no.toml cannot be read: No such file",
+    ),
     "wrong site": (["run", "00_tiny", "--site", "bad.toml"], "there is no key 'mpirum'"),
     "site without its mpirun": (
         ["run", "00_tiny", "--site", "gone.toml"],
@@ -58,7 +75,9 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_input_is_answered_with_one_sentence(name: str, workshop: Path, scaleout: Command) -> None:
+def test_bad_input_is_answered_with_one_sentence(
+    name: str, workshop: Path, scaleout: Command
+) -> None:
     words, answer = BAD[name]
     (workshop / "train.sh").write_text("echo training\n")
     (workshop / "bad.toml").write_text("mpirum = 'mpirun'\n")
@@ -66,20 +85,29 @@ def test_bad_input_is_answered_with_one_sentence(name: str, workshop: Path, scal
     assert answer in _one_sentence(scaleout(*words))
 
 
-@pytest.mark.parametrize("command", [["run", "00_tiny"], ["hint", "00_tiny", "1"], ["check", "00_tiny"]])
+@pytest.mark.parametrize(
+    "command", [["run", "00_tiny"], ["hint", "00_tiny", "1"], ["check", "00_tiny"]]
+)
 def test_results_that_cannot_be_written_are_named_with_what_to_type(
     command: list[str], workshop: Path, scaleout: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (workshop / "file").touch()
     monkeypatch.setenv("SCALEOUT_RESULTS", str(workshop / "file" / "results"))
     said = _one_sentence(scaleout(*command))
-    assert "Results cannot be written to file/results" in said and "type  export SCALEOUT_RESULTS=" in said
+    assert (
+        "Results cannot be written to file/results" in said
+        and "type  export SCALEOUT_RESULTS=" in said
+    )
 
 
-def test_outside_a_workshop_a_master_is_missed_in_one_sentence(workshop: Path, scaleout: Command) -> None:
+def test_outside_a_workshop_a_master_is_missed_in_one_sentence(
+    workshop: Path, scaleout: Command
+) -> None:
     (workshop / "solutions").rename(workshop / "elsewhere")
     assert "solutions/ is missing" in _one_sentence(scaleout("exercises"))
-    assert "solutions/00_tiny/runme.py is missing" in _one_sentence(scaleout("run", "00_tiny", "--solution"))
+    assert "solutions/00_tiny/runme.py is missing" in _one_sentence(
+        scaleout("run", "00_tiny", "--solution")
+    )
 
 
 def test_a_current_folder_that_is_gone_is_named(tmp_path: Path, scaleout: Command) -> None:
@@ -96,7 +124,7 @@ def test_a_folder_that_is_not_ours_is_named(
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied", "labs/00_tiny/runme.py")
 
-    monkeypatch.setattr("scaleout.exercises.reset", refuse)
+    monkeypatch.setattr("scaleout.course.masters.reset", refuse)
     assert cli.main(["reset", "00_tiny"]) == 2
     assert capsys.readouterr().err == "scaleout: Permission denied: labs/00_tiny/runme.py\n"
 
@@ -126,12 +154,14 @@ def test_a_terminal_that_cannot_show_a_letter_shows_its_number(
 def test_run_prints_the_plain_command_and_ends_with_the_jobs_status(
     script: Callable[..., Path], results: Path, scaleout: Command
 ) -> None:
-    path = script("import sys; from mpi4py import MPI; print(sys.argv[1:]); sys.exit(int(sys.argv[1]))")
+    path = script(
+        "import sys; from mpi4py import MPI; print(sys.argv[1:]); sys.exit(int(sys.argv[1]))"
+    )
     for status in (0, 3):
         done = scaleout("run", path, "-n", 1, "-t", 1, "--env", "A=b=c", "--", status, "--env", "x")
         said = done.stdout.splitlines()
         assert done.returncode == status
-        bind = " ".join(launch.binding(1, 1, machine.usable_cores()))
+        bind = " ".join(binding(1, 1, machine.usable_cores()))
         assert said[0] == f"$ mpirun -n 1 {bind} python -m mpi4py {path} {status} --env x"
         assert said[1] == f"[0] ['{status}', '--env', 'x']"
 
@@ -147,7 +177,10 @@ def test_check_hint_and_reset_work_from_a_terminal(workshop: Path, scaleout: Com
     assert scaleout("hint", "tiny", "2").stdout == "Hint 1 of 2: One call.\n"
     assert scaleout("hint", "tiny", "2").stdout == "Hint 2 of 2: total = comm.allreduce(rank + 1)\n"
     (workshop / "labs/00_tiny/runme.py").write_text("mine\n")
-    assert scaleout("exercises", "--check").stdout == "differs from its master: labs/00_tiny/runme.py\n"
+    assert (
+        scaleout("exercises", "--check").stdout
+        == "differs from its master: labs/00_tiny/runme.py\n"
+    )
     assert scaleout("exercises", "--check").returncode == 1
     assert "The old one is labs/00_tiny/runme.kept-1.py" in scaleout("reset", "tiny").stdout
     assert scaleout("exercises", "--check").returncode == 0
@@ -161,7 +194,9 @@ def test_help_is_short_and_names_units(words: list[str], scaleout: Command) -> N
 
 def test_the_command_starts_at_once(scaleout: Command) -> None:
     code = "import scaleout.cli, sys; print(' '.join(sys.modules))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
     slow = {
         "numpy",
         "pandas",

@@ -16,18 +16,21 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from scaleout import ScaleoutError, data
+from scaleout import data, fetching
+from scaleout.errors import ScaleoutError
 
 REAL = Path(os.environ.get("SCALEOUT_DATA", ""), "t10k-images-idx3-ubyte.gz")
 
 
 def _idx(folder: Path, part: str, n: int) -> dict[str, str]:
-    """Writes one split in MNIST's format and returns the SHA-256 of its files; the first two pixels number the row."""
+    """Writes one split in MNIST's format and returns the SHA-256 of its files; the first two pixels
+    number the row."""
     images = np.zeros((n, 28, 28), np.uint8)
     images[:, 0, 0], images[:, 0, 1] = np.arange(n) // 256, np.arange(n) % 256
     images[:, 27, 27] = 255
     texts = {
-        f"{part}-images-idx3-ubyte.gz": np.array([0x803, n, 28, 28], ">u4").tobytes() + images.tobytes(),
+        f"{part}-images-idx3-ubyte.gz": np.array([0x803, n, 28, 28], ">u4").tobytes()
+        + images.tobytes(),
         f"{part}-labels-idx1-ubyte.gz": np.array([0x801, n], ">u4").tobytes()
         + (np.arange(n) % 10).astype("u1").tobytes(),
     }
@@ -50,11 +53,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def whole(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A small MNIST with both splits."""
-    monkeypatch.setattr(data, "MNIST", _idx(folder, "train", 300) | _idx(folder, "t10k", 50))
+    monkeypatch.setattr(fetching, "MNIST", _idx(folder, "train", 300) | _idx(folder, "t10k", 50))
     return folder
 
 
-def _hold(digits: data.Digits) -> None:
+def _hold(digits: "data.Digits") -> None:
     x_train, y_train, x_test, y_test = digits
     for x, y in ((x_train, y_train), (x_test, y_test)):
         assert x.shape == (len(y), 28, 28, 1) and y.shape == (len(x),)
@@ -71,8 +74,12 @@ def test_both_splits_of_mnist_are_used_as_they_are(whole: Path) -> None:
     assert "60,000" in data.source()
 
 
-def test_the_test_split_alone_is_shared_out_without_overlap(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(data, "MNIST", {**_idx(folder, "t10k", 10_000), "train-images-idx3-ubyte.gz": ""})
+def test_the_test_split_alone_is_shared_out_without_overlap(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        fetching, "MNIST", {**_idx(folder, "t10k", 10_000), "train-images-idx3-ubyte.gz": ""}
+    )
     x_train, y_train, x_test, y_test = data.digits()
     _hold((x_train, y_train, x_test, y_test))
     assert len(x_train) == 8500 and len(x_test) == 1500
@@ -141,12 +148,18 @@ def test_every_row_is_on_exactly_one_rank_and_sizes_differ_by_one_at_most(ranks:
 
 @pytest.mark.parametrize(("rank", "ranks"), [(3, 0), (2, 2), (-1, 2)])
 def test_the_shard_of_a_rank_that_is_not_there_is_refused(rank: int, ranks: int) -> None:
-    with pytest.raises(ScaleoutError, match=f"There is no rank {rank} of {ranks}: they are counted from 0"):
+    with pytest.raises(
+        ScaleoutError, match=f"There is no rank {rank} of {ranks}: they are counted from 0"
+    ):
         data.shard(10, rank, ranks)
 
 
-@pytest.mark.parametrize(("value", "less"), [(None, False), ("", False), ("0", False), ("1", True), ("yes", True)])
-def test_quick_asks_for_less(monkeypatch: pytest.MonkeyPatch, value: str | None, less: bool) -> None:
+@pytest.mark.parametrize(
+    ("value", "less"), [(None, False), ("", False), ("0", False), ("1", True), ("yes", True)]
+)
+def test_quick_asks_for_less(
+    monkeypatch: pytest.MonkeyPatch, value: str | None, less: bool
+) -> None:
     monkeypatch.delenv("SCALEOUT_QUICK", raising=False)
     if value is not None:
         monkeypatch.setenv("SCALEOUT_QUICK", value)
@@ -172,7 +185,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if name not in self.server.files:
             return self.send_error(404)
         body = self.server.files[name]
-        first = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted and self.server.ranges else 0
+        first = (
+            int(wanted.removeprefix("bytes=").rstrip("-")) if wanted and self.server.ranges else 0
+        )
         if wanted and first >= len(body):
             return self.send_error(416)
         self.send_response(206 if wanted and self.server.ranges else 200)
@@ -187,12 +202,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    """A server with MNIST's four names on this machine; `data` fetches from it into an empty folder."""
+    """A server with MNIST's four names on this machine; `data` fetches from it into an empty
+    folder."""
     served = Server(("127.0.0.1", 0), Handler)
     served.asked = []
-    monkeypatch.setattr(data, "MNIST", _idx(tmp_path / "served", "train", 40) | _idx(tmp_path / "served", "t10k", 20))
-    served.files = {name: (tmp_path / "served" / name).read_bytes() for name in data.MNIST}
-    monkeypatch.setattr(data, "MNIST_URL", f"http://127.0.0.1:{served.server_port}/mnist/")
+    monkeypatch.setattr(
+        fetching,
+        "MNIST",
+        _idx(tmp_path / "served", "train", 40) | _idx(tmp_path / "served", "t10k", 20),
+    )
+    served.files = {name: (tmp_path / "served" / name).read_bytes() for name in fetching.MNIST}
+    monkeypatch.setattr(fetching, "MNIST_URL", f"http://127.0.0.1:{served.server_port}/mnist/")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     thread = threading.Thread(target=served.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
@@ -212,26 +232,31 @@ def test_fetch_brings_the_four_files_once(server: Server, folder: Path) -> None:
     assert not list(folder.glob("*.part"))
     assert len(data.digits()[0]) == 40
     data.fetch("mnist")
-    assert [name for name, _ in server.asked] == list(data.MNIST)
+    assert [name for name, _ in server.asked] == list(fetching.MNIST)
 
 
 def test_fetch_goes_on_where_the_connection_broke(server: Server, folder: Path) -> None:
     server.stop_after = 30
-    with pytest.raises(ScaleoutError, match="stopped coming .* bytes before its end: type  scaleout data fetch mnist"):
+    with pytest.raises(
+        ScaleoutError,
+        match="stopped coming .* bytes before its end: type  scaleout data fetch mnist",
+    ):
         data.fetch("mnist")
     server.stop_after = 1 << 30
     data.fetch("mnist")
     assert _is_whole(folder, server)
-    first = next(iter(data.MNIST))
+    first = next(iter(fetching.MNIST))
     assert server.asked[:2] == [(first, None), (first, "bytes=30-")]
 
 
 @pytest.mark.parametrize("have", ["a half", "all of it"])
 def test_fetch_uses_what_an_earlier_one_left(server: Server, folder: Path, have: str) -> None:
-    first = next(iter(data.MNIST))
+    first = next(iter(fetching.MNIST))
     whole = server.files[first]
     folder.mkdir()
-    (folder / first).with_suffix(".part").write_bytes(whole if have == "all of it" else whole[: len(whole) // 2])
+    (folder / first).with_suffix(".part").write_bytes(
+        whole if have == "all of it" else whole[: len(whole) // 2]
+    )
     data.fetch("mnist")
     assert _is_whole(folder, server)
     assert server.asked[0][1] is not None
@@ -239,15 +264,17 @@ def test_fetch_uses_what_an_earlier_one_left(server: Server, folder: Path, have:
 
 def test_fetch_starts_anew_where_the_server_knows_no_ranges(server: Server, folder: Path) -> None:
     server.ranges = False
-    first = next(iter(data.MNIST))
+    first = next(iter(fetching.MNIST))
     folder.mkdir()
     (folder / first).with_suffix(".part").write_bytes(server.files[first][:25])
     data.fetch("mnist")
     assert _is_whole(folder, server)
 
 
-def test_a_file_that_arrives_damaged_is_dropped_and_fetched_anew(server: Server, folder: Path) -> None:
-    first = next(iter(data.MNIST))
+def test_a_file_that_arrives_damaged_is_dropped_and_fetched_anew(
+    server: Server, folder: Path
+) -> None:
+    first = next(iter(fetching.MNIST))
     good = server.files[first]
     server.files[first] = bytes(len(good))
     with pytest.raises(ScaleoutError, match=f"{first} arrived damaged and was dropped"):
@@ -260,18 +287,18 @@ def test_a_file_that_arrives_damaged_is_dropped_and_fetched_anew(server: Server,
 
 FETCH = """
 import sys
-from scaleout import data
-data.MNIST, data.MNIST_URL = eval(sys.argv[1]), sys.argv[2]
+from scaleout import data, fetching
+fetching.MNIST, fetching.MNIST_URL = eval(sys.argv[1]), sys.argv[2]
 data.fetch("mnist")
 """
 
 
 def test_two_processes_at_once_fetch_once(server: Server, folder: Path) -> None:
     server.pause_s = 0.3
-    command = [sys.executable, "-c", FETCH, repr(data.MNIST), data.MNIST_URL]
+    command = [sys.executable, "-c", FETCH, repr(fetching.MNIST), fetching.MNIST_URL]
     both = [subprocess.Popen(command) for _ in range(2)]
     assert [process.wait(60) for process in both] == [0, 0]
-    assert sorted(name for name, _ in server.asked) == sorted(data.MNIST)
+    assert sorted(name for name, _ in server.asked) == sorted(fetching.MNIST)
     assert _is_whole(folder, server)
 
 
@@ -282,9 +309,11 @@ def _sentence(fetch: Callable[[], object]) -> str:
     return str(caught.value)
 
 
-def test_without_network_one_sentence_says_what_to_do(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_network_one_sentence_says_what_to_do(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setattr(data, "MNIST_URL", "http://127.0.0.1:1/mnist/")
+    monkeypatch.setattr(fetching, "MNIST_URL", "http://127.0.0.1:1/mnist/")
     said = _sentence(lambda: data.fetch("mnist"))
     assert "cannot be reached" in said and "export SCALEOUT_DATA=" in said
 
@@ -294,10 +323,14 @@ def test_a_server_without_the_file_is_named(server: Server) -> None:
     assert "404" in _sentence(lambda: data.fetch("mnist"))
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_made_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("SCALEOUT_DATA", str(tmp_path / "file" / "mnist"))
-    assert f"{tmp_path / 'file' / 'mnist'} cannot be written" in _sentence(lambda: data.fetch("mnist"))
+    assert f"{tmp_path / 'file' / 'mnist'} cannot be written" in _sentence(
+        lambda: data.fetch("mnist")
+    )
 
 
 def test_files_that_are_there_need_neither_network_nor_a_lock(whole: Path) -> None:

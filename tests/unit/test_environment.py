@@ -1,8 +1,12 @@
-"""pyproject.toml, requirements.lock and environment.yml say the same, and the lock is whole."""
+"""pyproject.toml, requirements.lock and environment.yml say the same, the lock is whole, and what is
+imported is declared."""
 
+import ast
 import importlib.metadata
 import re
+import sys
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -19,7 +23,9 @@ CONDA = (ROOT / "environment.yml").read_text()
 def direct(project: str) -> dict[str, str]:
     """{name: version} of what pyproject.toml names, groups included."""
     table = tomllib.loads(project)
-    lines = table["project"]["dependencies"] + [line for group in table["dependency-groups"].values() for line in group]
+    lines = table["project"]["dependencies"] + [
+        line for group in table["dependency-groups"].values() for line in group
+    ]
     return dict(line.split("==") for line in lines)
 
 
@@ -34,7 +40,9 @@ def locked(lock: str) -> dict[str, set[str]]:
 def disagreements(project: str, lock: str, conda: str) -> list[str]:
     """What the three files contradict one another in; empty when all is well."""
     wanted, pins, environment = direct(project), locked(lock), yaml.safe_load(conda)["dependencies"]
-    found = [f"{n}=={v} is not in requirements.lock" for n, v in wanted.items() if pins.get(n) != {v}]
+    found = [
+        f"{n}=={v} is not in requirements.lock" for n, v in wanted.items() if pins.get(n) != {v}
+    ]
 
     wheels = dict(line.split("==") for line in environment[-1]["pip"])
     built_later = {"horovod": wanted["horovod"]}
@@ -42,16 +50,24 @@ def disagreements(project: str, lock: str, conda: str) -> list[str]:
         found.append("environment.yml names another horovod")
     for name, version in sorted(wanted.items() ^ (wheels | built_later).items()):
         found.append(f"{name}=={version} is in one of pyproject.toml and environment.yml")
-    metadata = {m["name"]: m["version"] for m in tomllib.loads(project)["tool"]["uv"]["dependency-metadata"]}
+    metadata = {
+        m["name"]: m["version"] for m in tomllib.loads(project)["tool"]["uv"]["dependency-metadata"]
+    }
     if metadata != built_later:
         found.append("pyproject.toml gives the needs of another horovod")
-    if not {"python=3.11", "gxx_linux-64=13", "make"} <= {line for line in environment if isinstance(line, str)}:
+    if not {"python=3.11", "gxx_linux-64=13", "make"} <= {
+        line for line in environment if isinstance(line, str)
+    }:
         found.append("environment.yml lacks a Python, a compiler or make that work")
 
     for entry in re.split(r"\n(?=[a-z0-9])", re.sub(r"^#.*\n", "", lock)):
         if not re.search(r"--hash=sha256:[0-9a-f]{64}$", entry, re.M):
             found.append(f"no hash: {entry[:40]}")
-    found += [f"an address in the lock: {line}" for line in lock.splitlines() if re.search("://|-url|find-links", line)]
+    found += [
+        f"an address in the lock: {line}"
+        for line in lock.splitlines()
+        if re.search("://|-url|find-links", line)
+    ]
     return found
 
 
@@ -96,7 +112,10 @@ def needs(lock: dict[str, set[str]], first: list[str]) -> list[str]:
             if need.marker and not need.marker.evaluate({"extra": ""}):
                 continue
             target = canonicalize_name(need.name)
-            if not any(need.specifier.contains(version, prereleases=True) for version in lock.get(target, ())):
+            if not any(
+                need.specifier.contains(version, prereleases=True)
+                for version in lock.get(target, ())
+            ):
                 missing.append(f"{name} needs {line}")
             else:
                 queue.append(target)
@@ -104,7 +123,9 @@ def needs(lock: dict[str, set[str]], first: list[str]) -> list[str]:
 
 
 def test_the_lock_holds_all_that_its_packages_need():
-    names = [name for name in direct(PROJECT) if name != "horovod"]  # its own metadata asks for what it is built with
+    names = [
+        name for name in direct(PROJECT) if name != "horovod"
+    ]  # its own metadata asks for what it is built with
     assert needs(locked(LOCK), names) == []
 
 
@@ -112,3 +133,58 @@ def test_a_package_missing_from_the_lock_is_noticed():
     pins = locked(LOCK)
     del pins["traitlets"]
     assert any("traitlets" in line for line in needs(pins, ["jupyterlab"]))
+
+
+def imported(text: str) -> set[str]:
+    """The top-level modules that a text imports anywhere, its own neighbours with a dot left out."""
+    found = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            found.add((node.module or "").split(".")[0])
+    return found
+
+
+def undeclared(files: Iterable[tuple[Path, str]], declared: Iterable[str]) -> list[str]:
+    """What files import and no declared package brings; a script may import what lies beside it."""
+    brings = importlib.metadata.packages_distributions()
+    names = {canonicalize_name(name) for name in declared}
+    found = []
+    for path, text in files:
+        rooms = [room.stem for room in (ROOT / "tests").iterdir()]  # pytest's pythonpath
+        own = {"scaleout", *rooms, *(beside.stem for beside in path.parent.glob("*.py"))}
+        for module in sorted(imported(text) - own - sys.stdlib_module_names):
+            if not names & {canonicalize_name(name) for name in brings.get(module, [])}:
+                found.append(f"{path.relative_to(ROOT)} imports {module}")
+    return found
+
+
+FILES = [
+    (path, path.read_text())
+    for room in ("src", "tools", "tests", "solutions")
+    for path in sorted((ROOT / room).rglob("*.py"))
+    if path.parent.name != "starters"  # copies of solutions
+]
+
+
+def test_every_import_is_declared():
+    assert len(FILES) > 100
+    assert undeclared(FILES, direct(PROJECT)) == []
+
+
+@pytest.mark.parametrize("name", ["scipy", "pyyaml", "pillow", "ml-dtypes", "pyzmq", "ipython"])
+def test_an_import_that_nobody_declares_is_noticed(name):
+    rest = [declared for declared in direct(PROJECT) if declared != name]
+    assert undeclared(FILES, rest) != []
+
+
+def test_an_import_inside_a_function_counts():
+    text = (
+        "import os\nfrom . import near\ndef f():\n    from zope.interface import x\n    import tox"
+    )
+    assert imported(text) == {"os", "zope", "tox"}
+    assert undeclared([(ROOT / "tools/x.py", text)], direct(PROJECT)) == [
+        "tools/x.py imports tox",
+        "tools/x.py imports zope",
+    ]

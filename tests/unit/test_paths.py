@@ -5,23 +5,30 @@ from pathlib import Path
 
 import pytest
 
-from scaleout import ScaleoutError, paths
+from scaleout import paths
+from scaleout.errors import ScaleoutError
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
-def test_the_workshop_is_the_nearest_one_above(workshop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_workshop_is_the_nearest_one_above(
+    workshop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for inside in (".", "labs/00_tiny", "notebooks", "solutions"):
         monkeypatch.chdir(workshop / inside)
         assert paths.home() == workshop
 
 
-def test_elsewhere_the_workshop_is_the_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_elsewhere_the_workshop_is_the_checkout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert paths.home() == CHECKOUT
 
 
-def test_without_any_workshop_one_sentence_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_any_workshop_one_sentence_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(paths, "__file__", str(tmp_path / "site-packages/scaleout/paths.py"))
     with pytest.raises(ScaleoutError, match="No workshop here: change to the folder"):
@@ -41,7 +48,9 @@ def test_results_of_a_workshop_are_in_it(workshop: Path, monkeypatch: pytest.Mon
     assert paths.results() == workshop / "results"
 
 
-def test_results_of_anybodys_project_are_in_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_of_anybodys_project_are_in_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SCALEOUT_RESULTS", "")
     monkeypatch.chdir(tmp_path)
     assert paths.results() == tmp_path / "results"
@@ -54,7 +63,9 @@ def test_results_that_cannot_be_made_are_named_with_what_to_type(
     (tmp_path / "file").touch()
     (tmp_path / "results").symlink_to(tmp_path / "nowhere" / "else")
     monkeypatch.setenv("SCALEOUT_RESULTS", str(tmp_path / under))
-    with pytest.raises(ScaleoutError, match=r"cannot be written .*type  export SCALEOUT_RESULTS=") as caught:
+    with pytest.raises(
+        ScaleoutError, match=r"cannot be written .*type  export SCALEOUT_RESULTS="
+    ) as caught:
         paths.results()
     assert "\n" not in str(caught.value)
 
@@ -75,9 +86,16 @@ def test_a_topic_has_three_names(workshop: Path, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("00_tinny", "Did you mean 00_tiny?"), ("zzz", "There are 00_tiny."), ("", "There are 00_tiny."), ("..", "There")],
+    [
+        ("00_tinny", "Did you mean 00_tiny?"),
+        ("zzz", "There are 00_tiny."),
+        ("", "There are 00_tiny."),
+        ("..", "There"),
+    ],
 )
-def test_an_unknown_topic_is_answered_with_the_nearest(workshop: Path, name: str, words: str) -> None:
+def test_an_unknown_topic_is_answered_with_the_nearest(
+    workshop: Path, name: str, words: str
+) -> None:
     with pytest.raises(ScaleoutError) as caught:
         paths.topic(name)
     assert f"There is no lab called {name!r}." in str(caught.value) and words in str(caught.value)
@@ -91,7 +109,9 @@ def test_a_workshop_without_labs_says_so(tmp_path: Path, monkeypatch: pytest.Mon
         paths.topic("00_welcome")
 
 
-def test_paths_are_shown_as_one_would_type_them(workshop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_are_shown_as_one_would_type_them(
+    workshop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert paths.show(workshop / "labs/00_tiny/runme.py") == "labs/00_tiny/runme.py"
     monkeypatch.chdir(workshop / "notebooks")
     assert paths.show(workshop / "labs/00_tiny/runme.py") == "../labs/00_tiny/runme.py"

@@ -11,12 +11,24 @@ import pytest
 
 from scaleout import records
 
-SOME = {"lab": "00_welcome", "ranks": 2, "step_s": [0.1, 0.2, 0.4], "rate": 20, "rate_unit": "images/s"}
+SOME = {
+    "lab": "00_welcome",
+    "ranks": 2,
+    "step_s": [0.1, 0.2, 0.4],
+    "rate": 20,
+    "rate_unit": "images/s",
+}
 
 
 @pytest.fixture(autouse=True)
 def _nothing_inherited(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("SCALEOUT_RUN_ID", "SCALEOUT_RECORDS", "SCALEOUT_CORES", "SCALEOUT_NODES", "OMP_NUM_THREADS"):
+    for name in (
+        "SCALEOUT_RUN_ID",
+        "SCALEOUT_RECORDS",
+        "SCALEOUT_CORES",
+        "SCALEOUT_NODES",
+        "OMP_NUM_THREADS",
+    ):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -48,7 +60,14 @@ def test_a_record_says_how_it_was_run(file: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("SCALEOUT_NODES", "3")
     monkeypatch.setenv("OMP_NUM_THREADS", "4")
     row = records.write(lab="05_horovod", ranks=6, batch_per_rank=64)
-    expected = {"run_id": "the-run", "cores": 48, "nodes": 3, "threads_per_rank": 4, "batch_global": 384, "schema": 1}
+    expected = {
+        "run_id": "the-run",
+        "cores": 48,
+        "nodes": 3,
+        "threads_per_rank": 4,
+        "batch_global": 384,
+        "schema": 1,
+    }
     assert {name: row[name] for name in expected} == expected
     assert row["versions"]["python"] == ".".join(map(str, sys.version_info[:3]))
     assert row["mpi"] is None or "mpi4py.MPI" in sys.modules
@@ -66,7 +85,9 @@ def test_threads_are_what_the_launcher_set(
 
 def test_numpy_values_become_plain_ones(file: Path) -> None:
     metrics = {"loss": np.float32(0.5), "shares": np.arange(3), "nested": [{"n": np.int64(2)}]}
-    records.write(lab="04_kmeans", step_s=np.array([0.5, 0.25]), rate=np.float64(3), metrics=metrics)
+    records.write(
+        lab="04_kmeans", step_s=np.array([0.5, 0.25]), rate=np.float64(3), metrics=metrics
+    )
     row = json.loads(file.read_text())
     assert row["metrics"] == {"loss": 0.5, "shares": [0, 1, 2], "nested": [{"n": 2}]}
     assert row["step_s"] == [0.5, 0.25]
@@ -102,7 +123,9 @@ def test_no_records_give_an_empty_frame_with_all_columns(tmp_path: Path) -> None
     assert {*records.FIELDS, "step_median_s", "step_spread_s"} == set(frame.columns)
 
 
-def test_without_a_path_everything_in_results_is_read(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_path_everything_in_results_is_read(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for job in ("one", "two"):
         (results / "00_welcome" / job).mkdir(parents=True)
         monkeypatch.setenv("SCALEOUT_RECORDS", str(results / "00_welcome" / job / "records.jsonl"))

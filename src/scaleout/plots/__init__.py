@@ -1,35 +1,28 @@
-"""Pictures: one function a figure, axes with units, the ideal line dashed, single runs as points, readable in grey."""
+"""Pictures: one function a figure, axes with units, the ideal line dashed, single runs as points,
+readable in grey."""
 
 from .classroom import class_picture
+from .comparison import comparison
 from .horovod import drifting_ranks, learning_curves, rank_counts, step_shares, step_timeline
 from .kmeans import memory_bars, palettes, quality, quantised
-from .machine import hwloc_picture, limits, machine_picture, shares
+from .machine import hwloc_picture, machine_picture
+from .messages import allreduce_time, bytes_sent, message_time, mpi_libraries, servers_or_ring
 from .onednn import against_peak, dot_errors, layouts, number_formats, primitive_shares, reorders
 from .rates import rate_bars, seconds_bars, speed_up, strong_and_weak
 from .scaling import (
     amdahl_law,
     efficiency_of_networks,
-    file_rates,
     rate_predictions,
     simulated_allreduce,
     step_of_many,
-    step_parts,
-    who_waits,
 )
-from .spmd import (
-    allreduce_time,
-    bytes_sent,
-    message_time,
-    mpi_libraries,
-    servers_or_ring,
-    stale_losses,
-    straggler_timeline,
-    who_holds,
-)
+from .spmd import stale_losses, straggler_timeline, who_holds
 from .sweep import heat_map
 from .threads import cliff, rate_over_threads, settings_dots, thread_census, which_knob
 from .tuning import accuracy_over_time, made_digits, memory_over_time, time_shares
+from .waiting import file_rates, step_parts, who_waits
 from .waterfall import waterfall
+from .welcome import limits, shares
 
 __all__ = [
     "accuracy_over_time",
@@ -39,6 +32,7 @@ __all__ = [
     "bytes_sent",
     "class_picture",
     "cliff",
+    "comparison",
     "dot_errors",
     "drifting_ranks",
     "efficiency_of_networks",

@@ -20,10 +20,11 @@ STATES = {"passed": DARK, "not yet": LIGHT, "not started": PALE}
 
 @style
 def class_picture(best: "pd.DataFrame", states: Mapping[str, Mapping[int, str]]) -> Figure:
-    """Left, each attendee's best rate for a few kinds of job, a mark a machine; right, the attendees by TODO and state.
+    """Left, each attendee's best rate for a few kinds of job, a mark a machine; right, the
+    attendees by TODO and state.
 
-    best: columns job, attendee, cpu, cores, rate, rate_unit.  states: for each attendee the last state by TODO.
-    """
+    best: columns job, attendee, cpu, cores, rate, rate_unit.  states: for each attendee the last
+    state by TODO."""
     figure, (rates, checks) = plt.subplots(1, 2, figsize=(9, 4), width_ratios=[3, 2])
     jobs = list(dict.fromkeys(best.job))
     spread = np.random.default_rng(0)
@@ -32,11 +33,17 @@ def class_picture(best: "pd.DataFrame", states: Mapping[str, Mapping[int, str]])
         own = best[(best.cpu == cpu) & (best.cores == cores)]
         x = own.job.map(jobs.index) + spread.uniform(-0.18, 0.18, len(own))
         label = f"{str(cpu)[:34]}, {cores} cores: {own.attendee.nunique()}"
-        rates.scatter(x, own.rate, marker=marker, color=DARK, edgecolor="white", linewidth=0.6, label=label)
+        rates.scatter(
+            x, own.rate, marker=marker, color=DARK, edgecolor="white", linewidth=0.6, label=label
+        )
     for at, job in enumerate(jobs):
         middle = best[best.job == job].rate.median()
         rates.plot(
-            [at - 0.3, at + 0.3], [middle, middle], color=MIDDLE, linewidth=2, label="median" if at == 0 else None
+            [at - 0.3, at + 0.3],
+            [middle, middle],
+            color=MIDDLE,
+            linewidth=2,
+            label="median" if at == 0 else None,
         )
     rates.set_xticks(range(len(jobs)), jobs, fontsize=9)
     rates.set_xlabel("variant, ranks x threads")
@@ -53,8 +60,18 @@ def class_picture(best: "pd.DataFrame", states: Mapping[str, Mapping[int, str]])
         found = Counter(todo for each in states.values() for todo, s in each.items() if s == state)
         count = np.array([found[todo] for todo in todos], dtype=float)
         if state == "not started":
-            count += len(states) - sum(np.array([todo in each for todo in todos]) for each in states.values())
-        checks.bar(todos, count, bottom=bottom, color=colour, edgecolor="#555555", linewidth=0.6, label=state)
+            count += len(states) - sum(
+                np.array([todo in each for todo in todos]) for each in states.values()
+            )
+        checks.bar(
+            todos,
+            count,
+            bottom=bottom,
+            color=colour,
+            edgecolor="#555555",
+            linewidth=0.6,
+            label=state,
+        )
         bottom += count
     checks.set(xticks=todos, xlabel="TODO", ylabel="attendees")
     checks.yaxis.get_major_locator().set_params(integer=True)

@@ -8,18 +8,19 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from .. import words
 from ..errors import ScaleoutError
-from .look import DARK, LIGHT, MIDDLE, NOT_ALLOWED, PALE, guess_star, style
+from .look import DARK, LIGHT, MIDDLE, NOT_ALLOWED, PALE, Look, guess_star, medians, style
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..timeline import Timeline
+    from ..measure.timeline import Timeline
 
 __all__ = ["drifting_ranks", "learning_curves", "rank_counts", "step_shares", "step_timeline"]
 
 LINES = ((DARK, "o", "-"), (MIDDLE, "s", "--"), ("#6b705c", "^", ":"), (LIGHT, "D", "-."))
-PARTS = {
+PARTS: dict[str, tuple[str, Look]] = {
     "compute_s": ("computes", {"color": DARK, "edgecolor": "white", "linewidth": 0.4}),
     "waiting_s": ("waits for the slowest", {**NOT_ALLOWED, "linewidth": 0.4}),
     "communication_s": ("communicates", {"color": LIGHT, "edgecolor": "white", "linewidth": 0.4}),
@@ -37,7 +38,13 @@ def learning_curves(records: "Mapping[str, pd.DataFrame]") -> Figure:
         job = frame["metrics"].iloc[0]
         epochs = len(job["accuracy"])
         look = {"color": colour, "linestyle": line, "linewidth": 2}
-        left.plot(range(1, epochs + 1), [100 * a for a in job["accuracy"]], marker=marker, markersize=4, **look)
+        left.plot(
+            range(1, epochs + 1),
+            [100 * a for a in job["accuracy"]],
+            marker=marker,
+            markersize=4,
+            **look,
+        )
         rates = job["learning_rates"]
         right.plot(np.arange(len(rates)) * epochs / len(rates), rates, label=name, **look)
     left.set(xlabel="epochs (count)", ylabel="accuracy (%)", ylim=(0, 102))
@@ -47,21 +54,31 @@ def learning_curves(records: "Mapping[str, pd.DataFrame]") -> Figure:
 
 
 @style
-def rank_counts(records: "Sequence[pd.DataFrame]", goal: float = 0.97, guess: float | None = None) -> Figure:
-    """Left, images/s over the ranks, the ideal dashed, with the efficiency of each; right, accuracy over the seconds.
+def rank_counts(
+    records: "Sequence[pd.DataFrame]", goal: float = 0.97, guess: float | None = None
+) -> Figure:
+    """Left, images/s over the ranks, the ideal dashed, with the efficiency of each; right, accuracy
+    over the seconds.
 
-    records: one frame a job of 05_horovod, the first on one rank.  goal: the accuracy whose time is marked.
-    guess: how many times as fast as one rank the reader expects two to be.
-    """
+    records: one frame a job of 05_horovod, the first on one rank.  goal: the accuracy whose time is
+    marked. guess: how many times as fast as one rank the reader expects two to be."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.4, 3.8))
     rows = sorted((int(f.ranks.iloc[0]), float(f.rate.iloc[0]), f) for f in records)
-    counts = sorted({ranks for ranks, _, _ in rows})
-    one = float(np.median([rate for ranks, rate, _ in rows if ranks == counts[0]])) / counts[0]
+    middle = medians((ranks, rate) for ranks, rate, _ in rows)
+    counts = list(middle)
+    one = middle[counts[0]] / counts[0]
     left.plot(counts, [n * one for n in counts], linestyle="--", color="#888888", label="ideal")
-    left.scatter([n for n, _, _ in rows], [rate for _, rate, _ in rows], color=MIDDLE, zorder=3, label="single runs")
-    for n in counts:
-        rate = float(np.median([r for ranks, r, _ in rows if ranks == n]))
-        left.annotate(f"{rate / n / one:.2f}", (n, rate), (6, -13), textcoords="offset points", fontsize=10)
+    left.scatter(
+        [n for n, _, _ in rows],
+        [rate for _, rate, _ in rows],
+        color=MIDDLE,
+        zorder=3,
+        label="single runs",
+    )
+    for n, rate in middle.items():
+        left.annotate(
+            f"{rate / n / one:.2f}", (n, rate), (6, -13), textcoords="offset points", fontsize=10
+        )
     if guess is not None:
         guess_star(left, 2, guess * one, f"{guess:g}x")
     left.set(xlabel="ranks (count)", ylabel="images/s trained", xticks=counts, ylim=(0, None))
@@ -71,8 +88,18 @@ def rank_counts(records: "Sequence[pd.DataFrame]", goal: float = 0.97, guess: fl
         job = next(frame for ranks, _, frame in rows if ranks == count)["metrics"].iloc[0]
         percent = [100 * a for a in job["accuracy"]]
         reached = [at for at, a in zip(job["at_s"], job["accuracy"], strict=True) if a >= goal][:1]
-        name = f"{count} rank{'s' * (count > 1)}: " + (f"{reached[0]:.1f} s" if reached else "not reached")
-        right.plot(job["at_s"], percent, color=colour, linestyle=line, marker=marker, markersize=4, label=name)
+        name = f"{words.count(count, 'rank')}: " + (
+            f"{reached[0]:.1f} s" if reached else "not reached"
+        )
+        right.plot(
+            job["at_s"],
+            percent,
+            color=colour,
+            linestyle=line,
+            marker=marker,
+            markersize=4,
+            label=name,
+        )
     right.axhline(100 * goal, color="#888888", linestyle="--", linewidth=1)
     right.set(xlabel="seconds since the first step", ylabel="accuracy (%)", ylim=(0, 102))
     right.set_title(f"in the legend: time to {100 * goal:g} %", fontsize=10)
@@ -82,20 +109,23 @@ def rank_counts(records: "Sequence[pd.DataFrame]", goal: float = 0.97, guess: fl
 
 @style
 def step_shares(steps: "Mapping[str, pd.DataFrame]") -> Figure:
-    """Where a step's time goes on each rank: a stacked bar a rank, medians over the steps, in groups by job.
+    """Where a step's time goes on each rank: a stacked bar a rank, medians over the steps, in
+    groups by job.
 
     steps: of Timeline.steps(), a frame a job.
     """
     figure, axes = plt.subplots()
     ticks, names, at = [], [], 0.0
     for job, (title, frame) in enumerate(steps.items()):
-        medians = 1e3 * frame.groupby("rank")[list(PARTS)].median()
-        for rank, row in medians.iterrows():
+        middle = 1e3 * frame.groupby("rank")[list(PARTS)].median()
+        for rank, row in middle.iterrows():
             below = 0.0
             for part, (label, look) in PARTS.items():
-                first = job == 0 and rank == medians.index[0]
-                axes.bar(at, row[part], width=0.8, bottom=below, label=label if first else "", **look)
-                if row[part] > 0.06 * medians.sum(axis=1).max():
+                first = job == 0 and rank == middle.index[0]
+                axes.bar(
+                    at, row[part], width=0.8, bottom=below, label=label if first else "", **look
+                )
+                if row[part] > 0.06 * middle.sum(axis=1).max():
                     white = {"facecolor": "white", "edgecolor": "none", "pad": 1}
                     axes.annotate(f"{row[part]:.1f}", (at, below + row[part] / 2), ha="center", va="center",
                                   fontsize=9, bbox=white)  # fmt: skip
@@ -114,16 +144,20 @@ def step_shares(steps: "Mapping[str, pd.DataFrame]") -> Figure:
 
 @style
 def step_timeline(timeline: "Timeline", count: int = 2) -> Figure:
-    """A few steps as Horovod saw them: what each rank did, and below it each phase of each gradient.
+    """A few steps as Horovod saw them: what each rank did, and below it each phase of each
+    gradient.
 
-    count: how many steps, one after another; those are shown whose parts lie closest to the medians of all steps.
-    ScaleoutError where no step is whole.
-    """
+    count: how many steps, one after another; those are shown whose parts lie closest to the medians
+    of all steps. ScaleoutError where no step is whole."""
     steps = timeline.steps()
     if steps.empty:
-        raise ScaleoutError("The timeline holds no whole step after the first: let the job take more steps.")
+        raise ScaleoutError(
+            "The timeline holds no whole step after the first: let the job take more steps."
+        )
     parts = steps.pivot(index="step", columns="rank", values=list(PARTS))  # (steps, parts x ranks)
-    unlike = (parts - parts.median()).abs().sum(axis=1).rolling(min(count, len(parts))).sum()  # (steps,)
+    unlike = (
+        (parts - parts.median()).abs().sum(axis=1).rolling(min(count, len(parts))).sum()
+    )  # (steps,)
     last = int(unlike.idxmin())
     shown = steps[(steps.step > last - count) & (steps.step <= last)]
     begin = float(shown.start_s.min())
@@ -133,7 +167,14 @@ def step_timeline(timeline: "Timeline", count: int = 2) -> Figure:
         at = row.start_s - begin
         for part, (label, look) in PARTS.items():
             width = getattr(row, part)
-            top.barh(row.rank, 1e3 * width, left=1e3 * at, height=0.7, label=label if place == 0 else "", **look)
+            top.barh(
+                row.rank,
+                1e3 * width,
+                left=1e3 * at,
+                height=0.7,
+                label=label if place == 0 else "",
+                **look,
+            )
             at += width
     ranks = sorted(shown["rank"].unique())
     top.set_yticks(ranks, [f"rank {rank}" for rank in ranks])
@@ -164,7 +205,8 @@ def _phases(axes: Axes, spans: "pd.DataFrame", tensors: list[str], begin: float)
 
 @style
 def drifting_ranks(records: "Mapping[str, pd.DataFrame]") -> Figure:
-    """One weight on each rank, step by step, of wrong.py: equal on all ranks, or apart for ever. A panel a job."""
+    """One weight on each rank, step by step, of wrong.py: equal on all ranks, or apart for ever. A
+    panel a job."""
     figure, panels = plt.subplots(1, len(records), sharey=True, squeeze=False, figsize=(7, 3.2))
     for axes, (title, frame) in zip(panels.flat, records.items(), strict=True):
         for rank, weights in enumerate(frame["metrics.weight"].iloc[0]):

@@ -1,26 +1,27 @@
 """Figures of 04_kmeans: pictures, palettes, quality, memory."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .look import DARK, LIGHT, MIDDLE, PALE, guess_line, style
+from .look import DARK, LIGHT, MIDDLE, PALE, guess_line, guess_star, style
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..launch import Run
+    from ..jobs.job import Run
 
 __all__ = ["memory_bars", "palettes", "quality", "quantised"]
 
 
 @style
-def quantised(before: np.ndarray, runs: "Sequence[Run]") -> Figure:
-    """The photograph beside its copies in few colours; below each copy its palette, as wide as the colour is common.
+def quantised(before: "np.ndarray[Any, Any]", runs: "Sequence[Run]") -> Figure:
+    """The photograph beside its copies in few colours; below each copy its palette, as wide as the
+    colour is common.
 
     before: (h, w, 3) in [0, 1].  runs: jobs of 04_kmeans, whose folders hold quantised.png.
     """
@@ -38,17 +39,29 @@ def quantised(before: np.ndarray, runs: "Sequence[Run]") -> Figure:
         metrics = run.records["metrics"].iloc[0]
         picture, below = grid[2 * (place // columns) : 2 * (place // columns) + 2, place % columns]
         picture.imshow(plt.imread(run.folder / "quantised.png"))
-        picture.set_title(f"{metrics['colours']} colours, PSNR {metrics['psnr_db']:.1f} dB", fontsize=11)
+        picture.set_title(
+            f"{metrics['colours']} colours, PSNR {metrics['psnr_db']:.1f} dB", fontsize=11
+        )
         _swatches(below, 0, metrics["shares"][0]["palette"], metrics["count"])
     return figure
 
 
-def _swatches(axes: Axes, y: float, palette: Sequence[Sequence[float]], weights: Sequence[float]) -> None:
+def _swatches(
+    axes: Axes, y: float, palette: Sequence[Sequence[float]], weights: Sequence[float]
+) -> None:
     """A palette as one bar from 0 to 1, from dark to light, each colour as wide as its weight."""
     left, line = 0.0, 0.4 if len(palette) <= 32 else 0.0
     for colour, weight in sorted(zip(palette, weights, strict=True), key=lambda pair: sum(pair[0])):
         width = weight / sum(weights)
-        axes.barh(y, width, left=left, height=0.8, color=np.clip(colour, 0, 1), edgecolor="white", linewidth=line)
+        axes.barh(
+            y,
+            width,
+            left=left,
+            height=0.8,
+            color=np.clip(colour, 0, 1),
+            edgecolor="white",
+            linewidth=line,
+        )
         left += width
     axes.set_xlim(0, 1)
 
@@ -74,11 +87,12 @@ def palettes(named: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
 def quality(records: "Sequence[pd.DataFrame]", guess: float | None = None) -> Figure:
     """What more colours buy: inertia and PSNR over the number of colours, a point each job.
 
-    records: one frame a job of 04_kmeans. PSNR is 10 log10(1 / mean squared error) for values in [0, 1].
-    guess: how many colours the reader expects to be enough.
-    """
+    records: one frame a job of 04_kmeans. PSNR is 10 log10(1 / mean squared error) for values in
+    [0, 1]. guess: how many colours the reader expects to be enough."""
     jobs = sorted((frame["metrics"].iloc[0] for frame in records), key=lambda job: job["colours"])
-    colours, inertia, psnr_db = ([job[name] for job in jobs] for name in ("colours", "inertia", "psnr_db"))
+    colours, inertia, psnr_db = (
+        [job[name] for job in jobs] for name in ("colours", "inertia", "psnr_db")
+    )
     figure, (left, right) = plt.subplots(1, 2, figsize=(7, 3.5))
     for axes, values, marker, fill in ((left, inertia, "s", DARK), (right, psnr_db, "o", MIDDLE)):
         axes.plot(colours, values, marker=marker, color=fill, linewidth=2)
@@ -94,18 +108,32 @@ def quality(records: "Sequence[pd.DataFrame]", guess: float | None = None) -> Fi
 
 
 @style
-def memory_bars(records: "Mapping[str, pd.DataFrame]", data_mib: float) -> Figure:
-    """Peak memory of each rank, in MiB: a bar a rank, in groups by job; the lower part is the program without rows.
+def memory_bars(
+    records: "Mapping[str, pd.DataFrame]", data_mib: float, guess: float | None = None
+) -> Figure:
+    """Peak memory of each rank, in MiB: a bar a rank, in groups by job; the lower part is the
+    program without rows.
 
-    records: one frame a job of modes.py.  data_mib: that of all rows, drawn as the dashed line above the program.
-    """
+    records: one frame a job of modes.py.  data_mib: that of all rows, drawn as the dashed line
+    above the program."""
     figure, axes = plt.subplots()
-    ticks, at = [], 0.0
+    ticks: list[float] = []
+    at = 0.0
     for frame in records.values():
-        peak, program = np.array(frame["metrics.memory_mib"].iloc[0]), np.array(frame["metrics.program_mib"].iloc[0])
+        peak, program = (
+            np.array(frame["metrics.memory_mib"].iloc[0]),
+            np.array(frame["metrics.program_mib"].iloc[0]),
+        )
         spots = at + np.arange(len(peak))
         first = not ticks
-        axes.bar(spots, program, width=0.9, color=PALE, edgecolor=DARK, label="Python, libraries" if first else "")
+        axes.bar(
+            spots,
+            program,
+            width=0.9,
+            color=PALE,
+            edgecolor=DARK,
+            label="Python, libraries" if first else "",
+        )
         axes.bar(spots, peak - program, width=0.9, bottom=program, color=LIGHT, edgecolor=DARK, hatch="//",
                  label="rows and work" if first else "")  # fmt: skip
         for spot, mib in zip(spots, peak, strict=True):
@@ -116,6 +144,8 @@ def memory_bars(records: "Mapping[str, pd.DataFrame]", data_mib: float) -> Figur
     whole = float(np.median(program)) + data_mib
     top = max(whole, *(max(frame["metrics.memory_mib"].iloc[0]) for frame in records.values()))
     axes.axhline(whole, color="black", linestyle="--", label=f"all rows: {data_mib:.0f} MiB")
+    if guess is not None:
+        guess_star(axes, ticks[1], float(np.median(program)) + guess, f"{guess:g} MiB")
     axes.set_xticks(ticks, list(records))
     axes.set(ylabel="peak memory of each rank (MiB)", ylim=(0, 1.45 * top))
     axes.grid(axis="x", visible=False)

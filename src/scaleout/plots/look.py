@@ -2,36 +2,42 @@
 
 import base64
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial, wraps
 from inspect import signature
 from numbers import Real
 from typing import Any
 
-import matplotlib as mpl
 import matplotlib.pyplot as plt
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.rcsetup import cycler
 
 from ..errors import ScaleoutError
 
 __all__ = [
     "DARK",
+    "GREY",
     "LIGHT",
     "LOOK",
     "MIDDLE",
     "NOT_ALLOWED",
     "PALE",
+    "Look",
     "guess_line",
     "guess_name",
     "guess_star",
+    "medians",
     "style",
 ]
 
 # From dark to light, so that the order survives without colour.
 DARK, MIDDLE, LIGHT, PALE = "#1b4965", "#c1666b", "#7fb7be", "#e8e4d8"
-NOT_ALLOWED = {"facecolor": "white", "edgecolor": "#8a8a8a", "hatch": "////"}
-LOOK: dict[str, Any] = {
+GREY = "#888888"  # of lines that only guide the eye
+Look = dict[str, Any]  # matplotlib's keywords for how a thing is drawn
+NOT_ALLOWED: Look = {"facecolor": "white", "edgecolor": "#8a8a8a", "hatch": "////"}
+LOOK: Any = {
     "figure.figsize": (7, 4),
     "figure.dpi": 100,
     "figure.facecolor": "white",  # opaque: a transparent figure is unreadable in a dark theme
@@ -42,17 +48,18 @@ LOOK: dict[str, Any] = {
     "axes.grid": True,
     "grid.color": "#e6e6e6",
     "axes.axisbelow": True,
-    "axes.prop_cycle": mpl.cycler(color=[DARK, MIDDLE, LIGHT, "#6b705c"]),
+    "axes.prop_cycle": cycler(color=[DARK, MIDDLE, LIGHT, "#6b705c"]),
     "legend.frameon": False,
 }
 
 
 def style(draw: Callable[..., Figure]) -> Callable[..., Figure]:
-    """Draws with the look that all figures share. The figure is returned, closed, so that it is shown once.
+    """Draws with the look that all figures share. The figure is returned, closed, so that it is
+    shown once.
 
-    What its docstring says first is the text that stands in for the picture where it cannot be seen. A guess= that is
-    no number where one is asked for is refused in a sentence.
-    """
+    What its docstring says first is the text that stands in for the picture where it cannot be
+    seen, unless the figure has a label of its own (figure.set_label), made from its numbers. A guess=
+    that is no number where one is asked for is refused in a sentence."""
     takes = signature(draw)
     words = "guess" in takes.parameters and "str" in str(takes.parameters["guess"].annotation)
     alt = " ".join((draw.__doc__ or "").split("\n\n")[0].split())
@@ -61,18 +68,23 @@ def style(draw: Callable[..., Figure]) -> Callable[..., Figure]:
     def drawn(*args: Any, **kwargs: Any) -> Figure:
         guess = takes.bind(*args, **kwargs).arguments.get("guess")
         if not (guess is None or words or isinstance(guess, Real)):
-            raise ScaleoutError(f"Your guess is {guess!r}: write a number, such as 1.5, or None for no guess.")
+            raise ScaleoutError(
+                f"Your guess is {guess!r}: write a number, such as 1.5, or None for no guess."
+            )
         with plt.rc_context(LOOK):
             figure = draw(*args, **kwargs)
             figure.canvas.draw()  # the look ends here, so the layout is settled here
         plt.close(figure)
-        figure._repr_mimebundle_ = partial(_shown, figure, alt)
+        shown = partial(_shown, figure, str(figure.get_label() or alt))
+        setattr(figure, "_repr_mimebundle_", shown)  # noqa: B010  (a name that IPython asks for)
         return figure
 
     return drawn
 
 
-def _shown(figure: Figure, alt: str, **_: object) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
+def _shown(
+    figure: Figure, alt: str, **_: object
+) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
     """What a notebook keeps of a figure: the picture, and the words that stand in for it."""
     png = io.BytesIO()
     figure.savefig(png, format="png", bbox_inches="tight")
@@ -80,8 +92,28 @@ def _shown(figure: Figure, alt: str, **_: object) -> tuple[dict[str, str], dict[
     return data, {"image/png": {"alt": alt}}
 
 
+def medians(rows: Iterable[tuple[int, float]]) -> dict[int, float]:
+    """The median of several jobs on each number of ranks.
+
+    Parameters
+    ----------
+    rows : iterable of (int, float)
+        The ranks of each job, and its figure.
+
+    Returns
+    -------
+    dict of int to float
+        The fewest ranks first.
+    """
+    groups: dict[int, list[float]] = {}
+    for ranks, figure in rows:
+        groups.setdefault(ranks, []).append(figure)
+    return {ranks: float(np.median(groups[ranks])) for ranks in sorted(groups)}
+
+
 def guess_line(axes: Axes, guess: float | None, upright: bool = False) -> None:
-    """The reader's own guess, where there is one: a dotted line across, or upright at a place on the x axis."""
+    """The reader's own guess, where there is one: a dotted line across, or upright at a place on
+    the x axis."""
     if guess is not None:
         draw = axes.axvline if upright else axes.axhline
         draw(guess, color=MIDDLE, linestyle=":", linewidth=2, label=f"your guess: {guess:g}")
@@ -89,12 +121,13 @@ def guess_line(axes: Axes, guess: float | None, upright: bool = False) -> None:
 
 def guess_star(axes: Axes, x: float, y: float, guess: str, **how: Any) -> None:
     """The reader's own guess as a star at (x, y); `guess` says it in words, for the legend."""
-    star = {"marker": "*", "markersize": 16, "color": "black", "markeredgecolor": "white"}
+    star: Look = {"marker": "*", "markersize": 16, "color": "black", "markeredgecolor": "white"}
     axes.plot([x], [y], label=f"your guess: {guess}", linestyle="", zorder=5, **star | how)
 
 
 def guess_name(axes: Axes, names: Sequence[str], guess: str | None, at: float) -> None:
-    """A star at the name on the x axis that the reader guessed, `at` a part of the height; else in the legend alone."""
+    """A star at the name on the x axis that the reader guessed, `at` a part of the height; else in
+    the legend alone."""
     if guess is None:
         return
     said = str(guess).strip()

@@ -1,59 +1,39 @@
-"""Figures of 00_welcome: the machine, its limits, and the shares of a first job."""
+"""A picture of the machine: sockets, cores, hardware threads, caches, memory."""
 
 from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from .look import DARK, LIGHT, MIDDLE, NOT_ALLOWED, PALE, guess_line, style
+from .. import words
+from .look import DARK, LIGHT, NOT_ALLOWED, PALE, Look, style
 
 if TYPE_CHECKING:
-    import pandas as pd
     from IPython.display import SVG
 
     from ..machine import Cache, Core, Machine
 
-__all__ = ["hwloc_picture", "limits", "machine_picture", "shares"]
+__all__ = ["hwloc_picture", "machine_picture"]
 
 
 @style
-def limits(gflops: Sequence[float], gb_per_s: Sequence[float], guess: float | None = None) -> Figure:
-    """The roofline of this machine: what it can reach at most, over how much a program computes with each byte.
+def machine_picture(
+    facts: "Machine", sgemm: float | None = None, copy: float | None = None
+) -> Figure:
+    """The machine: sockets, cores with their hardware threads, caches, memory; filled is what you
+    may use.
 
-    gflops, gb_per_s: single measurements of SGEMM (GFLOP/s) and of copying (GB/s); the medians draw the roof.
-    After Williams, Waterman and Patterson, "Roofline", Communications of the ACM 52 (4), 2009.
-    """
-    peak, bandwidth = float(np.median(gflops)), float(np.median(gb_per_s))
-    intensity = np.logspace(-2, 3, 300)  # operations per byte
-    figure, axes = plt.subplots()
-    axes.loglog(intensity, np.minimum(peak, bandwidth * intensity), color=DARK, linewidth=3)
-    axes.scatter([2048 / 6] * len(gflops), gflops, s=25, color=MIDDLE, zorder=3, label="SGEMM, single runs")
-    guess_line(axes, guess)
-    lowest = bandwidth * intensity[0]
-    for x, name in ((1 / 12, "a + b"), (peak / bandwidth, "the corner"), (2048 / 6, "SGEMM, n = 2048")):
-        axes.plot([x, x], [lowest, min(peak, bandwidth * x)], color="#888888", linestyle="--", linewidth=1)
-        axes.text(x * 1.12, lowest * 1.3, name, rotation=90, va="bottom", fontsize=10, color="#444444")
-    axes.text(0.011, bandwidth * 0.06, f"memory:\n{bandwidth:.0f} GB/s", va="bottom", color=DARK)
-    axes.text(peak / bandwidth, peak * 1.2, f"cores: {peak:.0f} GFLOP/s", color=DARK)
-    axes.set(xlabel="operations for each byte moved (FLOP/byte)", ylabel="within reach (GFLOP/s)")
-    axes.set_ylim(lowest, max(peak, guess or 0) * 5)
-    axes.legend(loc="upper left")
-    return figure
-
-
-@style
-def machine_picture(facts: "Machine", sgemm: float | None = None, copy: float | None = None) -> Figure:
-    """The machine: sockets, cores with their hardware threads, caches, memory; filled is what you may use.
-
-    facts: of machine.facts().  sgemm (GFLOP/s) and copy (GB/s): as machine.sgemm_gflops and copy_gb_per_s measure.
-    """
+    facts: of machine.facts().  sgemm (GFLOP/s) and copy (GB/s): as machine.sgemm_gflops and
+    copy_gb_per_s measure."""
     caches = [cache for cache in facts.caches if cache.kind != "instruction"]
-    sizes = [_size([cache for cache in caches if cache.level == n]) for n in sorted({c.level for c in caches})]
+    sizes = [
+        _size([cache for cache in caches if cache.level == n])
+        for n in sorted({c.level for c in caches})
+    ]
     private, shared = sizes[:2], sizes[2:][-1:]
     cores = sorted(facts.layout, key=lambda core: (core.socket, core.cache_group, core.cpus))
     sockets = [
@@ -61,7 +41,8 @@ def machine_picture(facts: "Machine", sgemm: float | None = None, copy: float | 
         for _, socket in groupby(cores, key=lambda core: core.socket)
     ]
 
-    # Sizes in inches, from the outside in: sockets, in each the groups that share a cache, in each the cores.
+    # Sizes in inches, from the outside in: sockets, in each the groups that share a cache, in each
+    # the cores.
     gap = 0.1
     socket_columns, socket_rows = _tiles(len(sockets), 2)
     socket_width = (7 - gap) / socket_columns - gap
@@ -96,15 +77,32 @@ def machine_picture(facts: "Machine", sgemm: float | None = None, copy: float | 
             for c, core in enumerate(group):
                 corner = left + c % columns * core_width, up - c // columns * core_height
                 name = f"core {cores.index(core)}" if detailed else ""
-                _core(axes, core, facts.allowed, corner, core_width - 0.05, name, private if detailed else [])
+                _core(
+                    axes,
+                    core,
+                    facts.allowed,
+                    corner,
+                    core_width - 0.05,
+                    name,
+                    private if detailed else [],
+                )
             for size in shared:
-                _box(axes, left, up - rows * core_height, group_width - 0.05, 0.26, size, facecolor=LIGHT)
+                _box(
+                    axes,
+                    left,
+                    up - rows * core_height,
+                    group_width - 0.05,
+                    0.26,
+                    size,
+                    facecolor=LIGHT,
+                )
     _memory_and_legend(axes, facts, sgemm, copy, [] if detailed else private)
     return figure
 
 
 def hwloc_picture() -> "SVG | None":
-    """The machine as hwloc's lstopo draws it, with all its detail; None where lstopo is not installed."""
+    """The machine as hwloc's lstopo draws it, with all its detail; None where lstopo is not
+    installed."""
     import shutil
     import subprocess
 
@@ -115,24 +113,30 @@ def hwloc_picture() -> "SVG | None":
         return None
     command = [program, "--no-io", "--of", "svg", "-"]
     try:
-        drawn = subprocess.run(command, capture_output=True, text=True, timeout=10, stdin=subprocess.DEVNULL)
+        drawn = subprocess.run(
+            command, capture_output=True, text=True, timeout=10, stdin=subprocess.DEVNULL
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return SVG(drawn.stdout) if drawn.returncode == 0 and "<svg" in drawn.stdout else None
 
 
 def _tiles(count: int, widest: int) -> tuple[int, int]:
-    """Columns and rows for so many tiles, at most `widest` in a row, the rows as even as they can be."""
+    """Columns and rows for so many tiles, at most `widest` in a row, the rows as even as they can
+    be."""
     rows = -(-count // max(1, widest))
     return -(-count // rows), rows
 
 
-def _box(axes: Axes, x: float, top: float, width: float, height: float, text: str = "", **look: Any) -> None:
-    """A rectangle that hangs from (x, top), in inches; a text that does not fit into it is left out."""
-    look = {"facecolor": "white", "edgecolor": "#666666", "linewidth": 0.8} | look
-    axes.add_patch(Rectangle((x, top - height), width, height, **look))
+def _box(
+    axes: Axes, x: float, top: float, width: float, height: float, text: str = "", **look: Any
+) -> None:
+    """A rectangle that hangs from (x, top), in inches; a text that does not fit into it is left
+    out."""
+    whole: Look = {"facecolor": "white", "edgecolor": "#666666", "linewidth": 0.8} | look
+    axes.add_patch(Rectangle((x, top - height), width, height, **whole))
     if len(text) * 0.085 < width:  # a letter of 9.5 points is about 0.085 in wide
-        colour = "white" if look["facecolor"] == DARK else "black"
+        colour = "white" if whole["facecolor"] == DARK else "black"
         at = (x + width / 2, top - height / 2)
         axes.text(*at, text, ha="center", va="center", fontsize=9.5, color=colour)
 
@@ -155,7 +159,15 @@ def _core(
     height, thread = (0.36 if name else 0.24), width / len(core.cpus)
     for place, cpu in enumerate(core.cpus):
         look = {"facecolor": DARK, "edgecolor": "white"} if cpu in allowed else NOT_ALLOWED
-        _box(axes, x + place * thread, top, thread, height, f"CPU {cpu}" if cpu in allowed else "", **look)
+        _box(
+            axes,
+            x + place * thread,
+            top,
+            thread,
+            height,
+            f"CPU {cpu}" if cpu in allowed else "",
+            **look,
+        )
     for place, size in enumerate(caches):
         _box(axes, x, top - height - 0.26 * place, width, 0.26, size)
 
@@ -168,45 +180,35 @@ def _size(caches: "Sequence[Cache]") -> str:
 
 
 def _summary(facts: "Machine") -> str:
-    threads = f"{facts.hardware_threads} hardware thread{'s' * (facts.hardware_threads > 1)}"
+    threads = words.count(facts.hardware_threads, "hardware thread")
     known = "" if facts.layout_source != "unknown" else " (what they share is unknown)"
     quota = "" if facts.cgroup_cpus is None else f", cgroup limit {facts.cgroup_cpus:g} CPUs"
     fill = f"a job fills {facts.usable_cores} of {facts.cores} allowed{quota}"
-    return f"{len(facts.layout)} core{'s' * (len(facts.layout) > 1)}, {threads}{known}; {fill}"
+    return f"{words.count(len(facts.layout), 'core')}, {threads}{known}; {fill}"
 
 
 def _memory_and_legend(
     axes: Axes, facts: "Machine", sgemm: float | None, copy: float | None, caches: Sequence[str]
 ) -> None:
     """The lowest inch of the picture: memory, what was measured, what the fillings mean."""
-    memory = "memory of unknown size" if facts.memory_gib is None else f"memory {facts.memory_gib:.1f} GiB"
-    limit = "" if facts.memory_limit_gib is None else f", limited to {facts.memory_limit_gib:.1f} GiB"
+    memory = (
+        "memory of unknown size"
+        if facts.memory_gib is None
+        else f"memory {facts.memory_gib:.1f} GiB"
+    )
+    limit = (
+        "" if facts.memory_limit_gib is None else f", limited to {facts.memory_limit_gib:.1f} GiB"
+    )
     _box(axes, 0.1, 0.98, 6.8, 0.3, memory + limit, facecolor=LIGHT)
     _box(axes, 0.1, 0.55, 0.22, 0.2, facecolor=DARK, edgecolor="white")
     axes.text(0.4, 0.45, "hardware thread you may use", fontsize=10, va="center")
     _box(axes, 2.7, 0.55, 0.22, 0.2, **NOT_ALLOWED)
     axes.text(3.0, 0.45, "not allowed", fontsize=10, va="center")
     if caches:
-        axes.text(6.9, 0.45, "each core: " + ", ".join(caches), fontsize=10, va="center", ha="right")
+        axes.text(
+            6.9, 0.45, "each core: " + ", ".join(caches), fontsize=10, va="center", ha="right"
+        )
     rates = [(sgemm, "multiplies {:.0f} GFLOP/s (SGEMM)"), (copy, "copies {:.0f} GB/s")]
     measured = ", ".join(text.format(rate) for rate, text in rates if rate is not None)
     if measured:
         axes.text(0.1, 0.17, f"measured: {measured}", fontsize=11, fontweight="bold", va="center")
-
-
-@style
-def shares(records: "pd.DataFrame") -> Figure:
-    """Who took which strips in 00_welcome: a bar for each rank, from its first strip to its last."""
-    figure, axes = plt.subplots(figsize=(7, 2.6))
-    every = [share for row in records["metrics.shares"] for share in row]
-    for place, share in enumerate(every):
-        width = share["last"] - share["first"]
-        axes.barh(place, width, left=share["first"], color=LIGHT, edgecolor=DARK)
-        text = f"{width:,} strips\npart {share['part']:.6f}"
-        axes.text(share["first"] + width / 2, place, text, ha="center", va="center", fontsize=10)
-    axes.set_yticks(range(len(every)), [f"rank {share['rank']}" for share in every])
-    axes.set(xlabel="strip (number, counted from x = 0)", xlim=(0, max(s["last"] for s in every)))
-    axes.xaxis.set_major_formatter("{x:,.0f}")
-    axes.invert_yaxis()
-    axes.grid(False)
-    return figure

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .look import DARK, LIGHT, MIDDLE, PALE, guess_star, style
+from .look import DARK, LIGHT, MIDDLE, PALE, Look, guess_star, medians, style
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,21 +18,35 @@ __all__ = ["rate_bars", "seconds_bars", "speed_up", "strong_and_weak"]
 
 @style
 def speed_up(records: "Sequence[pd.DataFrame]", guess: float | None = None) -> Figure:
-    """How many times faster than one rank: single runs as points, their median as a line, the ideal dashed.
+    """How many times faster than one rank: single runs as points, their median as a line, the ideal
+    dashed.
 
-    records: one frame a job, with `ranks` and step_median_s; `guess`: what the reader expects of 2 ranks.
-    """
+    records: one frame a job, with `ranks` and step_median_s; `guess`: what the reader expects of 2
+    ranks."""
     rows = [(int(frame.ranks.iloc[0]), float(frame.step_median_s.iloc[0])) for frame in records]
-    counts = sorted({ranks for ranks, _ in rows})
-    one = np.median([seconds for ranks, seconds in rows if ranks == counts[0]])
+    middle = medians(rows)
+    counts, one = list(middle), middle[min(middle)]
     figure, axes = plt.subplots()
-    axes.plot(counts, [n / counts[0] for n in counts], linestyle="--", color="#888888", label="ideal")
-    axes.scatter([n for n, _ in rows], [one / s for _, s in rows], color=MIDDLE, zorder=3, label="single runs")
-    median = [one / np.median([s for n, s in rows if n == count]) for count in counts]
+    axes.plot(
+        counts, [n / counts[0] for n in counts], linestyle="--", color="#888888", label="ideal"
+    )
+    axes.scatter(
+        [n for n, _ in rows],
+        [one / s for _, s in rows],
+        color=MIDDLE,
+        zorder=3,
+        label="single runs",
+    )
+    median = [one / middle[count] for count in counts]
     axes.plot(counts, median, color=DARK, linewidth=2.5, marker="s", label="median")
     if guess is not None:
         guess_star(axes, 2, guess, f"{guess:g}")
-    axes.set(xlabel="ranks (count)", ylabel=f"speed-up over {counts[0]} rank(s)", xticks=counts, ylim=(0, None))
+    axes.set(
+        xlabel="ranks (count)",
+        ylabel=f"speed-up over {counts[0]} rank(s)",
+        xticks=counts,
+        ylim=(0, None),
+    )
     axes.legend()
     return figure
 
@@ -45,16 +59,23 @@ def rate_bars(
     published: Mapping[str, float] | None = None,
     guess: float | None = None,
 ) -> Figure:
-    """Images/s: bars are medians, points single runs; above each bar, how many times the first one it is.
+    """Images/s: bars are medians, points single runs; above each bar, how many times the first one
+    it is.
 
-    records: a row each run, with `rate` and the column `by`; its values stand in the order of arrival, or of `labels`,
-    which spells them.  published: figures of somebody else's machine, drawn beside on an axis of their own.
-    guess: what the reader expects of the second bar, in times the first.
-    """
+    records: a row each run, with `rate` and the column `by`; its values stand in the order of
+    arrival, or of `labels`, which spells them.  published: figures of somebody else's machine,
+    drawn beside on an axis of their own. guess: what the reader expects of the second bar, in times
+    the first."""
     ratios = [len(labels or records[by].unique()), len(published)] if published else [1]
-    figure, panels = plt.subplots(1, len(ratios), width_ratios=ratios, squeeze=False, figsize=(7, 4))
+    figure, panels = plt.subplots(
+        1, len(ratios), width_ratios=ratios, squeeze=False, figsize=(7, 4)
+    )
     groups = {value: group.rate.tolist() for value, group in records.groupby(by, sort=False)}
-    rates = {text: groups[value] for value, text in (labels or {v: str(v) for v in groups}).items() if value in groups}
+    rates = {
+        text: groups[value]
+        for value, text in (labels or {v: str(v) for v in groups}).items()
+        if value in groups
+    }
     _bars(panels[0, 0], rates, [DARK, LIGHT, PALE, MIDDLE, "white"])
     panels[0, 0].set_ylabel("images/s trained")
     if guess is not None:
@@ -65,24 +86,38 @@ def rate_bars(
     if published:
         panels[0, 0].set_title("this machine", fontsize=11)
         panels[0, 1].set_title("a small cloud node, 2019", fontsize=11)
-        _bars(panels[0, 1], {name: [rate] for name, rate in published.items()}, ["#bbbbbb", "#eeeeee"], points=False)
+        _bars(
+            panels[0, 1],
+            {name: [rate] for name, rate in published.items()},
+            ["#bbbbbb", "#eeeeee"],
+            points=False,
+        )
     return figure
 
 
-def _bars(axes: Axes, rates: Mapping[str, Sequence[float]], fills: Sequence[str], points: bool = True) -> None:
-    """A bar a name at the median of its rates, the rates as points, and the ratio to the first bar above it."""
-    medians = [float(np.median(group)) for group in rates.values()]
+def _bars(
+    axes: Axes, rates: Mapping[str, Sequence[float]], fills: Sequence[str], points: bool = True
+) -> None:
+    """A bar a name at the median of its rates, the rates as points, and the ratio to the first bar
+    above it."""
+    middle = [float(np.median(group)) for group in rates.values()]
     hatches = ["", "", "//", "..", "xx"]
-    for place, (group, median) in enumerate(zip(rates.values(), medians, strict=True)):
-        style = {"color": fills[place % len(fills)], "hatch": hatches[place % len(hatches)], "edgecolor": DARK}
-        axes.bar(place, median, width=0.65, **style)
-        name = {"label": "single runs"} if place == 0 else {}
+    for place, (group, median) in enumerate(zip(rates.values(), middle, strict=True)):
+        look: Look = {
+            "color": fills[place % len(fills)],
+            "hatch": hatches[place % len(hatches)],
+            "edgecolor": DARK,
+        }
+        axes.bar(place, median, width=0.65, **look)
+        name: Look = {"label": "single runs"} if place == 0 else {}
         if points:
             spots = place + np.linspace(-0.12, 0.12, len(group)) * (len(group) > 1)
             axes.scatter(spots, group, s=28, color="white", edgecolor="black", zorder=3, **name)
         text = f"{median:,.0f}" if median >= 100 else f"{median:.2f}"
-        text += f"\n{median / medians[0]:.2f}x" if place else ""
-        axes.annotate(text, (place, max(group)), (0, 7), textcoords="offset points", ha="center", fontsize=10)
+        text += f"\n{median / middle[0]:.2f}x" if place else ""
+        axes.annotate(
+            text, (place, max(group)), (0, 7), textcoords="offset points", ha="center", fontsize=10
+        )
     axes.set_xticks(range(len(rates)), list(rates))
     axes.set_ylim(0, max(max(group) for group in rates.values()) * 1.4)
     axes.grid(axis="x", visible=False)
@@ -95,11 +130,11 @@ def seconds_bars(
     published: Mapping[str, float] | None = None,
     guess: float | None = None,
 ) -> Figure:
-    """Seconds: bars are medians, points single runs; above each bar, how many times the first one it is.
+    """Seconds: bars are medians, points single runs; above each bar, how many times the first one
+    it is.
 
-    published: figures of somebody else's machine, beside, on an axis of their own.  guess: how many times faster than
-    the first bar the reader expects the second to be.
-    """
+    published: figures of somebody else's machine, beside, on an axis of their own.  guess: how many
+    times faster than the first bar the reader expects the second to be."""
     ratios = [len(seconds), len(published)] if published else [1]
     figure, panels = plt.subplots(1, len(ratios), width_ratios=ratios, squeeze=False)
     _bars(panels[0, 0], seconds, [DARK, LIGHT, PALE, MIDDLE, "white"])
@@ -111,26 +146,38 @@ def seconds_bars(
     if published:
         panels[0, 0].set_title("this machine", fontsize=11)
         panels[0, 1].set_title("published, 2019", fontsize=11)
-        _bars(panels[0, 1], {name: [value] for name, value in published.items()}, ["#bbbbbb", "#eeeeee"], points=False)
+        _bars(
+            panels[0, 1],
+            {name: [value] for name, value in published.items()},
+            ["#bbbbbb", "#eeeeee"],
+            points=False,
+        )
     return figure
 
 
 @style
 def strong_and_weak(strong: "Sequence[pd.DataFrame]", weak: "Sequence[pd.DataFrame]") -> Figure:
-    """Left, the same rows on more ranks: speed-up. Right, the same rows on each rank: efficiency. The ideal is dashed.
+    """Left, the same rows on more ranks: speed-up. Right, the same rows on each rank: efficiency.
+    The ideal is dashed.
 
-    strong, weak: one frame a job, with `ranks`, step_median_s and `cores`; beyond the cores (dotted) ranks take turns.
-    """
+    strong, weak: one frame a job, with `ranks`, step_median_s and `cores`; beyond the cores
+    (dotted) ranks take turns."""
     figure, panels = plt.subplots(1, 2)
     names = (("speed-up", "all rows shared out"), ("efficiency", "as many rows on each rank"))
     for axes, frames, (what, how) in zip(panels, (strong, weak), names, strict=True):
         rows = [(int(f.ranks.iloc[0]), float(f.step_median_s.iloc[0])) for f in frames]
-        counts = sorted({ranks for ranks, _ in rows})
-        one = float(np.median([seconds for ranks, seconds in rows if ranks == counts[0]]))
+        middle = medians(rows)
+        counts, one = list(middle), middle[min(middle)]
         ideal = [n / counts[0] for n in counts] if what == "speed-up" else [1] * len(counts)
         axes.plot(counts, ideal, linestyle="--", color="#888888", label="ideal")
-        axes.scatter([n for n, _ in rows], [one / s for _, s in rows], color=MIDDLE, zorder=3, label="single runs")
-        median = [one / float(np.median([s for n, s in rows if n == count])) for count in counts]
+        axes.scatter(
+            [n for n, _ in rows],
+            [one / s for _, s in rows],
+            color=MIDDLE,
+            zorder=3,
+            label="single runs",
+        )
+        median = [one / middle[count] for count in counts]
         axes.plot(counts, median, color=DARK, linewidth=2.5, marker="s", label="median")
         cores = int(frames[0].cores.iloc[0])
         if counts[0] < cores <= counts[-1]:

@@ -1,4 +1,4 @@
-"""Figures of 07_scaling: where a step's time goes, laws with their intervals, predictions, and who waits."""
+"""Figures of 07_scaling: laws and models with their intervals, and what they predict."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -6,72 +6,33 @@ from typing import TYPE_CHECKING
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
-from .look import DARK, LIGHT, MIDDLE, PALE, guess_name, guess_star, style
+from .look import DARK, GREY, LIGHT, MIDDLE, PALE, Look, guess_star, style
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from ..scaling import Amdahl, Published, RateFit, Simulated, Step
 
 __all__ = [
     "amdahl_law",
     "efficiency_of_networks",
-    "file_rates",
     "rate_predictions",
     "simulated_allreduce",
     "step_of_many",
-    "step_parts",
-    "who_waits",
 ]
 
-GREY = "#888888"
 LINES = ((DARK, "-", "o"), (MIDDLE, "--", "s"), ("#a98600", ":", "^"), (GREY, "-.", "D"))
 
 
 @style
-def step_parts(records: "Sequence[pd.DataFrame]", guess: float | None = None) -> Figure:
-    """What a step of 07_scaling consists of, strong and weak: the slowest rank's compute, and the rest, which waits.
-
-    records: one frame a job. Bars are medians over jobs, points the single steps.
-    guess: the reader's, of the efficiency in strong scaling on two ranks.
-    """
-    figure, panels = plt.subplots(1, 2, sharey=True)
-    for axes, mode in zip(panels, ("strong", "weak"), strict=True):
-        frames = [frame for frame in records if frame.variant.iloc[0] == mode]
-        counts = sorted({int(frame.ranks.iloc[0]) for frame in frames})
-        for place, count in enumerate(counts):
-            mine = [frame.iloc[0] for frame in frames if frame.ranks.iloc[0] == count]
-            step = np.median([row.step_median_s for row in mine])
-            compute = np.median([max(share["compute_s"] for share in row.metrics["shares"]) for row in mine])
-            compute = min(compute, step)
-            name = {"label": "compute"} if place == 0 else {}
-            axes.bar(place, 1e3 * compute, width=0.6, color=DARK, **name)
-            name = {"label": "exchange and waiting"} if place == 0 else {}
-            look = {"facecolor": PALE, "edgecolor": GREY, "hatch": "////"}
-            axes.bar(place, 1e3 * (step - compute), bottom=1e3 * compute, width=0.6, **look, **name)
-            steps = 1e3 * np.concatenate([row.step_s for row in mine])
-            name = {"label": "single steps"} if place == 0 else {}
-            axes.plot(place + np.linspace(-0.2, 0.2, len(steps)), steps, ".", color="black", markersize=3, **name)
-        one = np.median([frame.step_median_s.iloc[0] for frame in frames if frame.ranks.iloc[0] == counts[0]])
-        ideal = [1e3 * one / (n / counts[0] if mode == "strong" else 1) for n in counts]
-        axes.plot(range(len(counts)), ideal, linestyle="--", color=GREY, label="ideal")
-        if guess and mode == "strong" and 2 in counts:
-            guess_star(axes, counts.index(2), ideal[counts.index(2)] / guess, f"efficiency {guess:g}")
-        axes.set_title({"strong": "one batch, shared out", "weak": "a batch on each rank"}[mode], fontsize=11)
-        axes.set_xticks(range(len(counts)), counts)
-        axes.set_xlabel("ranks (count)")
-    panels[0].set(ylabel="time of a step (ms)", ylim=(0, None))
-    panels[0].legend(fontsize=9)
-    return figure
-
-
-@style
 def amdahl_law(
-    ranks: Sequence[int], seconds: Sequence[float], fit: "Amdahl", most: int = 64, guess: float | None = None
+    ranks: Sequence[int],
+    seconds: Sequence[float],
+    fit: "Amdahl",
+    most: int = 64,
+    guess: float | None = None,
 ) -> Figure:
-    """Speed-up over ranks: single runs, the fitted law with the interval of its serial part, the ideal dashed.
+    """Speed-up over ranks: single runs, the fitted law with the interval of its serial part, the
+    ideal dashed.
 
     guess: the reader's, of the speed-up on `most` ranks.
     """
@@ -79,9 +40,13 @@ def amdahl_law(
     p = np.geomspace(1, most, 200)
     low, high = (1 / (serial + (1 - serial) / p) for serial in reversed(fit.serial_range))
     axes.fill_between(p, low, high, color=LIGHT, alpha=0.5, linewidth=0, label="95 % interval")
-    axes.plot(p, [fit.speed_up(x) for x in p], color=DARK, linewidth=2, label="Amdahl's law, fitted")
+    axes.plot(
+        p, [fit.speed_up(x) for x in p], color=DARK, linewidth=2, label="Amdahl's law, fitted"
+    )
     axes.plot(p, p, linestyle="--", color=GREY, label="ideal")
-    axes.plot(ranks, fit.one_s / np.asarray(seconds), "o", color=MIDDLE, label="single runs", zorder=3)
+    axes.plot(
+        ranks, fit.one_s / np.asarray(seconds), "o", color=MIDDLE, label="single runs", zorder=3
+    )
     if guess is not None:
         guess_star(axes, most, guess, f"{guess:g}")
     axes.set(xscale="log", yscale="log", xlabel="ranks (count)", ylabel="speed-up over 1 rank")
@@ -94,12 +59,14 @@ def amdahl_law(
 
 
 @style
-def rate_predictions(tables: "Sequence[Published]", fits: "Sequence[RateFit]", guess: float | None = None) -> Figure:
-    """Published rates a node: rows that the fit saw (full), rows held out (open), the prediction with its interval.
+def rate_predictions(
+    tables: "Sequence[Published]", fits: "Sequence[RateFit]", guess: float | None = None
+) -> Figure:
+    """Published rates a node: rows that the fit saw (full), rows held out (open), the prediction
+    with its interval.
 
-    tables[i] is what fits[i] was fitted to the first rows of. The ideal, as much a node as one alone, is dashed.
-    guess: the reader's, of the rate in the last row of the first table.
-    """
+    tables[i] is what fits[i] was fitted to the first rows of. The ideal, as much a node as one
+    alone, is dashed. guess: the reader's, of the rate in the last row of the first table."""
     figure, panels = plt.subplots(1, len(tables), squeeze=False, sharey=True, figsize=(8, 4))
     for axes, table, fit in zip(panels[0], tables, fits, strict=True):
         nodes, each = np.array(table.nodes), np.array(table.rates) / np.array(table.nodes) * 1.0
@@ -107,13 +74,28 @@ def rate_predictions(tables: "Sequence[Published]", fits: "Sequence[RateFit]", g
         p = np.geomspace(1, nodes.max(), 100)
         axes.plot(p, [fit.rate(x) / x for x in p], color=DARK, label="fit")
         axes.axhline(fit.one, linestyle="--", color=GREY, label="ideal")
-        axes.plot(nodes[seen], each[seen], "o", color=MIDDLE, markersize=8, label="rows that it saw")
+        axes.plot(
+            nodes[seen], each[seen], "o", color=MIDDLE, markersize=8, label="rows that it saw"
+        )
         for count in nodes[~seen]:
             found = fit.predict(int(count))
             reach = [[(found.rate - found.low) / count], [(found.high - found.rate) / count]]
-            look = {"color": DARK, "capsize": 5, "marker": "_", "markersize": 12, "linestyle": ""}
-            axes.errorbar([count], [found.rate / count], yerr=reach, label="predicted, 95 %", **look)
-        look = {"markerfacecolor": "white", "markeredgecolor": MIDDLE, "markeredgewidth": 2, "markersize": 9}
+            look: Look = {
+                "color": DARK,
+                "capsize": 5,
+                "marker": "_",
+                "markersize": 12,
+                "linestyle": "",
+            }
+            axes.errorbar(
+                [count], [found.rate / count], yerr=reach, label="predicted, 95 %", **look
+            )
+        look = {
+            "markerfacecolor": "white",
+            "markeredgecolor": MIDDLE,
+            "markeredgewidth": 2,
+            "markersize": 9,
+        }
         axes.plot(nodes[~seen], each[~seen], "o", label="row held out", zorder=4, **look)
         axes.set_title(table.name, fontsize=11)
         axes.set(xscale="log", xlabel="nodes (count)")
@@ -134,10 +116,22 @@ def step_of_many(step: "Step", most: int = 1024) -> Figure:
     counts = [2**k for k in range(int(np.log2(most)) + 1)]
     parts = [step.parts(count) for count in counts]
     bottom = np.zeros(len(counts))
-    looks = {"compute": {"color": DARK}, "exchange": {"color": LIGHT, "hatch": "//"}, "stragglers": {"color": MIDDLE}}
+    looks: dict[str, Look] = {
+        "compute": {"color": DARK},
+        "exchange": {"color": LIGHT, "hatch": "//"},
+        "stragglers": {"color": MIDDLE},
+    }
     for name, look in looks.items():
         height = np.array([1e3 * part[name] for part in parts])
-        axes.bar(range(len(counts)), height, bottom=bottom, width=0.75, label=name, edgecolor="white", **look)
+        axes.bar(
+            range(len(counts)),
+            height,
+            bottom=bottom,
+            width=0.75,
+            label=name,
+            edgecolor="white",
+            **look,
+        )
         bottom += height
     axes.axhline(1e3 * step.compute_s, linestyle="--", color=GREY, label="ideal")
     axes.set_xticks(range(len(counts)), counts)
@@ -148,8 +142,11 @@ def step_of_many(step: "Step", most: int = 1024) -> Figure:
 
 
 @style
-def efficiency_of_networks(steps: "Sequence[Step]", most: int = 1024, guess: float | None = None) -> Figure:
-    """The part of a step that is compute, over the ranks: a line a network; below the dotted line, half is lost.
+def efficiency_of_networks(
+    steps: "Sequence[Step]", most: int = 1024, guess: float | None = None
+) -> Figure:
+    """The part of a step that is compute, over the ranks: a line a network; below the dotted line,
+    half is lost.
 
     guess: the reader's, of the ranks with which half is lost.
     """
@@ -157,12 +154,16 @@ def efficiency_of_networks(steps: "Sequence[Step]", most: int = 1024, guess: flo
     counts = [2**k for k in range(int(np.log2(most)) + 1)]
     for step, (colour, dash, marker) in zip(steps, LINES, strict=False):
         worth = [step.efficiency(count) for count in counts]
-        axes.plot(counts, worth, color=colour, linestyle=dash, marker=marker, label=step.network.name)
+        axes.plot(
+            counts, worth, color=colour, linestyle=dash, marker=marker, label=step.network.name
+        )
     axes.axhline(1, linestyle="--", color=GREY, linewidth=1)
     axes.axhline(0.5, linestyle=":", color=GREY, linewidth=1)
     if guess is not None:
         guess_star(axes, guess, 0.5, f"{guess:g} ranks")
-    axes.set(xscale="log", xlabel="ranks (count)", ylabel="efficiency (compute / step)", ylim=(0, 1.05))
+    axes.set(
+        xscale="log", xlabel="ranks (count)", ylabel="efficiency (compute / step)", ylim=(0, 1.05)
+    )
     axes.set_xticks(counts, counts)
     axes.minorticks_off()
     figure.legend(loc="outside upper center", ncols=2, fontsize=9)
@@ -171,84 +172,49 @@ def efficiency_of_networks(steps: "Sequence[Step]", most: int = 1024, guess: flo
 
 @style
 def simulated_allreduce(
-    simulated: "Sequence[Simulated]", formula: Mapping[int, float], recorded: "Sequence[Simulated]" = ()
+    simulated: "Sequence[Simulated]",
+    formula: Mapping[int, float],
+    recorded: "Sequence[Simulated]" = (),
 ) -> Figure:
-    """An allreduce over the ranks: simulated (marks), by the formula (dashed line), with 20 % to each side shaded.
+    """An allreduce over the ranks: simulated (marks), by the formula (dashed line), with 20 % to
+    each side shaded.
 
     formula: {ranks: seconds}.  recorded: simulated before, on another machine; drawn open.
     """
     figure, axes = plt.subplots()
     counts = sorted(formula)
     by_formula = 1e3 * np.array([formula[count] for count in counts])
-    axes.fill_between(counts, 0.8 * by_formula, 1.2 * by_formula, color=PALE, linewidth=0, label="20 % around it")
-    axes.plot(counts, by_formula, linestyle="--", color=DARK, label="2 (p - 1) (alpha + beta n / p)")
-    for runs, name, full in ((simulated, "simulated here", True), (recorded, "simulated before, recorded", False)):
+    axes.fill_between(
+        counts, 0.8 * by_formula, 1.2 * by_formula, color=PALE, linewidth=0, label="20 % around it"
+    )
+    axes.plot(
+        counts, by_formula, linestyle="--", color=DARK, label="2 (p - 1) (alpha + beta n / p)"
+    )
+    for runs, name, full in (
+        (simulated, "simulated here", True),
+        (recorded, "simulated before, recorded", False),
+    ):
         if runs:
-            look = {"markerfacecolor": MIDDLE if full else "white", "markeredgecolor": MIDDLE, "markersize": 9}
-            axes.plot([run.ranks for run in runs], [1e3 * run.seconds for run in runs], "s", label=name, **look)
+            look: Look = {
+                "markerfacecolor": MIDDLE if full else "white",
+                "markeredgecolor": MIDDLE,
+                "markersize": 9,
+            }
+            axes.plot(
+                [run.ranks for run in runs],
+                [1e3 * run.seconds for run in runs],
+                "s",
+                label=name,
+                **look,
+            )
     mb = (*simulated, *recorded)[0].bytes / 1e6
-    axes.set(xscale="log", xlabel="ranks (count)", ylabel=f"allreduce of {mb:.0f} MB (simulated ms)", ylim=(0, None))
-    axes.set_xticks(counts, counts)
+    axes.set(
+        xscale="log",
+        xlabel="ranks (count)",
+        ylabel=f"allreduce of {mb:.0f} MB (simulated ms)",
+        ylim=(0, None),
+    )
+    axes.set_xticks(counts, [str(count) for count in counts])
     axes.minorticks_off()
     axes.legend(loc="upper left")
-    return figure
-
-
-@style
-def who_waits(records: "Mapping[str, pd.DataFrame]", guess: float | None = None) -> Figure:
-    """What each rank did during 07_scaling's evaluation.py: trained (dark), evaluated (red), waited (hatched).
-
-    guess: the part of all time that the reader expects to be lost in the first job, in per cent; a row of its own.
-    """
-    figure, panels = plt.subplots(len(records), 1, figsize=(7.4, 1 + 1.4 * len(records)), sharex=True, squeeze=False)
-    looks = {"step": {"color": DARK}, "evaluate": {"color": MIDDLE}}
-    looks["wait"] = {"facecolor": PALE, "edgecolor": GREY, "hatch": "////", "linewidth": 0}
-    for axes, (title, frame) in zip(panels.flat, records.items(), strict=True):
-        logs = frame["metrics.logs"].iloc[0]
-        for rank, log in enumerate(logs):
-            for what, start, end in log:
-                axes.barh(rank, 1e3 * (end - start), left=1e3 * start, height=0.7, **looks[what])
-        rows = [f"rank {rank}" for rank in range(len(logs))]
-        if guess is not None and axes is panels[0, 0]:
-            whole = 1e3 * max(end for log in logs for _, _, end in log)
-            for look, left, width in (("step", 0.0, 1 - guess / 100), ("wait", 1 - guess / 100, guess / 100)):
-                axes.barh(len(rows), whole * width, left=whole * left, height=0.35, **looks[look])
-            rows.append(f"your guess: {guess:g} %")
-        axes.set_yticks(range(len(rows)), rows)
-        axes.set_ylim(len(rows) - 0.4, -0.6)
-        axes.set_title(f"{title}: {100 * frame['metrics.waited'].iloc[0]:.0f} % waited", fontsize=10, loc="left")
-        axes.grid(False)
-    panels[-1, 0].set_xlabel("time since the start (ms)")
-    marks = [Rectangle((0, 0), 1, 1, **look) for look in looks.values()]
-    figure.legend(marks, ["trains", "evaluates", "waits"], loc="outside upper right", ncols=3, fontsize=9)
-    return figure
-
-
-@style
-def file_rates(records: "Sequence[pd.DataFrame]", guess: str | None = None) -> Figure:
-    """MB/s of 07_scaling's files.py: many small files and one TFRecord, from the disk and from memory, by ranks.
-
-    records: one frame a job. Bars are medians, points single jobs.  guess: the way that the reader finds faster.
-    """
-    rows = [row for frame in records for _, row in frame.iterrows()]
-    counts = sorted({int(row.ranks) for row in rows})
-    figure, panels = plt.subplots(1, len(counts), sharey=True, squeeze=False)
-    looks = {"cold": {"color": LIGHT, "hatch": "//"}, "warm": {"color": DARK}}
-    for axes, count in zip(panels[0], counts, strict=True):
-        for place, way in enumerate(("small files", "one TFRecord")):
-            for shift, cache in ((-0.2, "cold"), (0.2, "warm")):
-                mine = [row for row in rows if (row.ranks, row.variant, row.metrics["cache"]) == (count, way, cache)]
-                rates = [row.rate for row in mine]
-                name = {"label": f"{cache} cache"} if place == 0 else {}
-                axes.bar(place + shift, np.median(rates), width=0.38, edgecolor=DARK, **looks[cache], **name)
-                look = {"color": "white", "markeredgecolor": "black"}
-                axes.plot([place + shift] * len(rates), rates, "o", markersize=5, **look)
-        opens = [max(row.metrics["opens"] for row in rows if (row.ranks, row.variant) == (count, way)) for way in
-                 ("small files", "one TFRecord")]  # fmt: skip
-        axes.set_xticks([0, 1], [f"small files\n{opens[0]:,} opens", f"one TFRecord\n{opens[1]:,} opens"])
-        guess_name(axes, ["small files", "one TFRecord"], guess, at=0.04)
-        axes.set_title(f"{count} {'rank' if count == 1 else 'ranks'}", fontsize=11)
-        axes.grid(axis="x", visible=False)
-    panels[0, 0].set_ylabel("read by all ranks together (MB/s)")
-    panels[0, 0].legend(fontsize=9)
     return figure

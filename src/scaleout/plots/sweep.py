@@ -8,8 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from ..sweep.points import sort_key
-from ..sweep.rates import rounded
+from ..words import rounded, sort_key
 from .look import DARK, LIGHT, NOT_ALLOWED, PALE, style
 
 if TYPE_CHECKING:
@@ -27,33 +26,56 @@ def heat_map(
     default: float | None = None,
     lower: bool = False,
 ) -> Figure:
-    """The rate at each pair of two settings, the better the darker; failed cells are white, unmeasured ones hatched.
+    """The rate at each pair of two settings, the better the darker; failed cells and
+    those of copies are white, unmeasured ones hatched.
 
-    frame: of a sweep's result, a row a point.  x, y: two of its columns.  A cell shows the best over all other settings
-    and the best cell has a frame.  default: the rate with nothing set.  lower: the rate is a time, less is better.
-    """
+    frame: of a sweep's result, a row a point.  x, y: two of its columns.  A cell shows the best
+    over all other settings and the best cell has a frame.  default: the rate with nothing set.
+    lower: the rate is a time, less is better."""
     columns, rows = (sorted(frame[axis].unique(), key=sort_key) for axis in (x, y))
-    cells = {at: group.rate for at, group in frame.groupby([y, x])}
-    table = [[cells[r, c].agg("min" if lower else "max") if (r, c) in cells else np.nan for c in columns] for r in rows]
+    copies = frame.get("status", frame.rate).eq("copies")  # a rate of one copy, not of all ranks
+    counted = frame.assign(rate=frame.rate.mask(copies), copies=copies)
+    cells = {at: group for at, group in counted.groupby([y, x])}
+    table = [
+        [
+            cells[r, c].rate.agg("min" if lower else "max") if (r, c) in cells else np.nan
+            for c in columns
+        ]
+        for r in rows
+    ]
     rates = np.array(table, float)  # (rows, columns)
     found = rates[~np.isnan(rates)]
     low, high = (found.min(), found.max()) if found.size else (0.0, 1.0)
     best = low if lower else high
-    figure, axes = plt.subplots(figsize=(max(4.5, 2.2 + 0.9 * len(columns)), max(2.6, 1.5 + 0.6 * len(rows))))
+    figure, axes = plt.subplots(
+        figsize=(max(4.5, 2.2 + 0.9 * len(columns)), max(2.6, 1.5 + 0.6 * len(rows)))
+    )
     ramp = [PALE, LIGHT, DARK][:: -1 if lower else 1]
     shades = mpl.colors.LinearSegmentedColormap.from_list("rates", ramp)
     spread = high - low or 1.0
     picture = axes.imshow(rates, cmap=shades, aspect="auto", vmin=low, vmax=low + spread)
     for (row, column), rate in np.ndenumerate(rates):
-        measured = (rows[row], columns[column]) in cells
-        text = rounded(rate) if not np.isnan(rate) else "failed" if measured else ""
+        at = rows[row], columns[column]
+        measured = at in cells
+        without = "" if not measured else "copies" if cells[at].copies.all() else "failed"
+        text = without if np.isnan(rate) else rounded(rate)
         dark = not np.isnan(rate) and ((high - rate if lower else rate - low) / spread) > 0.6
-        axes.text(column, row, text, ha="center", va="center", fontsize=10, color="white" if dark else "black")
+        axes.text(
+            column,
+            row,
+            text,
+            ha="center",
+            va="center",
+            fontsize=10,
+            color="white" if dark else "black",
+        )
         corner = (column - 0.5, row - 0.5)
         if not measured:
             axes.add_patch(Rectangle(corner, 1, 1, **NOT_ALLOWED | {"linewidth": 0}))
         elif rate == best:
-            axes.add_patch(Rectangle(corner, 1, 1, fill=False, edgecolor="black", linewidth=3, clip_on=False))
+            axes.add_patch(
+                Rectangle(corner, 1, 1, fill=False, edgecolor="black", linewidth=3, clip_on=False)
+            )
     axes.set_xticks(range(len(columns)), [str(c) for c in columns])
     axes.set_yticks(range(len(rows)), [str(r) for r in rows])
     words = {"ranks": "ranks (count)", "threads": "threads a rank (count)"}
@@ -62,7 +84,11 @@ def heat_map(
     axes.grid(False)
     what = unit or ("figure, less is better" if lower else "rate")
     bar = figure.colorbar(picture, ax=axes, label=what, format=lambda rate, _: rounded(rate))
-    others = [a for a in frame.columns[: frame.columns.get_loc("rate")] if a not in (x, y) and frame[a].nunique() > 1]
+    others = [
+        a
+        for a in frame.columns[: frame.columns.get_loc("rate")]
+        if a not in (x, y) and frame[a].nunique() > 1
+    ]
     notes = ["each cell: the best over the other settings"] if others else []
     if default is not None and not np.isnan(default):
         within = low <= default <= high

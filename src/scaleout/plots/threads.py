@@ -1,4 +1,5 @@
-"""Figures of 02: who has threads and how busy they are, the rate over threads, settings side by side."""
+"""Figures of 02: who has threads and how busy they are, the rate over threads, settings side by
+side."""
 
 from collections.abc import Mapping
 from textwrap import fill
@@ -8,7 +9,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from .look import DARK, LIGHT, MIDDLE, PALE, guess_line, style
+from .. import words
+from .look import DARK, LIGHT, MIDDLE, PALE, Look, guess_line, style
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,19 +29,21 @@ MARKERS = "os^Dv*PX"
 
 @style
 def thread_census(runs: "Mapping[str, pd.DataFrame]", guess: float | None = None) -> Figure:
-    """Each run by library, all ranks together: left the threads that it has, right the CPUs that they kept busy.
+    """Each run by library, all ranks together: left the threads that it has, right the CPUs that
+    they kept busy.
 
-    runs: {name: the records of one job of 02_threads, or of 06's watch.py}. The dotted line is at the cores of the job.
-    guess: the reader's, of the threads.
-    """
+    runs: {name: the records of one job of 02_threads, or of 06's watch.py}. The dotted line is at
+    the cores of the job. guess: the reader's, of the threads."""
     figure, panels = plt.subplots(1, 2, figsize=(7, 1.7 + 0.55 * len(runs)), sharey=True)
     cores = [len(frame["metrics.cores"].iloc[0]) for frame in runs.values()]
     fields = {"threads": "threads (count)", "cpus": "CPUs kept busy (count)"}
-    for axes, (field, words) in zip(panels, fields.items(), strict=True):
+    for axes, (field, label_x) in zip(panels, fields.items(), strict=True):
         left = np.zeros(len(runs))
         for library, (colour, hatch) in LIBRARIES.items():
             on_rank = [frame["metrics.on_rank"].iloc[0] for frame in runs.values()]
-            amount = np.array([sum(each[field].get(library, 0) for each in ranks) for ranks in on_rank])
+            amount = np.array(
+                [sum(each[field].get(library, 0) for each in ranks) for ranks in on_rank]
+            )
             bars = {"color": colour, "hatch": hatch, "edgecolor": DARK, "linewidth": 0.8}
             label = library if amount.any() else ""
             axes.barh(range(len(runs)), amount, left=left, label=label, height=0.6, **bars)
@@ -52,7 +56,7 @@ def thread_census(runs: "Mapping[str, pd.DataFrame]", guess: float | None = None
         if field == "threads":
             guess_line(axes, guess, upright=True)
         widest = max(left.max(), max(cores), (guess or 0) if field == "threads" else 0)
-        axes.set(xlabel=words, xlim=(0, widest * 1.2))
+        axes.set(xlabel=label_x, xlim=(0, widest * 1.2))
         axes.xaxis.get_major_locator().set_params(integer=field == "threads")
         axes.grid(axis="y", visible=False)
     panels[0].set_yticks(range(len(runs)), [fill(name, 16) for name in runs])
@@ -63,12 +67,15 @@ def thread_census(runs: "Mapping[str, pd.DataFrame]", guess: float | None = None
 
 
 @style
-def rate_over_threads(frame: "pd.DataFrame", cores: int, guess: float | None = None, unit: str = "images/s") -> Figure:
-    """The rate over the threads of a rank, a line for each number of ranks; filled points fit the cores, hollow do not.
+def rate_over_threads(
+    frame: "pd.DataFrame", cores: int, guess: float | None = None, unit: str = "images/s"
+) -> Figure:
+    """The rate over the threads of a rank, a line for each number of ranks; filled points fit the
+    cores, hollow do not.
 
-    frame: of a sweep's result over ranks and threads.  guess: the best threads for one rank, as the reader expects.
-    The dashed line is the ideal for one rank: as many times the rate as it has threads, up to the cores.
-    """
+    frame: of a sweep's result over ranks and threads.  guess: the best threads for one rank, as the
+    reader expects. The dashed line is the ideal for one rank: as many times the rate as it has
+    threads, up to the cores."""
     figure, axes = plt.subplots()
     one = frame[(frame.ranks == 1) & (frame.threads == 1)].rate
     counts = sorted(frame.threads.unique())
@@ -78,15 +85,23 @@ def rate_over_threads(frame: "pd.DataFrame", cores: int, guess: float | None = N
     for place, (ranks, group) in enumerate(frame.sort_values("threads").groupby("ranks")):
         colour = [DARK, MIDDLE, LIGHT, "#6b705c"][place % 4]
         axes.plot(group.threads, group.rate, color=colour, linewidth=2)
-        marker = {"marker": MARKERS[place % len(MARKERS)], "edgecolor": colour, "s": 55, "zorder": 3}
+        marker: Look = {
+            "marker": MARKERS[place % len(MARKERS)],
+            "edgecolor": colour,
+            "s": 55,
+            "zorder": 3,
+        }
         fits = group.threads * ranks <= cores
-        name = f"{ranks} rank{'s' * (ranks > 1)}"
+        name: str | None = words.count(ranks, "rank")
         for some, fill_colour in ((group[fits], colour), (group[~fits], "white")):
             if len(some):
                 axes.scatter(some.threads, some.rate, color=fill_colour, label=name, **marker)
                 name = None
     guess_line(axes, guess, upright=True)
-    axes.set(xlabel="threads a rank (count); hollow: more threads in all than cores", ylabel=f"{unit} trained")
+    axes.set(
+        xlabel="threads a rank (count); hollow: more threads in all than cores",
+        ylabel=f"{unit} trained",
+    )
     axes.set(xticks=counts, ylim=(0, frame.rate.max() * 1.15))
     axes.legend(fontsize=10, ncols=2, loc="lower right")
     return figure
@@ -94,18 +109,25 @@ def rate_over_threads(frame: "pd.DataFrame", cores: int, guess: float | None = N
 
 @style
 def cliff(builds: "Mapping[str, pd.DataFrame]", cores: str = "threads for each core") -> Figure:
-    """The rate of one rank with more and more threads, a line a build: single runs as points, medians as lines.
+    """The rate of one rank with more and more threads, a line a build: single runs as points,
+    medians as lines.
 
-    builds: {name: frame of openmp.turns}, whose arms are told apart by `threads_per_rank`. Right of the dotted line
-    there are more threads than cores.
-    """
+    builds: {name: frame of openmp.turns}, whose arms are told apart by `threads_per_rank`. Right of
+    the dotted line there are more threads than cores."""
     figure, axes = plt.subplots()
     for place, (name, frame) in enumerate(builds.items()):
         colour = [DARK, MIDDLE, LIGHT][place % 3]
         each = frame.threads_per_rank / frame.cores
         axes.scatter(each, frame.rate, color=colour, marker=MARKERS[place], zorder=3, s=35)
         median = frame.groupby(each).rate.median()
-        axes.plot(median.index, median, color=colour, linewidth=2, marker=MARKERS[place], label=_where(name, frame))
+        axes.plot(
+            median.index,
+            median,
+            color=colour,
+            linewidth=2,
+            marker=MARKERS[place],
+            label=_where(name, frame),
+        )
     axes.axvline(1, color="black", linestyle=":", label="as many threads as cores")
     top = max(frame.rate.max() for frame in builds.values())
     axes.set(xlabel=cores, ylabel="images/s trained, one rank", ylim=(0, top * 1.15))
@@ -131,13 +153,19 @@ def which_knob(builds: "Mapping[str, pd.DataFrame]") -> Figure:
         for place, arm in enumerate(arms):
             runs = frame[frame.arm == arm]
             busy = runs["metrics.cpus_busy"]
-            axes.barh(place, busy.median(), color=[PALE, LIGHT][place > 0], edgecolor=DARK, height=0.6)
-            axes.scatter(busy, [place] * len(busy), color="white", edgecolor="black", s=26, zorder=3)
+            axes.barh(
+                place, busy.median(), color=[PALE, LIGHT][place > 0], edgecolor=DARK, height=0.6
+            )
+            axes.scatter(
+                busy, [place] * len(busy), color="white", edgecolor="black", s=26, zorder=3
+            )
             axes.annotate(f"{runs.rate.median():,.0f}/s", (busy.max(), place), (7, -4), textcoords="offset points",
                           fontsize=9)  # fmt: skip
         axes.set(xlabel="CPUs kept busy (count)", xlim=(0, widest * 1.45))
         where = frame.attrs.get("where", "this machine")
-        axes.set_title(name if where == "this machine" else f"{name}\n{fill(where, 36)}", fontsize=9)
+        axes.set_title(
+            name if where == "this machine" else f"{name}\n{fill(where, 36)}", fontsize=9
+        )
         axes.grid(axis="y", visible=False)
         axes.set_yticks(range(len(arms)), [fill(arm, 18) for arm in arms])
     panels[0, 0].invert_yaxis()
@@ -146,7 +174,8 @@ def which_knob(builds: "Mapping[str, pd.DataFrame]") -> Figure:
 
 @style
 def settings_dots(frame: "pd.DataFrame") -> Figure:
-    """The rate of each arm: single runs as points, the median as a bar, the first arm's spread as a grey band.
+    """The rate of each arm: single runs as points, the median as a bar, the first arm's spread as a
+    grey band.
 
     frame: of openmp.turns.  An arm whose points lie in the band does not differ from the first.
     """

@@ -1,19 +1,34 @@
-"""Laws of scaling, fitted to what was measured, each with how sure it is; and predictions from them."""
+"""Laws of scaling, weighed by what was measured, and predictions from them with how sure they
+are."""
 
 from .amdahl import Amdahl, efficiency, fit_amdahl, knee
-from .messages import AlphaBeta, fit_alpha_beta, gather_broadcast_s, ring_allreduce_s, tree_allreduce_s
-from .published import PUBLISHED, Published
+from .experiment import Experiment, next_experiment
+from .laws import LAWS, Law
+from .measured import Measured, read_measured, read_table
+from .messages import (
+    AlphaBeta,
+    fit_alpha_beta,
+    gather_broadcast_s,
+    ring_allreduce_s,
+    tree_allreduce_s,
+)
+from .published import LITERATURE, PUBLISHED, Published
 from .rates import Prediction, RateFit, fit_rates
 from .simulated import RECORDED, Simulated, simulate, smpi_missing
 from .step import NETWORKS, Network, Step
-from .table import main, read_table
+from .table import main
 
 __all__ = [
+    "LAWS",
+    "LITERATURE",
     "NETWORKS",
     "PUBLISHED",
     "RECORDED",
     "AlphaBeta",
     "Amdahl",
+    "Experiment",
+    "Law",
+    "Measured",
     "Network",
     "Prediction",
     "Published",
@@ -27,6 +42,8 @@ __all__ = [
     "gather_broadcast_s",
     "knee",
     "main",
+    "next_experiment",
+    "read_measured",
     "read_table",
     "ring_allreduce_s",
     "simulate",

@@ -1,10 +1,10 @@
 """Laws fitted to what was measured: the time of a message, and from it the time of an allreduce.
 
-A message of n bytes takes alpha + beta n seconds: alpha until its first byte arrives, beta for each byte more (Hockney,
-"The communication challenge for MPP", Parallel Computing 20 (3), 1994). The allreduce formulas put such messages one
-after another; they leave out the adding (Thakur, Rabenseifner and Gropp, "Optimization of collective communication
-operations in MPICH", International Journal of High Performance Computing Applications 19 (1), 2005).
-"""
+A message of n bytes takes alpha + beta n seconds: alpha until its first byte arrives, beta for each
+byte more (Hockney, "The communication challenge for MPP", Parallel Computing 20 (3), 1994). The
+allreduce formulas put such messages one after another; they leave out the adding (Thakur,
+Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH",
+International Journal of High Performance Computing Applications 19 (1), 2005)."""
 
 import math
 from collections.abc import Sequence
@@ -12,17 +12,23 @@ from dataclasses import dataclass
 
 from ..errors import ScaleoutError
 
-__all__ = ["AlphaBeta", "fit_alpha_beta", "gather_broadcast_s", "ring_allreduce_s", "tree_allreduce_s"]
+__all__ = [
+    "AlphaBeta",
+    "fit_alpha_beta",
+    "gather_broadcast_s",
+    "ring_allreduce_s",
+    "tree_allreduce_s",
+]
 
 FEWEST_SIZES = 4  # two go into the line itself; the rest say how well it fits
 
 
 @dataclass(frozen=True)
 class AlphaBeta:
-    """A fitted line. alpha_s: seconds; beta_s: seconds a byte; each with its standard error and 95 % interval, which
-    reach to infinity where the points do not determine it.  sizes: how many different message sizes it rests on.
-    scatter: how far single points lie from it, relative (0.1 is 10 %).
-    """
+    """A fitted line. alpha_s: seconds; beta_s: seconds a byte; each with its standard error and 95
+    % interval, which reach to infinity where the points do not determine it.  sizes: how many
+    different message sizes it rests on. scatter: how far single points lie from it, relative (0.1
+    is 10 %)."""
 
     alpha_s: float
     beta_s: float
@@ -50,12 +56,13 @@ class AlphaBeta:
 
 
 def fit_alpha_beta(n: Sequence[float], seconds: Sequence[float]) -> AlphaBeta:
-    """Fits alpha + beta n to the times of messages of n bytes, one pair a measurement (or a median), at least 4 sizes.
+    """Fits alpha + beta n to the times of messages of n bytes, one pair a measurement (or a
+    median), at least 4 sizes.
 
-    Least squares on the logarithms, so that a microsecond counts as much as a second: each point weighs by its relative
-    error. Standard errors come from the scatter around the fit, the 95 % intervals from them and Student's t; they hold
-    as far as the scatter is random and the law is right. ScaleoutError when the points are too few.
-    """
+    Least squares on the logarithms, so that a microsecond counts as much as a second: each point
+    weighs by its relative error. Standard errors come from the scatter around the fit, the 95 %
+    intervals from them and Student's t; they hold as far as the scatter is random and the law is
+    right. ScaleoutError when the points are too few."""
     import numpy as np
     from scipy.optimize import least_squares
     from scipy.stats import t
@@ -63,32 +70,45 @@ def fit_alpha_beta(n: Sequence[float], seconds: Sequence[float]) -> AlphaBeta:
     x, y = np.asarray(n, float), np.asarray(seconds, float)  # (points,)
     sizes = len(np.unique(x))
     if x.shape != y.shape or not (np.isfinite(y).all() and (y > 0).all() and (x >= 0).all()):
-        raise ScaleoutError("A fit needs one time above 0 for each message, whose bytes are 0 or more.")
+        raise ScaleoutError(
+            "A fit needs one time above 0 for each message, whose bytes are 0 or more."
+        )
     if sizes < FEWEST_SIZES:
         raise ScaleoutError(
             f"{sizes} message sizes are too few to fit alpha and beta and to say how sure they are: "
             f"measure at least {FEWEST_SIZES}, from a few bytes to a few MiB."
         )
     with np.errstate(divide="ignore"):
-        log_x, log_y = np.log(x), np.log(y)  # an empty message has the logarithm -inf: then alpha alone counts
+        log_x, log_y = (
+            np.log(x),
+            np.log(y),
+        )  # an empty message has the logarithm -inf: then alpha alone counts
     start = [log_y.min(), log_y.max() - log_x.max()]
     fit = least_squares(lambda p: np.logaddexp(p[0], p[1] + log_x) - log_y, start, method="lm")
-    share = np.exp(fit.x[0] - np.logaddexp(fit.x[0], fit.x[1] + log_x))  # (points,): alpha's part of each time
-    slopes = np.stack([share, 1 - share], axis=1)  # (points, 2): how the logarithm follows those of alpha and beta
+    share = np.exp(
+        fit.x[0] - np.logaddexp(fit.x[0], fit.x[1] + log_x)
+    )  # (points,): alpha's part of each time
+    slopes = np.stack(
+        [share, 1 - share], axis=1
+    )  # (points, 2): how the logarithm follows those of alpha and beta
     scatter = math.sqrt(float(np.sum(fit.fun**2)) / (len(x) - 2))
     try:
-        errors = scatter * np.sqrt(np.diag(np.linalg.inv(slopes.T @ slopes)))  # (2,): of the logarithms
+        errors = scatter * np.sqrt(
+            np.diag(np.linalg.inv(slopes.T @ slopes))
+        )  # (2,): of the logarithms
     except np.linalg.LinAlgError:
         errors = np.full(2, math.inf)
     reach = t.ppf(0.975, len(x) - 2) * errors
     with np.errstate(over="ignore"):
-        middle, low, high = np.exp([fit.x, fit.x - reach, fit.x + reach]).tolist()
-    ranges = zip(low, high, strict=True)
-    return AlphaBeta(*middle, *(middle * errors).tolist(), *ranges, sizes, scatter)
+        middle, low, high = np.exp([fit.x, fit.x - reach, fit.x + reach])
+    (alpha, beta), (alpha_error, beta_error) = middle.tolist(), (middle * errors).tolist()
+    alpha_range, beta_range = zip(low.tolist(), high.tolist(), strict=True)
+    return AlphaBeta(alpha, beta, alpha_error, beta_error, alpha_range, beta_range, sizes, scatter)
 
 
 def gather_broadcast_s(n: float, ranks: int, alpha: float, beta: float) -> float:
-    """Seconds of an allreduce of n bytes through rank 0: it takes an array from every other rank, then sends one."""
+    """Seconds of an allreduce of n bytes through rank 0: it takes an array from every other rank,
+    then sends one."""
     return 2 * (ranks - 1) * (alpha + beta * n)
 
 
@@ -98,5 +118,6 @@ def tree_allreduce_s(n: float, ranks: int, alpha: float, beta: float) -> float:
 
 
 def ring_allreduce_s(n: float, ranks: int, alpha: float, beta: float) -> float:
-    """Seconds of an allreduce of n bytes around a ring: ranks - 1 steps of n / ranks bytes, twice."""
+    """Seconds of an allreduce of n bytes around a ring: ranks - 1 steps of n / ranks bytes,
+    twice."""
     return 2 * (ranks - 1) * (alpha + beta * n / ranks)

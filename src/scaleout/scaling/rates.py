@@ -1,42 +1,55 @@
-"""From rates on few nodes to a rate on many: three laws, each with a reason, weighed by how well they fit.
+"""From rates on few nodes to a rate on many: laws that might hold, weighed by what they foretold.
 
-The time of a unit of work on one node, nodes / rate, grows with the nodes p in one of three ways:
-    Amdahl      c + d (p - 1)          something is done one after another, or each further node adds a delay
-    ring        c + d (p - 1) / p      an allreduce of large arrays: nearly all of it is there at two nodes
-    stragglers  c + d sqrt(2 ln p)     all wait for the slowest, who grows slower with their number
-Each alone is fitted by least squares. Nobody knows beforehand which one rules, so a prediction is their mean, weighted
-by likelihood, and its interval covers that of each law that the points do not rule out.
+Nobody knows beforehand which trouble rules, so no law is fitted and then believed. Each law of
+`laws` offers thousands of candidates, and each candidate is believed as far as it agrees with the
+rates. A law as a whole is weighed forward: how likely were the rates on the larger counts, said a
+law that had seen only the smallest two (Dawid, "Present position and potential developments:
+statistical theory, the prequential approach", JRSS A 147, 1984)? A prediction is the median of what
+the candidates say, and its interval holds 95 % of it, the next measurement's own scatter included.
+So whatever the points cannot yet rule out, such as a server that is full soon, is in the interval.
 """
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ..errors import ScaleoutError
+from .belief import Points, log_sum, student
+from .laws import LAWS, Law, candidates
+from .points import count_points
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
 
 __all__ = ["Prediction", "RateFit", "fit_rates"]
 
-FEWEST_NODES = 4  # different node counts: two go into a law, two say how well it fits
-PRECISION = 0.005  # relative: no rate is known better than this, so that no law wins by a rounding
-CREDIBLE = 0.05  # a law with less weight than this is ruled out
-WIDEST = 3.0  # an interval whose ends differ by more than this factor is no prediction
+FEWEST_NODES = 4  # different node counts: two begin a law, two say how well it foretells
+UNSEEN = 2  # the smallest counts, with which a law begins
+MOST_COUNTS = 200
+DRAWS = 4000  # candidates kept, each as often as it is believed
+WIDEST = 10.0  # an interval whose ends differ by more than this factor is no prediction
+WILDEST = 0.5  # scatter; beyond it the rates follow no law
 FARTHEST = 16  # times the most nodes measured
-LAWS: dict[str, Callable[[float], float]] = {
-    "Amdahl": lambda p: p - 1,
-    "ring": lambda p: (p - 1) / p,
-    "stragglers": lambda p: math.sqrt(2 * math.log(p)),
-}
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """The rate on so many nodes and its 95 % interval; efficiency is against as many times the rate of one node."""
+    """The rate on so many nodes, and the interval that a measurement there falls into, 95 in 100.
+
+    efficiency is against as many times the rate of one node.  low_law: the law that speaks for the
+    low end most.
+    """
 
     nodes: int
     rate: float
     low: float
     high: float
     efficiency: float
+    low_law: str = ""
 
     def node_hours(self, work: float) -> float:
         """What so many units of work cost, in node hours."""
@@ -44,121 +57,157 @@ class Prediction:
 
 
 @dataclass(frozen=True)
-class _Law:
-    name: str
-    coefficients: tuple[float, float]
-    covariance: tuple[tuple[float, float], tuple[float, float]]
-    scatter: float  # relative, of single points
-    weight: float
+class _Believed:
+    """The candidates of one law that are believed, each as often as it is.
 
-    def time(self, p: float) -> float:
-        return self.coefficients[0] + self.coefficients[1] * LAWS[self.name](p)
+    log_one: the logarithm of a node's rate.  error: of a single measurement, relative; both
+    (draws,).
+    """
 
-    def error(self, p: float) -> float:
-        """The standard error of a new measurement: the law's own and the scatter of single points."""
-        f = LAWS[self.name](p)
-        (a, b), (_, c) = self.covariance
-        return math.sqrt(max(0.0, a + 2 * f * b + f * f * c) + (self.scatter * self.time(p)) ** 2)
+    law: Law
+    candidates: "Array"  # (draws, 4)
+    log_one: "Array"
+    error: "Array"
+
+    def log_rates(self, nodes: float, most: float) -> "Array":
+        import numpy as np
+
+        slowdown = self.law.slowdown(np.array([nodes], float), self.candidates, most)[:, 0]
+        found: Array = self.log_one + np.log(nodes) - np.log(slowdown)
+        return found
 
 
 @dataclass(frozen=True)
 class RateFit:
-    """Laws fitted to a table of rates, together with how much each counts."""
+    """Laws weighed by a table of rates.  scatter: of single rates around the best candidate."""
 
-    laws: tuple[_Law, ...]
+    weights: dict[str, float]
     nodes: tuple[float, ...]
     points: int
-
-    @property
-    def weights(self) -> dict[str, float]:
-        """How much each law counts, together 1."""
-        return {law.name: law.weight for law in self.laws}
+    scatter: float
+    believed: tuple[_Believed, ...] = field(repr=False)
 
     @property
     def one(self) -> float:
         """The rate of one node, by the laws."""
-        return 1 / self.time(1)
-
-    @property
-    def scatter(self) -> float:
-        """How far single points lie from the best law, relative."""
-        return max(self.laws, key=lambda law: law.weight).scatter
-
-    def time(self, nodes: float) -> float:
-        """Node seconds of a unit of work."""
-        return sum(law.weight * law.time(nodes) for law in self.laws)
+        return self.rate(1)
 
     def rate(self, nodes: float) -> float:
         """The rate on so many nodes, without a word on how sure it is."""
-        return nodes / self.time(nodes)
+        import numpy as np
+
+        return float(np.exp(np.median(self.log_rates(nodes))))
+
+    def log_rates(self, nodes: float) -> "Array":
+        """What the candidates say of so many nodes, as logarithms, the same ones in the same order
+        for any number; (draws,)."""
+        import numpy as np
+
+        return np.concatenate([part.log_rates(nodes, self.nodes[-1]) for part in self.believed])
+
+    @property
+    def error(self) -> "Array":
+        """Of a single measurement, relative, by each candidate; (draws,)."""
+        import numpy as np
+
+        return np.concatenate([part.error for part in self.believed])
+
+    def measured(self, nodes: float) -> "Array":
+        """What a measurement may give, as logarithms: the same with its scatter; (draws,)."""
+        error = self.error
+        return self.log_rates(nodes) + error * student(self.points, len(error))
 
     def predict(self, nodes: int) -> Prediction:
-        """The rate on so many nodes, with its interval; ScaleoutError where these points cannot tell."""
-        from scipy.stats import t
+        """The rate on so many nodes, with its interval.
 
-        def at(p: int, law: _Law, errors: float) -> float:
-            return law.time(p) + errors * law.error(p)
+        Raises
+        ------
+        ScaleoutError
+            Where these points cannot tell: too far away, or anything may happen.
+        """
+        import numpy as np
 
         if nodes < 1:
             raise ScaleoutError(f"A prediction needs at least 1 node; asked for {nodes}.")
-        if nodes > FARTHEST * max(self.nodes):
+        if nodes > FARTHEST * self.nodes[-1]:
             raise ScaleoutError(
-                f"{nodes} nodes are more than {FARTHEST} times the {max(self.nodes):g} that were measured, too far to "
-                f"trust any law: measure on at least {math.ceil(nodes / FARTHEST)} nodes."
+                f"{nodes} nodes are more than {FARTHEST} times the {self.nodes[-1]:g} that were "
+                "measured, too far to trust any law: measure on at least "
+                f"{math.ceil(nodes / FARTHEST)} nodes."
             )
-        reach = float(t.ppf(0.975, self.points - 2))
-        ends = [  # no law lets a node do more among many than alone
-            (max(at(nodes, law, -reach), at(1, law, -reach)), at(nodes, law, reach))
-            for law in self.laws
-            if law.weight >= CREDIBLE
-        ]
-        fast, slow = min(low for low, _ in ends), max(high for _, high in ends)
-        if fast <= 0 or slow / fast > WIDEST:
-            between = f"{nodes / slow:.3g} and {nodes / fast:.3g}" if fast > 0 else f"{nodes / slow:.3g} and anything"
+        if self.scatter > WILDEST:
             raise ScaleoutError(
-                f"The rate on {nodes} nodes lies anywhere between {between}, which is no prediction: measure more "
-                "often, or on more nodes."
+                f"No law comes nearer to these rates than {100 * self.scatter:.0f} %: look for a "
+                "wrong number in the table, or measure again."
             )
-        return Prediction(nodes, self.rate(nodes), nodes / slow, nodes / fast, self.time(1) / self.time(nodes))
+        seen = self.measured(nodes)
+        low, high = np.exp(np.quantile(seen, [0.025, 0.975])).tolist()
+        if high > WIDEST * low:
+            raise ScaleoutError(
+                f"The rate on {nodes} nodes lies anywhere between {low:.3g} and {high:.3g}, which "
+                "is no prediction: measure more often, or on more nodes."
+            )
+        here, one = self.log_rates(nodes), self.log_rates(1)
+        efficiency = float(np.exp(np.median(here - one))) / nodes
+        names = np.repeat(
+            [part.law.name for part in self.believed], [len(part.error) for part in self.believed]
+        )
+        slow, counts = np.unique(names[seen <= math.log(low)], return_counts=True)
+        return Prediction(
+            nodes, self.rate(nodes), low, high, efficiency, str(slow[np.argmax(counts)])
+        )
 
 
 def fit_rates(nodes: Sequence[float], rates: Sequence[float]) -> RateFit:
-    """Fits the laws to rates on so many nodes, a pair a measurement; each node has the same batch at any number.
+    """Weighs the laws by rates on so many nodes, a pair a measurement; a count may come often.
 
-    ScaleoutError when there are fewer than 4 different node counts: that is too few to say how sure it is.
+    Raises
+    ------
+    ScaleoutError
+        When there are fewer than 4 different node counts, too few to say how sure it is, or a
+        number that is no count or no rate.
     """
     import numpy as np
 
-    p, r = np.asarray(nodes, float), np.asarray(rates, float)  # (points,)
-    if p.shape != r.shape or not (np.isfinite(r).all() and (r > 0).all() and np.isfinite(p).all() and (p >= 1).all()):
-        raise ScaleoutError("A fit needs one rate above 0 for each number of nodes, which is 1 or more.")
-    counts = len(np.unique(p))
-    if counts < FEWEST_NODES:
+    n, r = np.asarray(nodes, float), np.asarray(rates, float)  # (points,)
+    different = count_points(n, r, "rate", "nodes")
+    if different < FEWEST_NODES:
         raise ScaleoutError(
-            f"{counts} different numbers of nodes are too few to say how sure a prediction is: "
+            f"{different} different numbers of nodes are too few to say how sure a prediction is: "
             f"measure at least {FEWEST_NODES}, such as 1, 2, 4 and 8."
         )
-    y = p / r
-    found = [(name, *_least_squares(np.array([law(x) for x in p]), y)) for name, law in LAWS.items()]
-    log_likelihood = np.array([-len(p) / 2 * math.log(rss / len(p) + PRECISION**2) for *_, rss in found])
-    weights = np.exp(log_likelihood - log_likelihood.max())
+    if different > MOST_COUNTS:
+        raise ScaleoutError(
+            f"{different} different numbers of nodes are more than a fit takes: choose {MOST_COUNTS} or fewer."
+        )
+    points = Points.of(n, np.log(r))
+    begin, most, shapes = points.smallest(UNSEEN), float(n.max()), candidates()
+    said, belief, foretold = [], [], []
+    for law in LAWS:
+        slowdown = law.slowdown(points.counts, shapes, most)
+        log_rates = np.log(points.counts) - np.log(slowdown)  # (draws, counts), of 1 a node alone
+        likely = points.log_likelihood(log_rates)
+        all_of_it = log_sum(likely)
+        foretold.append(all_of_it - log_sum(begin.log_likelihood(log_rates[:, :UNSEEN])))
+        belief.append(np.exp(likely - all_of_it))
+        said.append(log_rates)
+    weights = np.exp(np.array(foretold) - max(foretold)) * [law.before for law in LAWS]
     weights /= weights.sum()
-    laws = []
-    for (name, coefficients, inverse, rss), weight in zip(found, weights, strict=True):
-        scatter = math.sqrt(max(rss / (len(p) - 2), PRECISION**2))
-        covariance = (scatter**2 * inverse).tolist()
-        laws.append(_Law(name, tuple(coefficients.tolist()), tuple(map(tuple, covariance)), scatter, float(weight)))
-    return RateFit(tuple(laws), tuple(sorted(set(p.tolist()))), len(p))
-
-
-def _least_squares(f, y):  # type: ignore[no-untyped-def]
-    """The coefficients c, d >= 0 of c + d f, (2,); the inverse of the normal matrix, (2, 2); the sum of squares.
-
-    f, y: (points,). Errors count relative to y.
-    """
-    import numpy as np
-    from scipy.optimize import lsq_linear
-
-    basis = np.stack([np.ones_like(f), f], axis=1) / y[:, None]  # (points, 2)
-    found = lsq_linear(basis, np.ones_like(y), bounds=(0, np.inf)).x
-    return found, np.linalg.inv(basis.T @ basis), float(np.sum((basis @ found - 1) ** 2))
+    # Each candidate as often as it is believed, in even steps, so the same each time.
+    sums = np.cumsum(weights[:, None] * np.array(belief))  # (laws x candidates,)
+    chosen = np.searchsorted(sums, (np.arange(DRAWS) + 0.5) / DRAWS * sums[-1])
+    believed, best = [], math.inf
+    for index, law in enumerate(LAWS):
+        mine = chosen[chosen // len(shapes) == index] % len(shapes)
+        if len(mine):
+            here = said[index][mine]
+            part = _Believed(law, shapes[mine], points.levels(here), points.errors(here))
+            believed.append(part)
+            best = min(best, float(points.squares(here).min()))
+    return RateFit(
+        {law.name: float(weight) for law, weight in zip(LAWS, weights, strict=True)},
+        tuple(points.counts.tolist()),
+        points.total,
+        math.sqrt(best / (points.total - 1)),
+        tuple(believed),
+    )

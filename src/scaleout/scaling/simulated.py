@@ -1,8 +1,9 @@
-"""An allreduce on a machine that is not there: a real MPI program, run by SimGrid's SMPI on a simulated fat tree.
+"""An allreduce on a machine that is not there: a real MPI program, run by SimGrid's SMPI on a
+simulated fat tree.
 
-SMPI simulates each message on the links of the machine and counts simulated seconds (Degomme et al., "Simulating MPI
-applications: the SMPI approach", IEEE TPDS 28 (8), 2017). The arithmetic is left out, as in the formula.
-"""
+SMPI simulates each message on the links of the machine and counts simulated seconds (Degomme et
+al., "Simulating MPI applications: the SMPI approach", IEEE TPDS 28 (8), 2017). The arithmetic is
+left out, as in the formula."""
 
 import re
 import shutil
@@ -65,14 +66,22 @@ PLATFORM = """<?xml version='1.0'?>
            topology="FAT_TREE" topo_parameters="2;{side},{side};1,{side};1,1"/>
 </platform>
 """
-# SimGrid's own corrections were measured on a cluster with Gigabit Ethernet; this machine has another network.
-PLAIN = ("network/model:CM02", "network/latency-factor:1", "network/bandwidth-factor:1", "smpi/simulate-computation:no")
-PLAIN += ("smpi/shared-malloc-blocksize:67108864",)  # else 1,024 ranks ask for more maps than Linux gives
+# SimGrid's own corrections were measured on a cluster with Gigabit Ethernet; this machine has
+# another network.
+PLAIN = (
+    "network/model:CM02",
+    "network/latency-factor:1",
+    "network/bandwidth-factor:1",
+    "smpi/simulate-computation:no",
+    # Else 1,024 ranks ask for more maps than Linux gives.
+    "smpi/shared-malloc-blocksize:67108864",
+)
 
 
 @dataclass(frozen=True)
 class Simulated:
-    """A simulated allreduce of `bytes` bytes in a ring. messages: (bytes, seconds) between two neighbours there."""
+    """A simulated allreduce of `bytes` bytes in a ring. messages: (bytes, seconds) between two
+    neighbours there."""
 
     ranks: int
     bytes: int
@@ -84,7 +93,8 @@ class Simulated:
         return fit_alpha_beta(*zip(*self.messages, strict=True))
 
 
-# What `simulate(ranks)` gave in 2026 with SimGrid 3.32, for machines without it: 100 MB, 32 x 32 nodes, 100 Gb/s.
+# What `simulate(ranks)` gave in 2026 with SimGrid 3.32, for machines without it: 100 MB, 32 x 32
+# nodes, 100 Gb/s.
 RECORDED = {128: Simulated(128, 10**8, 0.018102), 1024: Simulated(1024, 10**8, 0.028197)}
 
 
@@ -94,41 +104,65 @@ def smpi_missing() -> str:
     return f"no {', '.join(gone)} here: apt-get install simgrid libsimgrid-dev" if gone else ""
 
 
-def simulate(ranks: int, mb: int = 100, gbits: float = 100.0, side: int = 32, limit_s: float = LIMIT_S) -> Simulated:
-    """A ring allreduce of mb million bytes on a fat tree of side x side nodes with links of gbits Gb/s.
+def simulate(
+    ranks: int, mb: int = 100, gbits: float = 100.0, side: int = 32, limit_s: float = LIMIT_S
+) -> Simulated:
+    """A ring allreduce of mb million bytes on a fat tree of side x side nodes with links of gbits
+    Gb/s.
 
-    Seconds are simulated ones; 128 ranks take about 10 s of yours. ScaleoutError where SimGrid is missing, or limit_s
-    have passed.
-    """
+    Seconds are simulated ones; 128 ranks take about 10 s of yours. ScaleoutError where SimGrid is
+    missing, or limit_s have passed."""
     if why := smpi_missing():
         raise ScaleoutError(f"There is {why}")
     if not (2 <= ranks <= side * side and mb >= 1 and gbits > 0):
-        raise ScaleoutError(f"A simulation takes 2 to {side * side} ranks, and bytes and links above 0.")
+        raise ScaleoutError(
+            f"A simulation takes 2 to {side * side} ranks, and bytes and links above 0."
+        )
     with tempfile.TemporaryDirectory(prefix="scaleout-smpi-") as name:
         folder = Path(name)
         (folder / "allreduce.c").write_text(PROGRAM)
-        (folder / "tree.xml").write_text(PLATFORM.format(last=side * side - 1, gbytes=gbits / 8, side=side))
+        (folder / "tree.xml").write_text(
+            PLATFORM.format(last=side * side - 1, gbytes=gbits / 8, side=side)
+        )
         (folder / "hosts").write_text("".join(f"node{node}\n" for node in range(side * side)))
         _do(folder, limit_s, "smpicc", "-O2", "allreduce.c", "-o", "allreduce")
         settings = [f"--cfg={setting}" for setting in ("smpi/allreduce:lr", *PLAIN)]
         where = ["-np", str(ranks), "-platform", "tree.xml", "-hostfile", "hosts"]
         said = _do(
-            folder, limit_s, "smpirun", *where, *settings, "--log=root.thres:error", "./allreduce", f"{mb}000000"
+            folder,
+            limit_s,
+            "smpirun",
+            *where,
+            *settings,
+            "--log=root.thres:error",
+            "./allreduce",
+            f"{mb}000000",
         )
     found = re.search(r"^allreduce \d+ ([\d.]+)$", said, re.M)
     if not found:
-        raise ScaleoutError(f"SimGrid said nothing of an allreduce: {said.strip()[-300:] or 'no word'}")
-    messages = tuple((int(n), float(s)) for n, s in re.findall(r"^message (\d+) ([\d.]+)$", said, re.M))
+        raise ScaleoutError(
+            f"SimGrid said nothing of an allreduce: {said.strip()[-300:] or 'no word'}"
+        )
+    messages = tuple(
+        (int(n), float(s)) for n, s in re.findall(r"^message (\d+) ([\d.]+)$", said, re.M)
+    )
     return Simulated(ranks, mb * 10**6, float(found[1]), messages)
 
 
 def _do(folder: Path, limit_s: float, *command: str) -> str:
     try:
         done = subprocess.run(
-            command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=limit_s
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=limit_s,
         )
     except subprocess.TimeoutExpired:
-        raise ScaleoutError(f"The simulation did not end within {limit_s:g} s: take fewer ranks.") from None
+        raise ScaleoutError(
+            f"The simulation did not end within {limit_s:g} s: take fewer ranks."
+        ) from None
     if done.returncode:
         raise ScaleoutError(f"{command[0]} failed: {(done.stdout + done.stderr).strip()[-300:]}")
     return done.stdout

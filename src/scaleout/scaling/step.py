@@ -20,7 +20,8 @@ class Network:
     beta_s: float
 
 
-# By their nominal bandwidth; alpha is an order of magnitude. Measure yours with 03, and use fit_alpha_beta.
+# By their nominal bandwidth; alpha is an order of magnitude. Measure yours with 03, and use
+# fit_alpha_beta.
 NETWORKS = {
     network.name: network
     for network in (
@@ -37,10 +38,10 @@ NETWORKS = {
 class Step:
     """A step of synchronous training, each rank with a batch of its own.
 
-    compute_s: seconds of one rank alone, in the median.  spread_s: the standard deviation of that, from step to step.
-    gradient_bytes: what all ranks add up in each step.  overlap: the part of compute_s behind which messages can hide,
-    0 to 1; the gradient of the last layers is there before that of the first.
-    """
+    compute_s: seconds of one rank alone, in the median.  spread_s: the standard deviation of that,
+    from step to step. gradient_bytes: what all ranks add up in each step.  overlap: the part of
+    compute_s behind which messages can hide, 0 to 1; the gradient of the last layers is there
+    before that of the first."""
 
     compute_s: float
     gradient_bytes: float
@@ -49,19 +50,30 @@ class Step:
     spread_s: float = 0.0
 
     def __post_init__(self) -> None:
-        if min(self.compute_s, self.gradient_bytes, self.spread_s) < 0 or not 0 <= self.overlap <= 1:
-            raise ScaleoutError("A step needs times and bytes of 0 or more, and an overlap between 0 and 1.")
+        if (
+            min(self.compute_s, self.gradient_bytes, self.spread_s) < 0
+            or not 0 <= self.overlap <= 1
+        ):
+            raise ScaleoutError(
+                "A step needs times and bytes of 0 or more, and an overlap between 0 and 1."
+            )
 
     def exchange_s(self, ranks: int) -> float:
         """The whole ring allreduce."""
-        return ring_allreduce_s(self.gradient_bytes, ranks, self.network.alpha_s, self.network.beta_s)
+        return ring_allreduce_s(
+            self.gradient_bytes, ranks, self.network.alpha_s, self.network.beta_s
+        )
 
     def parts(self, ranks: int) -> dict[str, float]:
         """Seconds of a step on so many ranks: compute, exchange (what of it shows), stragglers."""
         if ranks < 1:
             raise ScaleoutError(f"A step needs at least 1 rank; asked for {ranks}.")
         shows = max(0.0, self.exchange_s(ranks) - self.overlap * self.compute_s)
-        return {"compute": self.compute_s, "exchange": shows, "stragglers": self.spread_s * _slowest(ranks)}
+        return {
+            "compute": self.compute_s,
+            "exchange": shows,
+            "stragglers": self.spread_s * _slowest(ranks),
+        }
 
     def seconds(self, ranks: int) -> float:
         """A step on so many ranks."""
@@ -81,7 +93,8 @@ class Step:
 
 
 def _slowest(ranks: int) -> float:
-    """How many standard deviations the slowest of so many is late, on average, where times are normal (Blom, 1958)."""
+    """How many standard deviations the slowest of so many is late, on average, where times are
+    normal (Blom, 1958)."""
     from statistics import NormalDist
 
     return NormalDist().inv_cdf((ranks - 0.375) / (ranks + 0.25)) if ranks > 1 else 0.0

@@ -1,41 +1,42 @@
-"""`scaleout scaling TABLE.csv --predict 64,128`: your own table of nodes and rates, fitted, predicted, and its cost."""
+"""`scaleout scaling TABLE.csv --predict 64,128`: your own table, fitted, predicted, and its cost."""
 
-import csv
 import json
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ..errors import ScaleoutError
-from .rates import LAWS, RateFit, fit_rates
+from .experiment import next_experiment
+from .measured import RATE, Measured, read_measured
+from .rates import FARTHEST, WILDEST, RateFit, fit_rates
 
-__all__ = ["main", "read_table"]
+__all__ = ["main", "reaching"]
+
+NARROWER = 0.98  # an experiment that promises less is not worth a line
 
 
-def read_table(path: Path | str) -> tuple[list[float], list[float]]:
-    """The columns `nodes` and `rate` of a CSV file; lines that begin with # are its own notes.
-
-    ScaleoutError names the line that holds no two numbers.
-    """
-    try:
-        with open(path, encoding="utf-8", newline="") as file:
-            lines = [(number, line) for number, line in enumerate(file, 1) if line.strip() and not line.startswith("#")]
-    except (OSError, UnicodeDecodeError) as error:
-        raise ScaleoutError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}.") from None
-    head = [name.strip() for name in next(csv.reader([lines[0][1]]))] if lines else []
-    if not {"nodes", "rate"} <= set(head):
-        raise ScaleoutError(f"{path} needs a first line that names the columns nodes and rate, such as  nodes,rate")
-    nodes, rates = [], []
-    for number, line in lines[1:]:
-        row = dict(zip(head, next(csv.reader([line])), strict=False))
+def reaching(fit: RateFit, target: float) -> dict[str, int | None]:
+    """The fewest nodes with that rate, by the median (`likely`) and by the interval's low end
+    (`safe`); None where no prediction reaches it."""
+    found: dict[str, int | None] = {"likely": None, "safe": None}
+    most = int(FARTHEST * fit.nodes[-1])
+    steps = sorted({round(2 ** (k / 8)) for k in range(int(8 * math.log2(most)) + 1)})
+    for nodes in steps:
         try:
-            nodes.append(float(row["nodes"]))
-            rates.append(float(row["rate"]))
-        except (KeyError, ValueError):
-            raise ScaleoutError(f"{path}, line {number}: {line.strip()!r} holds no two numbers.") from None
-    return nodes, rates
+            said = fit.predict(nodes)
+        except ScaleoutError:
+            continue
+        for name, rate in (("likely", said.rate), ("safe", said.low)):
+            if found[name] is None and rate >= target:
+                found[name] = nodes
+        if found["safe"] is not None:
+            break
+    return found
 
 
-def _as_dict(fit: RateFit, predict: Sequence[int], work: float) -> dict[str, object]:
+def _as_dict(
+    table: Measured, fit: RateFit, predict: Sequence[int], work: float, target: float | None
+) -> dict[str, object]:
     rows = []
     for nodes in predict:
         try:
@@ -44,38 +45,90 @@ def _as_dict(fit: RateFit, predict: Sequence[int], work: float) -> dict[str, obj
             rows.append({"nodes": nodes, "refused": str(error)})
         else:
             cost = {"node_hours": found.node_hours(work), "hours": found.node_hours(work) / nodes}
-            rows.append({**vars(found), **cost})
-    laws = {law.name: {"weight": law.weight, "coefficients": law.coefficients} for law in fit.laws}
-    return {"points": fit.points, "one_node": fit.one, "scatter": fit.scatter, "laws": laws, "predictions": rows}
+            row = {**vars(found), **cost}
+            if table.what != RATE:
+                row["seconds"] = table.seconds(nodes, found.rate)
+            rows.append(row)
+    goal = max(predict)
+    said: dict[str, object] = {
+        "points": fit.points,
+        "one_node": fit.one,
+        "scatter": fit.scatter,
+        "laws": fit.weights,
+        "predictions": rows,
+        "next": [vars(trial) for trial in next_experiment(fit, goal)],
+    }
+    if target is not None:
+        said["target"] = {"rate": target, **reaching(fit, target)}
+    return said
 
 
 def _short(rate: float) -> str:
     return f"{rate:,.0f}" if rate >= 1000 else f"{rate:.4g}"
 
 
-def main(path: Path, predict: Sequence[int], work: float, as_json: bool, say: Callable[[str], None] = print) -> int:
+def main(
+    path: Path,
+    predict: Sequence[int],
+    work: float,
+    as_json: bool,
+    say: Callable[[str], None] = print,
+    target: float | None = None,
+) -> int:
     """Prints the fit, and a row for each number of nodes (none: twice the most measured).
 
-    Returns 1 when one of them had to be refused.
-
-    work: units (images) whose cost is given, in node hours.
+    work: units (images) whose cost is given, in node hours.  target: a rate, for which the fewest
+    nodes are given.  Returns 1 when one of the predictions had to be refused.
     """
-    fit = fit_rates(*read_table(path))
-    found = _as_dict(fit, predict or [int(2 * fit.nodes[-1])], work)
+    if target is not None and not 0 < target < math.inf:
+        raise ScaleoutError("--target takes a rate above 0, such as 5000.")
+    table = read_measured(path)
+    fit = fit_rates(table.nodes, table.rates)
+    found = _as_dict(table, fit, predict or [int(2 * fit.nodes[-1])], work, target)
     rows: list[dict[str, float]] = found["predictions"]  # type: ignore[assignment]
     if as_json:
         say(json.dumps(found, indent=1))
     else:
-        counts = ", ".join(f"{n:g}" for n in fit.nodes)
-        say(f"{fit.points} points on {counts} nodes; one node {fit.one:.4g}/s; scatter {100 * fit.scatter:.1f} %")
-        weights = ", ".join(f"{name} {100 * fit.weights[name]:.0f} %" for name in LAWS)
-        say(f"What holds it back, by likelihood: {weights}")
-        say(f"{'nodes':>8} {'rate':>10} {'95 % interval':>22} {'efficiency':>11} {f'node hours for {work:.3g}':>24}")
-        for row in rows:
-            if "refused" in row:
-                say(f"{row['nodes']:>8} {row['refused']}")
-                continue
-            between = f"{_short(row['low'])} to {_short(row['high'])}"
-            rest = f"{row['efficiency']:>11.2f} {row['node_hours']:>24.4g}"
-            say(f"{row['nodes']:>8} {_short(row['rate']):>10} {between:>22} {rest}")
+        _print(table, fit, found, work, say)
     return 1 if any("refused" in row for row in rows) else 0
+
+
+def _print(
+    table: Measured, fit: RateFit, found: dict[str, object], work: float, say: Callable[[str], None]
+) -> None:
+    rows: list[dict[str, float]] = found["predictions"]  # type: ignore[assignment]
+    counts = ", ".join(f"{n:g}" for n in fit.nodes)
+    say(f"{fit.points} points on {counts} {table.count}; one alone {_short(fit.one)}/s;"
+        f" scatter {100 * fit.scatter:.1f} %")  # fmt: skip
+    order = sorted(fit.weights, key=lambda name: -fit.weights[name])
+    weights = ", ".join(f"{name} {100 * fit.weights[name]:.0f} %" for name in order)
+    say(f"What holds it back, by what each law foretold: {weights}")
+    columns = f"{table.count:>8} {'rate':>10} {'95 % interval':>22} {'efficiency':>11}"
+    timed = table.what != RATE
+    cost = f"{'seconds' if timed else f'node hours for {work:.3g}':>24}"
+    say(columns + " " + cost)
+    for row in rows:
+        if "refused" in row:
+            say(f"{row['nodes']:>8} {row['refused']}")
+            continue
+        between = f"{_short(row['low'])} to {_short(row['high'])}"
+        last = row["seconds"] if timed else row["node_hours"]
+        say(f"{row['nodes']:>8} {_short(row['rate']):>10} {between:>22} {row['efficiency']:>11.2f}"
+            f" {last:>24.4g}   low if: {row['low_law']}")  # fmt: skip
+    if "target" in found:
+        goal: dict[str, float] = found["target"]  # type: ignore[assignment]
+        say(
+            f"{_short(goal['rate'])}/s: likely from {goal['likely'] or 'nowhere'} {table.count} on, "
+            f"safely (the interval's low end) from {goal['safe'] or 'nowhere'}"
+        )
+    trials: list[dict[str, float]] = found["next"]  # type: ignore[assignment]
+    worth = trials and trials[0]["width"] < NARROWER * trials[0]["width_now"]
+    if worth and fit.scatter <= WILDEST:
+        best = trials[0]
+        times = "once" if best["repeats"] == 1 else f"{best['repeats']} times"
+        name = table.count if best["nodes"] > 1 else table.count.removesuffix("s")
+        say(
+            f"Measure next: {best['nodes']} {name}, {times}: the interval on "
+            f"{max(row['nodes'] for row in rows)} should narrow from {best['width_now']:.2f}x to "
+            f"about {best['width']:.2f}x"
+        )

@@ -1,0 +1,2 @@
+"""Where a job runs when it is not this machine alone: sites, hosts over ssh, Slurm, other MPI
+libraries."""

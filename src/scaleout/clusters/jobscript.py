@@ -1,0 +1,132 @@
+"""The job script: what Slurm is asked for and what runs there, as a person would write it."""
+
+import os
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+
+from ..errors import ScaleoutError
+from ..jobs.binding import binding
+from ..jobs.environment import exports, job_environment
+from .site import Site
+
+__all__ = ["job_script", "per_node", "start_line"]
+
+
+def per_node(ranks: int, nodes: int) -> int:
+    """Ranks on each node; ScaleoutError when they cannot be shared out evenly."""
+    if nodes < 1 or ranks < nodes or ranks % nodes:
+        fits = max(1, ranks // max(1, nodes)) * max(1, nodes)
+        raise ScaleoutError(
+            f"{ranks} ranks cannot be shared out evenly over {nodes} nodes: take  -n {fits} -N {max(1, nodes)}"
+        )
+    return ranks // nodes
+
+
+def job_script(
+    script: Sequence[str],
+    *,
+    name: str,
+    run_id: str,
+    folder: str,
+    ranks: int,
+    nodes: int,
+    threads: int,
+    env: Mapping[str, str],
+    site: Site,
+) -> str:
+    """The job script, as a person would write it.
+
+    Parameters
+    ----------
+    script : sequence of str
+        The command of a rank.
+    name, run_id : str
+        Whose runs it is one of, and the id of this one.
+    folder : str
+        Where the job writes.
+    ranks, nodes, threads : int
+        Ranks on all nodes together, nodes, threads of each rank.
+    env : mapping
+        The job's own variables.
+    site : Site
+    """
+    on_each = per_node(ranks, nodes)
+    asks = {
+        "job-name": re.sub(r"\s+", " ", name),
+        "nodes": nodes,
+        "ntasks": ranks,
+        "ntasks-per-node": on_each,
+        "cpus-per-task": threads,
+        "time": site.minutes,
+        "partition": site.partition,
+        "account": site.account,
+        "reservation": site.reservation,
+        "output": _pattern(f"{folder}/slurm.txt"),
+        "comment": run_id,
+    }
+    variables = job_environment(
+        threads,
+        site_env=site.env,
+        env=env,
+        run_id=run_id,
+        records=f"{folder}/records.jsonl",
+        cores=nodes * (site.cores or on_each * threads),
+        nodes=nodes,
+    )
+    programs, *given = exports(variables)
+    mark = (
+        f"MARK=$'\\x1e{run_id}:%r\\x1f'   # before each piece of output: tells scaleout whose it is"
+    )
+    lines = [
+        "#!/bin/bash",
+        *(f"#SBATCH --{key}={_quoted(value)}" for key, value in asks.items() if value),
+        "#SBATCH --no-requeue",
+        *(f"#SBATCH {option}" for option in site.sbatch),
+        "",
+        *(f"module load {shlex.quote(module)}" for module in site.modules),
+        *site.prelude,
+        f"{programs}   # the same folder on every node",
+        *given,
+        "",
+        f"cd {shlex.quote(os.getcwd())}",
+        *([] if site.start == "srun" else [mark]),
+        start_line(script, folder=folder, ranks=ranks, nodes=nodes, threads=threads, site=site),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def start_line(
+    script: Sequence[str], *, folder: str, ranks: int, nodes: int, threads: int, site: Site
+) -> str:
+    """The command of the job script that starts the ranks; its parameters are those of
+    `job_script`."""
+    on_each = per_node(ranks, nodes)
+    if site.start == "srun":
+        own = [] if site.bind == "none" else ["--cpu-bind=cores"]
+        # On a file for each rank, its last words are there also when srun ends at once.
+        errors = "--error=" + _pattern(folder) + "/stderr-%t.txt"
+        own += [f"--cpus-per-task={threads}", "--kill-on-bad-exit=1", "--label", errors]
+        return shlex.join(["srun", *site.srun, *own, *script])
+    cores = site.cores or on_each * threads
+    bind = binding(on_each, threads, cores, site.launcher, elsewhere=True, bind=site.bind)
+    line = [site.mpirun, "-n", str(ranks), "-ppn", str(on_each), *bind, *site.options]
+    return f'{shlex.join(line)} -prepend-pattern "$MARK" {shlex.join(script)}'
+
+
+def _pattern(path: str) -> str:
+    """A path where Slurm fills in %j and the like: %% stands for %."""
+    if "\n" in path:
+        raise ScaleoutError(
+            f"{path!r} holds a line's end, which a job script cannot name: take another folder."
+        )
+    return path.replace("%", "%%")
+
+
+def _quoted(value: object) -> str:
+    """A value as sbatch reads it: in quotes where it holds more than plain letters."""
+    text = str(value)
+    if re.fullmatch(r"[\w./:@%+,=-]*", text):
+        return text
+    return '"' + re.sub(r'(["\\\\])', r"\\\1", text) + '"'

@@ -1,0 +1,152 @@
+"""A site: one small TOML file that says how a machine launches jobs."""
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from ..errors import ScaleoutError
+from ..jobs.environment import allocated_nodes
+
+__all__ = ["Site"]
+
+
+def _is(kind: type, more: Callable[[Any], bool] = lambda value: True) -> Callable[[Any], bool]:
+    return lambda value: type(value) is kind and more(value)
+
+
+def _one_of(*words: str) -> Callable[[Any], bool]:
+    return lambda value: value in words
+
+
+_texts = _is(list, lambda value: all(type(word) is str and word for word in value))
+_word = _is(str, lambda value: bool(value.strip()) and "\n" not in value)
+_plain = _is(str, lambda value: re.fullmatch(r"[\w.,:@+-]*", value) is not None)
+WANTED: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "mpirun": (_word, 'a name or a path, such as "mpirun"'),
+    "options": (_is(list), 'a list, such as ["-iface", "ib0"]'),
+    "env": (_is(dict), "a table: a line  [env]  and variables below it"),
+    "cores": (_is(int, lambda value: value >= 0), "a number, 0 or more"),
+    "launcher": (_one_of("hydra", "openmpi"), '"hydra" (MPICH, Intel MPI) or "openmpi"'),
+    "bind": (_one_of("core", "none"), '"core" or "none"'),
+    "hosts": (_is(list, lambda v: _texts(v) and all(map(_plain, v))), 'a list of names, such as ["node1", "node2"]'),
+    "ssh": (_is(str), 'the path of a program that takes ssh\'s arguments, or ""'),
+    "scheduler": (_one_of("", "slurm"), '"slurm", or "" where there is none'),
+    "start": (_one_of("mpirun", "srun"), '"mpirun" or "srun"'),
+    "srun": (_texts, 'a list, such as ["--mpi=pmi2"]'),
+    "partition": (_plain, 'a name that sinfo shows, or ""'),
+    "account": (_plain, 'a name without spaces, or ""'),
+    "reservation": (_plain, 'a name without spaces, or ""'),
+    "minutes": (_is(int, lambda value: value >= 1), "a number of minutes, 1 or more"),
+    "sbatch": (_texts, 'a list, such as ["--exclusive"]'),
+    "modules": (_is(list, lambda v: _texts(v) and not re.search(r"[^\w./+ -]", " ".join(v))), 'a list, as ["gcc/12"]'),
+    "prelude": (_texts, "a list of shell lines"),
+    "scratch": (_is(str, lambda value: value.startswith(("/", "~", "$")) or not value), 'an absolute path, or ""'),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Site:
+    """How jobs start here. The default is the laptop: this environment's own mpirun, on this
+    machine.
+
+    mpirun: its name or path.  options: more arguments for it.  env: variables for every job. cores:
+    cores to fill on each node, where the machine cannot be asked (0: ask it).  launcher: whose
+    options mpirun understands, "hydra" or "openmpi"; Open MPI's does not say which rank printed a
+    line.  bind: "core" gives each rank its own cores, "none" leaves that to others. hosts: machines
+    to start on over ssh.  ssh: a program to call in place of ssh. scheduler: "slurm" for a cluster;
+    then start says what stands in the job script, mpirun or srun with the arguments in srun;
+    partition, account, reservation and minutes are what is asked for, sbatch holds further options;
+    modules and prelude run before the job; scratch is a folder of the cluster's where it writes,
+    and is brought home from."""
+
+    mpirun: str = "mpirun"
+    options: tuple[str, ...] = ()
+    env: dict[str, str] = field(default_factory=dict)
+    cores: int = 0
+    launcher: str = "hydra"
+    bind: str = "core"
+    hosts: tuple[str, ...] = ()
+    ssh: str = ""
+    scheduler: str = ""
+    start: str = "mpirun"
+    srun: tuple[str, ...] = ("--mpi=pmi2",)
+    partition: str = ""
+    account: str = ""
+    reservation: str = ""
+    minutes: int = 10
+    sbatch: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    prelude: tuple[str, ...] = ()
+    scratch: str = ""
+
+    @classmethod
+    def read(cls, path: Path | str) -> "Site":
+        """The site in a file; ScaleoutError names the file and the key that is wrong."""
+        import tomllib
+
+        try:
+            table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise ScaleoutError(f"The site file {path} cannot be read: {why}.") from None
+        known = [f.name for f in fields(cls)]
+        for key, value in table.items():
+            if key not in known:
+                raise ScaleoutError(
+                    f"{path}: there is no key {key!r}; a site has {', '.join(known)}."
+                )
+            fits, words = WANTED[key]
+            if not fits(value):
+                raise ScaleoutError(f"{path}: {key} must be {words}, not {value!r}.")
+        if wrong := _contradiction(table):
+            raise ScaleoutError(f"{path}: {wrong}")
+        lists = {key: tuple(map(str, value)) for key, value in table.items() if type(value) is list}
+        table["env"] = {k: str(v) for k, v in table.get("env", {}).items()}
+        return cls(**{**table, **lists})
+
+    @classmethod
+    def here(cls) -> "Site":
+        """The site where none was named: this machine, or the whole Slurm allocation that we are
+        in.
+
+        An allocation of one node counts as this machine: the cores that it gives us are those that
+        we are bound to."""
+        return cls(scheduler="slurm") if allocated_nodes(os.environ) > 1 else cls()
+
+    def nodes(self) -> int:
+        """How many nodes there are to use from here: the hosts named, those of the allocation
+        around us, or one."""
+        inside = allocated_nodes(os.environ) if self.scheduler else 0
+        return inside or len(self.hosts) or 1
+
+
+def _contradiction(table: Mapping[str, Any]) -> str:
+    """What does not go together in a site file, or ""."""
+    cluster = (
+        "start",
+        "srun",
+        "partition",
+        "account",
+        "reservation",
+        "minutes",
+        "sbatch",
+        "modules",
+        "prelude",
+    )
+    alone = [key for key in (*cluster, "scratch") if table.get(key) and not table.get("scheduler")]
+    if alone:
+        return f'{alone[0]} needs a scheduler: add a line  scheduler = "slurm"  or take {alone[0]} out.'
+    if table.get("hosts") and table.get("scheduler"):
+        return "hosts and scheduler exclude each other: Slurm chooses the nodes."
+    if table.get("ssh") and not table.get("hosts"):
+        return 'ssh needs hosts: add a line such as  hosts = ["node1", "node2"]'
+    if len(set(table.get("hosts", ()))) < len(table.get("hosts", ())):
+        return (
+            "a host stands twice in hosts: name each once, and give -n as many ranks as you want."
+        )
+    if table.get("launcher") == "openmpi" and (table.get("hosts") or table.get("scheduler")):
+        return 'several nodes need launcher = "hydra"; Open MPI runs on one machine here.'
+    return ""

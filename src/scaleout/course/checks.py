@@ -1,0 +1,173 @@
+"""What an attendee's runme.py is checked by: a function for each TODO, its hints, and the
+verdicts."""
+
+import importlib.util
+import json
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ScaleoutError
+from ..jobs.job import JobError, Run
+from ..paths import results, show
+from . import history, waiting
+from .verdict import WIDTH, Judge, Result
+
+if TYPE_CHECKING:
+    from .topic import Topic
+
+__all__ = ["CHECK_TIMEOUT_S", "check", "hint", "overwritten", "todo"]
+
+# A lab that waits for ever is told so while its author still waits for the check.
+CHECK_TIMEOUT_S = 120.0
+# What a check meets where a job wrote no record, or one that lacks something.
+INCOMPLETE = (LookupError, AttributeError, TypeError, ValueError, FileNotFoundError)
+
+
+def todo(number: int, hints: Sequence[str]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Marks a function of checks.py as the check of one TODO. It takes `job`, which runs the
+    attendee's runme.py, and raises AssertionError in the lab's own terms; `hints` go from vague to
+    plain."""
+
+    def mark(function: Callable[..., None]) -> Callable[..., None]:
+        function.todo, function.hints = number, list(hints)  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+def _checks(lab: "Topic", number: int | None = None) -> list[Callable[..., None]]:
+    found = (f for f in vars(_module(lab)).values() if hasattr(f, "todo"))
+    every = sorted(found, key=lambda f: f.todo)
+    chosen = [f for f in every if number in (None, f.todo)]
+    if not chosen:
+        there = ", ".join(str(f.todo) for f in every) or "none"
+        raise ScaleoutError(f"{lab.name} has no TODO {number}; it has {there}.")
+    return chosen
+
+
+def _module(lab: "Topic") -> ModuleType:
+    """The lab's checks.py, loaded anew and without a trace in its folder."""
+    path = lab.folder / "checks.py"
+    if not path.is_file():
+        raise ScaleoutError(f"{show(path)} is missing: fetch the workshop again.")
+    spec = importlib.util.spec_from_file_location(f"checks_{lab.name}", path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.dont_write_bytecode = writes
+    return module
+
+
+def check(
+    lab: "Topic", number: int | None = None, tell: Callable[[str], None] | None = None
+) -> Iterator[Result]:
+    """Runs the lab's checks, or one of them. Equal jobs are run once.
+
+    What a lab's checks found is kept in results/, for history.passed.
+
+    Parameters
+    ----------
+    lab : Topic
+        Whose runme.py is checked.
+    number : int, optional
+        One TODO; without it, all.
+    tell : callable, optional
+        Takes a sentence for each job that takes over 10 s, and "" when it has ended.
+
+    Yields
+    ------
+    Result
+        What each check found, as soon as it is known.
+
+    Raises
+    ------
+    ScaleoutError
+        When there is no such TODO, or jobs cannot be started here.
+    """
+    for result in _check(lab, number, tell):
+        if not lab.solution:
+            history.keep_state(lab.name, result.number, result.state)
+        yield result
+
+
+def _check(
+    lab: "Topic", number: int | None, tell: Callable[[str], None] | None
+) -> Iterator[Result]:
+    job = _jobs(lab, tell)
+    functions, judge = _checks(lab, number), Judge(lab)
+    for function in functions:
+        n: int = function.todo  # type: ignore[attr-defined]
+        if unreadable := judge.unreadable(n):
+            yield unreadable
+            continue
+        try:
+            function(job)
+        except AssertionError as failed:
+            state = "not yet" if judge.touched(n) else "not started"
+            yield Result(n, state, str(failed) or (function.__doc__ or "").strip())
+        except JobError as failed:
+            yield judge.failed(n, failed)
+        except INCOMPLETE as failed:
+            if not _met_by_the_check(failed, lab.folder / "checks.py"):
+                raise
+            what = f"the job left no complete record ({type(failed).__name__}: {failed})."
+            do = f"Run it with  scaleout run {lab.name}  to see what it says."
+            yield Result(n, "not yet", f"{what} {do}")
+        else:
+            yield Result(n, "passed", (function.__doc__ or "").strip().splitlines()[0])
+
+
+def _jobs(lab: "Topic", tell: Callable[[str], None] | None) -> Callable[..., Run]:
+    """What runs the jobs of a lab's checks: each once, a failure kept like a success."""
+    ended: dict[str, Run | JobError] = {}
+
+    def job(**how: Any) -> Run:
+        key = repr(sorted(how.items()))
+        if key not in ended:
+            how = {"timeout": CHECK_TIMEOUT_S, **how}
+            env = waiting.variables(how["timeout"]) | dict(how.pop("env", None) or {})
+            with waiting.progress(tell, how.get("ranks", 1), lab.script) as take:
+                try:
+                    ended[key] = lab.run(**how, env=env, echo=take)
+                except JobError as error:
+                    ended[key] = error
+        end = ended[key]
+        if isinstance(end, JobError):
+            raise end
+        return end
+
+    return job
+
+
+def _met_by_the_check(error: Exception, checks: Path) -> bool:
+    """Whether a check met the error in what it looked at; else it comes from our own code."""
+    files = [Path(frame.filename) for frame in traceback.extract_tb(error.__traceback__)]
+    package = Path(__file__).parents[1]
+    last = max((at for at, file in enumerate(files) if file == checks), default=None)
+    return last is not None and not any(package in file.parents for file in files[last:])
+
+
+def overwritten(text: str) -> None:
+    """Prints a line that the next one takes the place of; "" clears it."""
+    print("\r" + text[: WIDTH - 1].ljust(WIDTH), end="" if text else "\r", flush=True)
+
+
+def hint(lab: "Topic", number: int) -> str:
+    """The next hint for a TODO, one more each time it is asked; after the last, the last again."""
+    (function,) = _checks(lab, number)
+    hints: list[str] = function.hints  # type: ignore[attr-defined]
+    path = results(lab.name) / "hints.json"
+    try:
+        given = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        given = {}
+    count = min(given.get(str(number), 0) + 1, len(hints))
+    path.write_text(json.dumps(given | {str(number): count}), encoding="utf-8")
+    return f"Hint {count} of {len(hints)}: {hints[count - 1]}"

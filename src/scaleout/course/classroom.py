@@ -1,0 +1,172 @@
+"""What a whole class measured, in one picture a topic."""
+
+import csv
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..errors import ScaleoutError
+from ..paths import results
+from .handed_in import HandedIn, plain
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Attendee", "collect", "gather"]
+
+FIELDS = ["lab", "variant", "rate_unit", "cpu", "ranks", "threads_per_rank", "cores", "rate"]
+TEXTS = ("job", "rate_unit", "cpu", "attendee")
+DRAWN = {"not judged": "not yet"}  # both are at work on it
+GROUPS = 4  # kinds of job drawn for a topic: those that most attendees have run
+
+
+@dataclass
+class Attendee:
+    """One results folder. checks: the last state of each (topic, TODO). left_out: what of it is no
+    record of the workshop, in words."""
+
+    name: str
+    records: "pd.DataFrame" = field(repr=False)
+    checks: dict[tuple[str, int], str]
+    left_out: str = ""
+
+
+def gather(folders: Iterable[Path], names: bool = False) -> list[Attendee]:
+    """The results folders of a class.
+
+    Parameters
+    ----------
+    folders : iterable of Path
+        Results folders, or folders that hold many of them.
+    names : bool
+        Call attendees by their folder's name; without it they are numbered.
+
+    Raises
+    ------
+    ScaleoutError
+        When one of the folders is not there, or none holds results.
+    """
+    import pandas as pd
+
+    found: dict[Path, None] = {}  # each once, in order
+    for folder in folders:
+        if not folder.is_dir():
+            raise ScaleoutError(
+                f"There is no folder {plain(str(folder))}: give the results folders, or one that "
+                "holds them all."
+            )
+        inside = [folder] if _holds_results(folder) else sorted(folder.iterdir())
+        for f in filter(_holds_results, inside):
+            found[(f / "results" if (f / "results").is_dir() else f).resolve()] = None
+    if not found:
+        raise ScaleoutError(
+            "No results there: each attendee's folder holds results/NN_topic/RUN/records.jsonl."
+        )
+    class_ = []
+    for number, folder in enumerate(found, 1):
+        own = folder.parent.name if folder.name == "results" else folder.name
+        given = HandedIn(folder)
+        frame = pd.DataFrame(given.records, columns=FIELDS)
+        name = plain(own) if names else f"{number:02}"
+        class_.append(Attendee(name, frame, given.checks, given.left_out))
+    return class_
+
+
+def _holds_results(folder: Path) -> bool:
+    patterns = ("[0-9][0-9]_*/checks.jsonl", "[0-9][0-9]_*/*/records.jsonl")
+    try:
+        return folder.is_dir() and any(
+            next(folder.glob(inside + pattern), None)
+            for inside in ("", "results/")
+            for pattern in patterns
+        )
+    except OSError:  # a folder that may not be read
+        return False
+
+
+def collect(
+    folders: Iterable[Path], names: bool = False, say: Callable[[str], None] = print
+) -> Path:
+    """Draws what a class measured: a picture for each topic, and table.csv.
+
+    Parameters
+    ----------
+    folders : iterable of Path
+        Results folders, or folders that hold many of them.
+    names : bool
+        Call attendees by their folder's name; without it they are numbered.
+    say : callable
+        Takes a sentence for each attendee of whom something is left out.
+
+    Returns
+    -------
+    Path
+        Their new folder in results/.
+    """
+    import pandas as pd
+
+    from .. import plots
+
+    class_ = gather(folders, names)
+    for a in class_:
+        if a.left_out:
+            say(f"{a.name}: left out {a.left_out}.")
+    out = results() / "class" / f"{datetime.now():%Y%m%dT%H%M%S.%f}"
+    out.mkdir(parents=True)
+    topics = sorted(
+        {t for a in class_ for t in a.records.lab} | {t for a in class_ for t, _ in a.checks}
+    )
+    rows = pd.concat([a.records.assign(attendee=a.name) for a in class_], ignore_index=True)
+    rows = rows[rows.rate.notna()]
+    for topic in topics:
+        states = {
+            a.name: {todo: DRAWN.get(s, s) for (t, todo), s in a.checks.items() if t == topic}
+            for a in class_
+        }
+        drawn = _drawable(_best(rows[rows.lab == topic]))
+        plots.class_picture(drawn, states).savefig(out / f"{topic}.png")
+    with open(out / "table.csv", "w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        columns = ["attendee", "cpu", "cores", "runs"]
+        table.writerow([*columns, *(f"{topic}: checks passed" for topic in topics)])
+        for a in class_:
+            passed = Counter(topic for (topic, _), state in a.checks.items() if state == "passed")
+            about = a.records.iloc[-1] if len(a.records) else {"cpu": "", "cores": ""}
+            cells = [a.name, about["cpu"], about["cores"], len(a.records)]
+            table.writerow([*map(_cell, cells), *(passed[t] for t in topics)])
+    return out
+
+
+def _cell(value: object) -> object:
+    """As a spreadsheet shows it: a text that begins like a formula is none."""
+    return (
+        f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@")) else value
+    )
+
+
+def _drawable(best: "pd.DataFrame") -> "pd.DataFrame":
+    """Without the signs that matplotlib takes for mathematics."""
+    texts = {name: best[name].str.replace("$", r"\$", regex=False) for name in TEXTS if len(best)}
+    return best.assign(**texts)
+
+
+def _best(rows: "pd.DataFrame") -> "pd.DataFrame":
+    """Each attendee's best rate for the kinds of job (variant, ranks, threads) that most of them
+    have run."""
+    kinds = ["variant", "ranks", "threads_per_rank", "rate_unit"]
+    if rows.empty:
+        return rows.assign(job=[])
+    common = (
+        rows.groupby(kinds, dropna=False)
+        .attendee.nunique()
+        .sort_values(ascending=False, kind="stable")
+    )
+    unit = common.index[0][3]
+    chosen = [kind for kind in common.index if kind[3] == unit][:GROUPS]
+    best = rows.groupby([*kinds, "attendee", "cpu", "cores"], dropna=False).rate.max().reset_index()
+    best = best[[tuple(row) in chosen for row in best[kinds].itertuples(index=False)]]
+    sides = best.ranks.astype(str) + " x " + best.threads_per_rank.astype(str)
+    return best.assign(job=(best.variant + "\n" + sides).str.strip())

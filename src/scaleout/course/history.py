@@ -1,0 +1,130 @@
+"""What you did so far: the checks that you passed, and your last runs of a lab with what changed
+between them."""
+
+import json
+import shlex
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..paths import home, results, results_path
+from .masters import numbers, starter
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["keep_state", "last_states", "not_passed", "passed", "runs"]
+
+
+OURS = ("PYTHONPATH", "CHECK_DUMP_S")  # what checks give a job beside what a person asked for
+
+
+def keep_state(topic: str, todo: int, state: str) -> None:
+    """Adds what a check found to results/TOPIC/checks.jsonl."""
+    line = {"utc": datetime.now(UTC).isoformat(timespec="seconds"), "todo": todo, "state": state}
+    with open(results(topic) / "checks.jsonl", "a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+def last_states(path: Path) -> list[tuple[int, str]]:
+    """The last state of each TODO in a checks.jsonl, in order; half-written lines are left out."""
+    states = {
+        line["todo"]: line["state"] for line in _lines(path) if {"todo", "state"} <= line.keys()
+    }
+    return sorted(states.items())
+
+
+def _lines(path: Path) -> Iterable[dict[str, Any]]:
+    if path.exists():
+        for text in path.read_text(encoding="utf-8", errors="replace").splitlines():
+            try:
+                line = json.loads(text)
+            except ValueError:
+                continue
+            if isinstance(line, dict):
+                yield line
+
+
+def passed() -> str:
+    """The course on one line: of each topic, how many TODOs have passed their check when it was
+    last run."""
+    said = []
+    for topic in sorted(folder.name for folder in home().glob("labs/*/")):
+        if not (start := starter(topic)).is_file():
+            continue  # a folder of the attendee's own
+        asked = numbers(start.read_text(encoding="utf-8"))
+        passed = len(asked) - len(not_passed(topic))
+        said.append(f"{topic[:2]} " + "●" * passed + "○" * (len(asked) - passed))
+    return "   ".join(said)
+
+
+def not_passed(topic: str) -> list[int]:
+    """The TODOs of a topic whose check has not passed when it was last run, or was never run."""
+    start = starter(topic)
+    asked = numbers(start.read_text(encoding="utf-8")) if start.is_file() else []
+    states = dict(last_states(results_path(topic) / "checks.jsonl"))
+    return [number for number in sorted(asked) if states.get(number) != "passed"]
+
+
+def runs(topic: str, last: int = 5) -> "pd.DataFrame":
+    """The last runs of a lab, a row each: when, how long, its rate, its median step, what changed.
+
+    It comes from results/TOPIC/*/run.json and the records beside it.
+    """
+    import pandas as pd
+
+    from .. import records
+
+    rows, before = [], None
+    for path in sorted(results_path(topic).glob("*/run.json"))[-last - 1 :]:
+        about = json.loads(path.read_text(encoding="utf-8"))
+        settings = _settings(about)
+        frame = records.read(path.with_name("records.jsonl"))
+        row: dict[str, Any] = {
+            "run": path.parent.name,
+            "status": about["status"],
+            "wall_s": about["wall_s"],
+        }
+        if len(frame):
+            row |= {"step_median_s": frame.step_median_s.iloc[-1], "rate": frame.rate.iloc[-1]}
+        row["changed"] = "" if before is None else _changes(before, settings)
+        rows.append(row)
+        before = settings
+    columns = ["run", "status", "wall_s", "step_median_s", "rate", "changed"]
+    return pd.DataFrame(rows, columns=columns).iloc[-last:].set_index("run")
+
+
+def _settings(about: dict[str, Any]) -> dict[str, str]:
+    """What may differ between two runs: ranks, threads, variables, the program's flags, the text of
+    runme.py."""
+    words = shlex.split(about["command"])
+    flags: dict[str, str] = {}
+    script = next((at for at, word in enumerate(words) if word.endswith(".py")), len(words))
+    name = ""
+    for word in words[script + 1 :]:
+        if word.startswith("--"):
+            name, _, value = word.partition("=")
+            flags[name] = value
+        elif name:
+            flags[name] = f"{flags[name]} {word}".strip()
+    fixed = {
+        "ranks": str(about["ranks"]),
+        "threads": str(about["threads"]),
+        "script": about.get("script", ""),
+    }
+    chosen = {name: value for name, value in about["env"].items() if name not in OURS}
+    return {**fixed, **chosen, **flags}
+
+
+def _changes(before: dict[str, str], after: dict[str, str]) -> str:
+    said = []
+    for name in sorted(before.keys() | after.keys()):
+        old, new = before.get(name), after.get(name)
+        if name == "script" and old and new and old != new:
+            said.append("the script was edited")
+        elif name != "script" and old != new:
+            said.append(
+                f"{name} {'unset' if old is None else old or 'on'} -> {'unset' if new is None else new or 'on'}"
+            )
+    return ", ".join(said) or "nothing"

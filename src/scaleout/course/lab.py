@@ -1,0 +1,46 @@
+"""A topic of the workshop: its runme.py to run, its checks, its hints."""
+
+from typing import TYPE_CHECKING
+
+from . import checks, history, masters, quote
+from .topic import Topic
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from IPython.display import Code
+
+__all__ = ["Lab", "lab"]
+
+
+class Lab(Topic):
+    """A topic of the workshop: its runme.py to run, its checks, its hints."""
+
+    def quote(self, what: int | str) -> "Code":
+        """The lines of runme.py that a section is about: those of a TODO (its number), or the
+        function, loop or statement that a text stands in."""
+        return quote.show_code(masters.read_text(self.script), what)
+
+    def check(self, number: int | None = None) -> None:
+        """Runs the checks of one TODO, or of all, on runme.py and prints what each found."""
+        for result in checks.check(self, number, checks.overwritten):
+            print(result, flush=True)
+
+    def hint(self, number: int) -> None:
+        """Prints the next hint for a TODO, one more each time."""
+        print(checks.hint(self, number))
+
+    def runs(self, last: int = 5) -> "pd.DataFrame":
+        """The last runs of this lab, and what changed from each to the next."""
+        return history.runs(self.name, last)
+
+    def reset(self) -> None:
+        """Puts a fresh runme.py in the lab's folder; the old one is kept beside it."""
+        print(masters.reset(self.name))
+
+
+def lab(name: str, solution: bool | None = None) -> Lab:
+    """The topic called `name` ("04_kmeans", "04" or "kmeans").
+
+    A notebook in `solutions/` gets the solution's runme.py, any other the lab's; solution=True or
+    False decides."""
+    return Lab(name, solution)

@@ -1,0 +1,251 @@
+"""Exercises: masters in, labs and notebooks out; check, hint, reset."""
+
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from ..errors import ScaleoutError
+from ..paths import home, show, topic
+
+__all__ = [
+    "GUESS",
+    "LIKE_A_MARK",
+    "TODO",
+    "TOPIC",
+    "cut",
+    "generate",
+    "generated",
+    "numbers",
+    "read_text",
+    "reset",
+    "starter",
+]
+
+TOPIC = (
+    r"\d\d_[a-z0-9_]+"  # leaves out an attendee's own notebooks, such as Jupyter's 00_welcome-Copy1
+)
+TODO = re.compile(r"\s*# TODO (\d+): (\S.*)")
+# An example guess of a master; an attendee makes a guess of their own.
+GUESS = re.compile(r"^(guess_\w+ = ).+?(  #.*)?$", re.MULTILINE)
+LIKE_A_MARK = re.compile(r"#\s*(begin|end)\s*solution|#\s*starter\b", re.IGNORECASE)
+STARTERS = Path("src/scaleout/course/starters")  # in the workshop: the untouched labs
+
+
+def cut(
+    text: str, where: str = "the master", keep: Callable[[int], bool] = lambda number: False
+) -> str:
+    """The lab's text for a master's: each solution gives way to its STARTER lines, or to
+    NotImplementedError.
+
+    keep: the numbers whose solution stays (without its marks). ScaleoutError names file and line of
+    a wrong mark."""
+    out: list[str] = []
+    asked: tuple[int, str] | None = None  # the TODO above, which waits for its solution
+    asked_at = begun = 0
+    inside: list[str] | None = None
+    seen: set[int] = set()
+    for at, line in enumerate(text.splitlines(keepends=True), 1):
+        mark, place = line.strip(), f"{where}, line {at}"
+        if mark == "# BEGIN SOLUTION":
+            if inside is not None:
+                raise ScaleoutError(f"{place}: a solution begins inside another; end the first.")
+            if asked is None:
+                raise ScaleoutError(
+                    f"{place}: a solution without a number; put  # TODO N: what  before it."
+                )
+            inside, begun, indent = [], at, line[: line.index("#")]
+        elif mark == "# END SOLUTION":
+            if inside is None or asked is None:
+                raise ScaleoutError(f"{place}: a solution ends that never began.")
+            out += _region(inside, indent, *asked, keep(asked[0]))
+            inside, asked = None, None
+        elif LIKE_A_MARK.match(mark) and (inside is None or not mark.startswith("# STARTER:")):
+            raise ScaleoutError(
+                f"{place}: {mark!r} is no mark here; marks are  # BEGIN SOLUTION,  # END SOLUTION,  and  # STARTER: "
+                "between them."
+            )
+        elif inside is not None:
+            if TODO.match(line):
+                raise ScaleoutError(f"{place}: a TODO inside a solution; end the solution first.")
+            inside.append(line)
+        else:
+            out.append(line)
+            if found := TODO.match(line):
+                if int(found[1]) in seen:
+                    raise ScaleoutError(f"{place}: TODO {found[1]} stands there twice.")
+                if asked is not None:
+                    raise ScaleoutError(
+                        f"{where}, line {asked_at}: TODO {asked[0]} has no solution."
+                    )
+                asked, asked_at = (int(found[1]), found[2]), at
+                seen.add(asked[0])
+    if inside is not None:
+        raise ScaleoutError(
+            f"{where}, line {begun}: a solution begins and never ends; write  # END SOLUTION"
+        )
+    if asked is not None:
+        raise ScaleoutError(f"{where}, line {asked_at}: TODO {asked[0]} has no solution.")
+    return "".join(out)
+
+
+def _region(lines: list[str], indent: str, number: int, what: str, keep: bool) -> list[str]:
+    starters = [line for line in lines if line.strip().startswith("# STARTER:")]
+    if keep:
+        return [line for line in lines if line not in starters]
+    if starters:
+        return [re.sub(r"# STARTER: ?", "", line, count=1) for line in starters]
+    text = json.dumps(f"TODO {number}: {what.split('  ')[0].rstrip('.')}", ensure_ascii=False)
+    return [f"{indent}raise NotImplementedError({text})\n"]
+
+
+def numbers(text: str) -> list[int]:
+    """The numbers of the TODOs in a text, in order."""
+    return [int(found[1]) for found in map(TODO.match, text.splitlines()) if found]
+
+
+def _cut_notebook(text: str, where: str) -> str:
+    """The attendee's notebook for a master: solutions cut, guesses left open, outputs and execution
+    counts removed."""
+    try:
+        book = json.loads(text)
+    except ValueError as error:
+        raise ScaleoutError(f"{where} is no notebook: {error}.") from None
+    for at, cell in enumerate(book["cells"], 1):
+        if cell["cell_type"] == "code":
+            source = cut("".join(cell["source"]), f"{where}, cell {at}")
+            source = GUESS.sub(r"\1None\2", source)
+            cell |= {
+                "source": source.splitlines(keepends=True),
+                "outputs": [],
+                "execution_count": None,
+            }
+            cell["metadata"].pop("execution", None)
+    book["metadata"]["scaleout"] = {"start": _fingerprint(book)}
+    return json.dumps(book, indent=1, ensure_ascii=False) + "\n"
+
+
+def _fingerprint(book: dict[str, Any]) -> str:
+    """Of what the cells say, however an editor has stored them."""
+    return hashlib.sha256(
+        "\0".join("".join(cell["source"]) for cell in book["cells"]).encode()
+    ).hexdigest()
+
+
+def generated() -> Iterator[tuple[Path, str]]:
+    """Every file that the masters make, with its text: labs, notebooks, untouched labs."""
+    root = home()
+    if not (root / "solutions").is_dir():
+        raise ScaleoutError(
+            "There are no masters here: solutions/ is missing, as in a copy that was given to a class."
+        )
+    for book in sorted((root / "solutions").glob("*.ipynb")):
+        yield root / "notebooks" / book.name, _cut_notebook(read_text(book), show(book))
+    for master in sorted((root / "solutions").glob("*/runme.py")):
+        folder = root / "labs" / master.parent.name
+        text = cut(read_text(master), show(master)).replace(
+            f"solutions/{folder.name}/", f"labs/{folder.name}/"
+        )
+        yield folder / "runme.py", text
+        yield root / STARTERS / f"{folder.name}.py", text
+        others = {
+            file for kind in ("*.py", "*.jsonl") for file in master.parent.glob(kind)
+        }  # scripts and records
+        for other in sorted({master.with_name("checks.py"), *others} - {master}):
+            yield (
+                folder / other.name,
+                read_text(other).replace(f"solutions/{folder.name}/", f"labs/{folder.name}/"),
+            )
+
+
+def starter(name: str) -> Path:
+    """The untouched lab: the workshop's own copy, else the one that came with the package.
+
+    Parameters
+    ----------
+    name : str
+        The topic's full name, such as 04_kmeans.
+
+    Returns
+    -------
+    Path
+        Where it is, or would be: a topic that somebody made up has none.
+    """
+    own = home() / STARTERS / f"{name}.py"
+    return own if own.is_file() else Path(__file__).parent / "starters" / own.name
+
+
+def read_text(path: Path) -> str:
+    """A master's or a lab's text; ScaleoutError names the file that cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ScaleoutError(
+            f"{show(path)} cannot be read: {getattr(error, 'strerror', None) or error}."
+        ) from None
+
+
+def generate(only_check: bool = False) -> list[str]:
+    """Writes labs/, notebooks/ and the starters from solutions/; returns the files that differed, as a person
+    types them.
+
+    A runme.py or a notebook that somebody has edited is copied beside itself first. What has no
+    master (any more) is named, never removed: it may be somebody's own. only_check: writes nothing.
+    """
+    wanted, root = dict(generated()), home()
+    books = [f for f in root.glob("notebooks/*.ipynb") if re.fullmatch(TOPIC, f.stem)]
+    extra = {*books, *root.glob("labs/*/checks.py"), *root.glob(f"{STARTERS}/*.py")} - set(wanted)
+    differ = [f for f, text in wanted.items() if not f.exists() or f.read_bytes() != text.encode()]
+    if only_check:
+        return [show(f) for f in [*differ, *sorted(extra)]]
+    for path in differ:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and not _untouched(path):
+            print(f"Kept: {show(_copy(path))}")
+        path.write_text(wanted[path], encoding="utf-8")
+    for path in sorted(extra):
+        print(f"{show(path)} has no master: remove it, or give it another name if it is yours.")
+    return [show(f) for f in differ]
+
+
+def _untouched(path: Path) -> bool:
+    """Whether a file is as it was made: nobody's work is in it."""
+    if path.suffix == ".ipynb":
+        try:
+            book = json.loads(path.read_bytes())
+            written = book["metadata"]["scaleout"]["start"] != _fingerprint(book)
+            return not written and not any(cell.get("outputs") for cell in book["cells"])
+        except (ValueError, LookupError, TypeError):
+            return False
+    start = starter(path.parent.name)
+    return path.name != "runme.py" or (start.exists() and start.read_bytes() == path.read_bytes())
+
+
+def _copy(path: Path) -> Path:
+    """Keeps a file under a name beside it that is still free."""
+    count = 1
+    while (kept := path.with_name(f"{path.stem}.kept-{count}{path.suffix}")).exists():
+        count += 1
+    shutil.copy2(path, kept)
+    return kept
+
+
+def reset(name: str) -> str:
+    """Puts a fresh runme.py in the lab's folder; the old one is kept beside it. Returns what was
+    done, in words."""
+    name = topic(name)
+    script, start = home() / "labs" / name / "runme.py", starter(name)
+    if not start.exists():
+        raise ScaleoutError(
+            f"{show(start)} is missing, so there is nothing to reset to: fetch the workshop again."
+        )
+    kept = (
+        f" The old one is {show(_copy(script))}."
+        if script.exists() and not _untouched(script)
+        else ""
+    )
+    shutil.copyfile(start, script)
+    return f"{show(script)} is as new.{kept}"

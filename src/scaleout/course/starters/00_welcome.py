@@ -1,0 +1,112 @@
+"""Every rank says who it is, and all ranks integrate pi together.
+
+    mpirun -n 2 python -m mpi4py labs/00_welcome/runme.py
+
+On two ranks, as here, you will see a hello from each of them, and then pi from
+rank 0. It takes about a second.
+
+The area under 4 / (1 + x*x) between 0 and 1 is pi. We cut this area into thin
+strips, give each rank its share of them, and add up what the ranks found.
+"""
+
+import argparse
+import os
+import time
+
+import numpy as np
+from flags import one_or_more, refuse
+
+# Distributed: this import also starts MPI
+from mpi4py import MPI
+
+from scaleout import data, records
+
+# So many strips are added up at a time: their numbers fit into the cache.
+BLOCK = 20_000
+
+
+def settings() -> argparse.Namespace:
+    """What was typed behind the name of this file."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.error = refuse
+    parser.add_argument("--strips", type=one_or_more, default=10_000_001,
+                        help="strips to cut the area into (10000001)")
+    parser.add_argument("--repeats", type=one_or_more, default=5,
+                        help="how often the sum is timed (5)")
+    return parser.parse_args()
+
+
+def area(first: int, last: int, strips: int) -> float:
+    """The area of the strips first to last - 1, by the midpoint rule."""
+    total = 0.0
+    for start in range(first, last, BLOCK):
+        stop = min(start + BLOCK, last)
+        middle = (np.arange(start, stop) + 0.5) / strips  # (stop - start,)
+        height = 4.0 / (1.0 + middle * middle)  # (stop - start,)
+        total += float(np.sum(height))
+    return total / strips
+
+
+def main(args: argparse.Namespace) -> float:
+    # Distributed: everybody who takes part
+    comm = MPI.COMM_WORLD
+
+    # TODO 1: ask the communicator who I am, and how many we are.
+    # comm.Get_rank() gives the one, comm.Get_size() the other.  (2 lines)
+    rank = 0
+    ranks = 1
+
+    cores = sorted(os.sched_getaffinity(0))
+    print(f"Hello from rank {rank} of {ranks}: "
+          f"process {os.getpid()} may run on cores {cores}.", flush=True)
+
+    # TODO 2: the strips from first to last - 1 are mine. Together the ranks
+    # take each strip once, and none takes more than it must: 10 strips on
+    # 3 ranks are 4, 3 and 3. data.shard(n, rank, ranks) gives a slice with
+    # such a .start and .stop; or do the arithmetic yourself.  (3 lines)
+    first = 0
+    last = args.strips
+
+    # The work. The first time warms up memory, caches and clock.
+    part = area(first, last, args.strips)
+    step_s = []
+    for _ in range(args.repeats):
+        start = time.perf_counter()
+        part = area(first, last, args.strips)
+        step_s.append(time.perf_counter() - start)
+
+    # TODO 3: add up the parts of all ranks, so that every rank knows pi.
+    # comm.allreduce(x, op=MPI.SUM) gives everybody the sum of all x.  (1 line)
+    pi = part
+
+    # Distributed: a step takes as long as it takes the slowest rank
+    slowest_s = np.max(comm.allgather(step_s), axis=0)  # (repeats,)
+    share = {
+        "rank": rank,
+        "first": first,
+        "last": last,
+        "part": part,
+        "pi": pi,
+        "cores": cores,
+        "step_s": step_s,
+    }
+    # Distributed: what each rank did, for the picture and the checks
+    shares = records.gather(share)
+
+    # Distributed: one report, not one from each rank
+    if rank == 0:
+        records.write(
+            lab="00_welcome",
+            ranks=ranks,
+            warmup_steps=1,
+            step_s=slowest_s,
+            rate=args.strips / np.median(slowest_s),
+            rate_unit="strips/s",
+            metrics={"pi": pi, "strips": args.strips, "shares": shares},
+        )
+        print(f"pi = {pi:.12f}, off by {abs(pi - np.pi):.1e}", flush=True)
+    return pi
+
+
+if __name__ == "__main__":
+    main(settings())

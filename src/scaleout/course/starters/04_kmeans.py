@@ -1,0 +1,188 @@
+"""A photograph in a few colours: K-means finds them, on several ranks.
+
+    mpirun -n 2 python -m mpi4py labs/04_kmeans/runme.py --colours 16
+
+Each rank works on its own pixels, and all ranks find one palette. You will see
+how long the fit took and how well the palette fits. The picture in its new
+colours, quantised.png, lies beside the record. It takes 3 seconds.
+"""
+
+import argparse
+import os
+import resource
+from time import perf_counter
+
+import daal4py as d4p
+import numpy as np
+from flags import above_zero, one_or_more, refuse, zero_or_more
+
+# Distributed: this import also starts MPI
+from mpi4py import MPI
+
+from scaleout import data, records
+
+# What daal4py calls NumPy's two precisions.
+FPTYPE = {"float32": "float", "float64": "double"}
+
+
+def settings() -> argparse.Namespace:
+    """What was typed behind the name of this file."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.error = refuse
+    parser.add_argument("--colours", type=one_or_more, default=16,
+                        help="colours of the palette, the K of K-means (16)")
+    parser.add_argument("--iterations", type=one_or_more, default=25,
+                        help="iterations of Lloyd's algorithm (25)")
+    parser.add_argument("--scale", type=above_zero, default=1.0,
+                        help="factor for both sides of the picture (1.0)")
+    parser.add_argument("--photo",
+                        help="path to a picture of your own (china.jpg)")
+    parser.add_argument("--rows", type=zero_or_more, default=0,
+                        help="random points instead of a picture (0: none)")
+    parser.add_argument("--columns", type=one_or_more, default=3,
+                        help="numbers in each random point (3)")
+    parser.add_argument("--dtype", choices=FPTYPE, default="float32",
+                        help="precision of the rows (float32)")
+    parser.add_argument("--seed", type=zero_or_more, default=0,
+                        help="seed of the start and of the random points (0)")
+    return parser.parse_args()
+
+
+def end_together(problem: str) -> None:
+    """Ends the job if any rank has a problem.
+
+    A rank that ended alone would leave the others waiting for it for ever.
+    """
+    # Distributed: everybody hears of every problem
+    problems = MPI.COMM_WORLD.allgather(problem)
+    if any(problems):
+        refuse(max(problems))
+
+
+def number_of_colours(pixels: np.ndarray, most: int) -> int:
+    """How many different colours the pixels of all ranks have, up to most."""
+    codes = np.rint(pixels * 255) @ (65536, 256, 1)  # (rows_local,)
+    # Distributed: each rank hears which colours the others have
+    everyones = MPI.COMM_WORLD.allgather(np.unique(codes)[:most])
+    return min(most, len(np.unique(np.concatenate(everyones))))
+
+
+def main(args: argparse.Namespace) -> np.ndarray:
+    # Distributed: everybody who takes part
+    comm = MPI.COMM_WORLD
+    # Distributed: which copy of the program this is
+    rank = comm.Get_rank()
+    # Distributed: how many copies there are
+    ranks = comm.Get_size()
+
+    # The data: the pixels of a picture, or random points.
+    problem = ""
+    if args.rows > 0:
+        n = args.rows
+        columns = args.columns
+    else:
+        try:
+            picture = data.photo(args.scale, args.photo)  # (h, w, 3)
+            n = picture.shape[0] * picture.shape[1]
+            columns = 3
+        except Exception as error:
+            # Whatever is wrong with the file of one rank, all must hear of it.
+            problem = str(error)
+    end_together(problem)
+
+    # TODO 1: the rows of this rank, such that the ranks together have each of
+    # the n rows once.  (1 line)
+    mine = slice(0, n)
+    k = args.colours
+    if args.rows > 0:
+        rows = data.points(mine, columns, args.seed, args.dtype)
+    else:
+        rows = picture.reshape(n, 3)[mine]  # (rows_local, 3)
+        rows = rows.astype(args.dtype)
+        k = number_of_colours(rows, most=k)
+    if len(rows) < k:
+        problem = (f"{k} colours need {k} rows a rank, rank {rank} has "
+                   f"{len(rows)}: take fewer ranks or fewer --colours.")
+    elif not np.isfinite(rows.sum(dtype=np.float64)):
+        problem = (f"Rank {rank} has rows that are no numbers (NaN or "
+                   "infinite), which spoil every colour: leave them out.")
+    end_together(problem)
+
+    # The threads of this rank: daal4py itself does not look at this variable.
+    d4p.daalinit(int(os.environ.get("OMP_NUM_THREADS", -1)))
+
+    # The algorithm: one object draws the first palette, one improves it.
+    fptype = FPTYPE[args.dtype]
+    engine = d4p.engines_mt2203(seed=args.seed)
+    # TODO 2: let all ranks look for one palette, from one start.
+    # (one more argument in each of the two calls)
+    init = d4p.kmeans_init(k, fptype, "plusPlusDense",
+                           engine=engine)
+    lloyd = d4p.kmeans(k, args.iterations, fptype)
+
+    # The fit.
+    begin = perf_counter()
+    start = init.compute(rows).centroids  # (k, columns)
+    init_s = perf_counter() - begin
+
+    begin = perf_counter()
+    fitted = lloyd.compute(rows, start)
+    palette = fitted.centroids  # (k, columns)
+    fit_s = perf_counter() - begin
+    assert palette.shape == start.shape == (k, columns)
+
+    # The label of each row: the number of its nearest colour.
+    begin = perf_counter()
+    # TODO 3: label my rows by the same routine with 0 iterations, and add up
+    # the inertia of all ranks.  (3 lines)
+    distances = [((rows - c) ** 2).sum(axis=1) for c in palette]
+    labels = np.argmin(distances, axis=0).astype(np.int32)
+    inertia = float(fitted.objectiveFunction[0, 0])
+    predict_s = perf_counter() - begin
+
+    # TODO 4: bring the labels of all ranks to rank 0, in order; the pieces
+    # differ in size.  (3 lines)
+    all_labels = labels
+
+    # Distributed: the job is as fast as its slowest rank
+    seconds = comm.allgather([init_s, fit_s, predict_s])
+    init_s, fit_s, predict_s = np.max(seconds, axis=0)
+    peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    # Distributed: how much memory each of the ranks has used
+    memory_mib = comm.allgather(peak_mib)
+    shares = records.gather({
+        "rank": rank, "first": mine.start, "stop": mine.stop,
+        "start": start, "palette": palette,
+    })
+    # Distributed: one report and one picture, not one from each rank
+    if rank == 0:
+        psnr_db = -10 * np.log10(max(inertia / (n * columns), 1e-12))
+        print(f"{n:,} rows, {k} colours on {ranks} rank(s): "
+              f"fit {fit_s:.3f} s, PSNR {psnr_db:.2f} dB", flush=True)
+        if args.rows == 0:
+            data.save_quantised(records.folder(), picture.shape, palette,
+                                all_labels)
+        records.write(
+            lab="04_kmeans",
+            variant=args.dtype,
+            ranks=ranks,
+            seed=args.seed,
+            step_s=[fit_s],
+            rate=n * args.iterations / fit_s,
+            rate_unit="rows/s",
+            metrics={
+                "init_s": init_s, "fit_s": fit_s, "predict_s": predict_s,
+                "inertia": inertia, "psnr_db": psnr_db,
+                "rows": n, "columns": columns, "colours": k,
+                "count": np.bincount(all_labels, minlength=k),
+                "memory_mib": memory_mib, "shares": shares,
+            },
+        )
+    return palette
+
+
+if __name__ == "__main__":
+    try:
+        main(settings())
+    finally:
+        d4p.daalfini()

@@ -1,0 +1,237 @@
+"""Handwritten digits, learned by several ranks at once.
+
+    mpirun -n 2 -bind-to core python -m mpi4py labs/05_horovod/runme.py
+
+Each rank trains on images of its own, and in every step Horovod averages the
+gradients of all ranks. You will see the accuracy after each epoch, on images
+that nobody trained on, and at the end images/s. It takes 15 seconds.
+"""
+
+import argparse
+import os
+from time import perf_counter
+
+# Distributed: a rank that waits in vain says so, and then the job ends
+os.environ.setdefault("HOROVOD_STALL_CHECK_TIME_SECONDS", "10")
+os.environ.setdefault("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "20")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+import horovod.tensorflow as hvd
+import keras
+import numpy as np
+import tensorflow as tf
+from flags import above_zero, one_or_more, refuse, zero_or_more
+
+from scaleout import data, records
+
+BASE_BATCH = 32  # images a step that --lr is meant for
+
+
+def settings() -> argparse.Namespace:
+    """What was typed behind the name of this file."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.error = refuse
+    epochs = 2 if data.quick() else 12
+    parser.add_argument("--epochs", type=one_or_more, default=epochs,
+                        help=f"how often each image is seen ({epochs})")
+    parser.add_argument("--batch-per-rank", type=one_or_more, default=32,
+                        help="images a step on each rank (32)")
+    parser.add_argument("--lr", type=above_zero, default=0.01,
+                        help=f"learning rate at {BASE_BATCH} images a step "
+                        "(0.01)")
+    parser.add_argument("--schedule", default="gradual",
+                        choices=["gradual", "constant", "none"],
+                        help="how the learning rate is scaled (gradual)")
+    parser.add_argument("--fp16", action="store_true",
+                        help="send the gradients in half precision")
+    parser.add_argument("--checkpoint",
+                        help="folder to go on from and to keep checkpoints in")
+    parser.add_argument("--fail-at", type=zero_or_more, default=0,
+                        help="step at which the last rank fails (0: none)")
+    parser.add_argument("--seed", type=zero_or_more, default=0,
+                        help="seed of the weights and of the order (0)")
+    return parser.parse_args()
+
+
+def network() -> keras.Model:
+    """Images, (n, 28, 28, 1), to ten logits, (n, 10)."""
+    layers = keras.layers
+    like = {"activation": "relu", "kernel_initializer": "he_normal"}
+    return keras.Sequential([
+        keras.Input((28, 28, 1)),
+        layers.Conv2D(32, 5, padding="same", **like),  # (n, 28, 28, 32)
+        layers.MaxPooling2D(),  # (n, 14, 14, 32)
+        layers.Conv2D(64, 5, padding="same", **like),  # (n, 14, 14, 64)
+        layers.MaxPooling2D(),  # (n, 7, 7, 64)
+        layers.Flatten(),  # (n, 3136)
+        layers.Dense(128, **like),
+        layers.Dense(10),
+    ])
+
+
+def learning_rate(epochs: float, scale: float, args: argparse.Namespace):
+    """The learning rate after so many epochs.
+
+    gradual: in a quarter of the epochs it grows from --lr to `scale` times as
+    much, and then it falls to 0.
+    """
+    if args.schedule == "none":
+        return args.lr
+    if args.schedule == "constant":
+        return args.lr * scale
+    at = [0, args.epochs / 4, args.epochs]
+    return args.lr * np.interp(epochs, at, [1, scale, 0])
+
+
+def main(args: argparse.Namespace) -> float:
+    # TODO 1: start Horovod, and ask it which rank this is, of how many.
+    # (3 lines)
+    rank = 0
+    ranks = 1
+
+    x, y, x_test, y_test = data.digits()  # (n, 28, 28, 1), (n,), and to test
+    n = len(x)
+    batch = args.batch_per_rank
+
+    # Distributed: each rank draws weights of its own, as if nobody had a seed
+    keras.utils.set_random_seed(args.seed + rank)
+    model = network()
+    optimizer = keras.optimizers.SGD(args.lr, momentum=0.9)
+    optimizer.build(model.trainable_variables)
+
+    # Distributed: gradients travel whole, or as half as many bytes
+    compression = hvd.Compression.none
+    if args.fp16:
+        compression = hvd.Compression.fp16
+
+    signature = [
+        tf.TensorSpec([None, 28, 28, 1]),
+        tf.TensorSpec([None], tf.int64),
+        tf.TensorSpec([]),
+    ]
+
+    # Distributed: AutoGraph would rewrite Horovod's own Python too, in 6 s
+    @tf.function(input_signature=signature, autograph=False)
+    def train_step(images, labels, count):
+        """One step on this rank's images; count: how many a rank has."""
+        with tf.GradientTape() as tape:
+            logits = model(images)  # (rows, 10)
+            losses = keras.losses.sparse_categorical_crossentropy(
+                labels, logits, from_logits=True
+            )  # (rows,)
+            loss = tf.math.divide_no_nan(tf.reduce_sum(losses), count)
+        # TODO 2: wrap the tape, so that it averages the gradients over all
+        # ranks, sent in this `compression`.  (1 line)
+        pass
+        weights = model.trainable_variables
+        gradients = tape.gradient(loss, [v.value for v in weights])
+        optimizer.apply(gradients, weights)
+        return tf.linalg.global_norm(gradients)
+
+    # What a checkpoint holds: epochs done, weights, and the momentum.
+    epochs_done = tf.Variable(0, dtype=tf.int64)
+    state = [epochs_done]
+    state += [v.value for v in model.variables + optimizer.variables]
+    # Distributed: one rank reads, and hands on what it has read
+    if args.checkpoint and rank == 0:
+        records.take_checkpoint(args.checkpoint, state)
+    # TODO 3: give every rank the state of rank 0, all of it.  (1 line)
+    pass
+    start = records.digest(state)
+    if int(epochs_done) >= args.epochs:
+        refuse(f"{int(epochs_done)} epochs are done: ask for more with "
+               "--epochs.")
+
+    # TODO 4: the steps of an epoch, in which all ranks together see all n
+    # images once, the last and shorter step too.  (1 line)
+    steps = -(-n // batch)
+
+    # TODO 5: the learning rate grows with the images of one step, those of
+    # all ranks together, over BASE_BATCH.  (1 line)
+    scale = batch / BASE_BATCH
+
+    step_s = []
+    rates = []
+    accuracy = []
+    at_s = []
+    wrote = []
+    begin = perf_counter()
+    for epoch in range(int(epochs_done), args.epochs):
+        # Distributed: the same order on every rank
+        shuffle = np.random.default_rng([args.seed, epoch])
+        order = shuffle.permutation(n)  # (n,)
+        # TODO 6: the images of this rank, such that the ranks together have
+        # each image once.  (1 line)
+        mine = order
+        for step in range(steps):
+            if rank == ranks - 1 and len(step_s) + 1 == args.fail_at:
+                raise ValueError(f"rank {rank} fails at step {args.fail_at}, "
+                                 "as --fail-at asked")
+            rates.append(learning_rate(epoch + step / steps, scale, args))
+            optimizer.learning_rate.assign(rates[-1])
+            started = perf_counter()
+            rows = mine[step * batch:(step + 1) * batch]  # (batch,) or fewer
+            # Distributed: what a rank has of a step, on average over all
+            count = min(batch, n / ranks - step * batch)
+            norm = float(train_step(x[rows], y[rows], count))
+            step_s.append(perf_counter() - started)
+        epochs_done.assign(epoch + 1)
+
+        # Distributed: each rank tests its part of the images
+        logits = model.predict(x_test[rank::ranks], 500, verbose=0)
+        right = np.sum(logits.argmax(axis=1) == y_test[rank::ranks])
+        if ranks > 1:
+            # Distributed: what all ranks have right, added up
+            right = hvd.allreduce(tf.constant(right), op=hvd.Sum, name="right")
+        accuracy.append(int(right) / len(x_test))
+        at_s.append(perf_counter() - begin)
+        # Distributed: one line, not one from each rank
+        if rank == 0:
+            print(f"epoch {epoch + 1}: accuracy {accuracy[-1]:.2%} after "
+                  f"{at_s[-1]:.1f} s", flush=True)
+        # TODO 7: let one rank alone keep the checkpoints.  (1 line)
+        keeps = True
+        if args.checkpoint and keeps:
+            name = records.keep_checkpoint(args.checkpoint, state, epoch + 1)
+            wrote.append(name)
+
+    shares = records.gather({
+        "start": start, "end": records.digest(state), "norm": norm,
+        "steps": len(step_s), "wrote": wrote,
+    })
+    work = records.gather({"rows": mine, "step_s": step_s})
+    # Distributed: one report and one record, not one from each rank
+    if rank == 0:
+        # Distributed: the job is as fast as its slowest rank
+        slowest_s = np.max([done["step_s"] for done in work], axis=0)
+        slowest_s = slowest_s.reshape(-1, steps)  # (epochs, steps)
+        # Without the last and shorter step of each epoch.
+        whole = max(1, n // (batch * ranks))
+        timed_s = slowest_s[:, :whole].ravel()
+        warm_up = min(5, len(timed_s) - 1)
+        rate = batch * ranks / np.median(timed_s[warm_up:])
+        print(f"{ranks} rank(s): {rate:.0f} images/s, "
+              f"accuracy {accuracy[-1]:.2%}", flush=True)
+        # How often each image was seen in an epoch: once is right.
+        rows = np.concatenate([done["rows"] for done in work])
+        seen = np.bincount(rows, minlength=n)  # (n,)
+        records.write(
+            lab="05_horovod",
+            variant=args.schedule,
+            ranks=ranks,
+            batch_per_rank=batch,
+            seed=args.seed,
+            warmup_steps=warm_up,
+            step_s=timed_s[warm_up:],
+            rate=rate,
+            rate_unit="images/s",
+            metrics={
+                "accuracy": accuracy, "at_s": at_s, "learning_rates": rates,
+                "images": n, "seen": [seen.min(), seen.max()],
+                "shares": shares,
+            },
+        )
+    return accuracy[-1]
+
+
+if __name__ == "__main__":
+    main(settings())

@@ -1,0 +1,117 @@
+"""The scripts of one topic: where they are, and how a job of them runs."""
+
+import copy
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from ..clusters.site import Site
+from ..errors import ScaleoutError
+from ..jobs.environment import interpreter
+from ..jobs.job import TIMEOUT_S, Run
+from ..launch import run
+from ..paths import home, show, topic
+from .masters import read_text, starter
+
+__all__ = ["Topic"]
+
+
+class Topic:
+    """The runme.py of a topic and the scripts beside it: the lab's, or the solution's."""
+
+    def __init__(self, name: str, solution: bool | None = None) -> None:
+        self.name = topic(name)
+        answers = home() / "solutions"
+        self.solution = (
+            answers in [Path.cwd(), *Path.cwd().parents] if solution is None else solution
+        )
+        self.folder = home() / ("solutions" if self.solution else "labs") / self.name
+        self.script = self.folder / "runme.py"
+        if not self.script.is_file():
+            raise ScaleoutError(
+                f"{show(self.script)} is missing: type  scaleout reset {self.name}  for a fresh one."
+            )
+
+    @property
+    def start(self) -> Self:
+        """The lab as it was given out: `start.run()` runs it, whatever runme.py has become."""
+        untouched = copy.copy(self)
+        untouched.script = starter(self.name)
+        return untouched
+
+    def run(
+        self,
+        ranks: int = 1,
+        threads: int | None = None,
+        env: Mapping[str, str] | None = None,
+        site: "Site | Path | str | None" = None,
+        nodes: int | None = None,
+        bind: str | None = None,
+        timeout: float = TIMEOUT_S,
+        echo: "bool | Callable[[str], None]" = True,
+        script: str | None = None,
+        python: str = "python",
+        **args: Any,
+    ) -> Run:
+        """Runs runme.py, or another script of the topic, on so many ranks.
+
+        Further arguments become its flags: colors=16 is `--colors 16`, sizes=[1, 7] is
+        `--sizes 1 7`, and True is the flag alone. python: that of another environment, its path.
+        bind: "none" lets ranks use all cores. On Slurm, timeout counts the wait in the queue too.
+        """
+        say = (lambda text: print(text, flush=True)) if echo is True else echo or None
+        path = self.folder / script if script else self.script
+        if not path.is_file():
+            raise ScaleoutError(f"{self.name} has no script {script!r}: there is no {show(path)}.")
+        command = [interpreter(python), "-m", "mpi4py", show(path), *_flags(args)]
+        return run(
+            command,
+            name=self.name,
+            ranks=ranks,
+            threads=threads,
+            env={**self._beside(path), **(env or {})},
+            site=site,
+            nodes=nodes,
+            bind=bind,
+            timeout=timeout,
+            echo=say,
+        )
+
+    def _beside(self, path: Path) -> dict[str, str]:
+        """What lets an untouched lab, which lies elsewhere, import the scripts beside runme.py."""
+        imported = re.findall(r"^(?:from|import) (\w+)", read_text(path), re.MULTILINE)
+        if path.parent == self.folder or not any(
+            (self.folder / f"{name}.py").is_file() for name in imported
+        ):
+            return {}
+        paths = [str(self.folder), *filter(None, [os.environ.get("PYTHONPATH")])]
+        return {"PYTHONPATH": os.pathsep.join(paths)}
+
+    def job_script(
+        self,
+        ranks: int = 1,
+        nodes: int = 1,
+        threads: int = 1,
+        site: "Site | Path | str" = "../sites/slurm.toml",
+        **args: Any,
+    ) -> None:
+        """Prints the job script that run(ranks=, nodes=, site=) would submit to this Slurm."""
+        from ..clusters.slurm import dry_run
+
+        site = site if isinstance(site, Site) else Site.read(site)
+        command = ["python", "-m", "mpi4py", show(self.script), *_flags(args)]
+        text = dry_run(
+            command, name=self.name, ranks=ranks, nodes=nodes, threads=threads, site=site
+        )
+        print(text.replace(str(home()), "WORKSHOP"))
+
+
+def _flags(args: Mapping[str, Any]) -> list[str]:
+    flags: list[str] = []
+    for name, value in args.items():
+        if value is not False and value is not None:
+            values = [] if value is True else value if isinstance(value, (list, tuple)) else [value]
+            flags += ["--" + name.replace("_", "-"), *map(str, values)]
+    return flags

@@ -1,0 +1,232 @@
+"""The tour: every topic on this machine, without a browser; a table, pictures, and one page to
+keep.
+
+A master notebook marks its short version itself: the cells tagged `tour`, alone and in order, are
+run. The cell tagged `headline` ends in the sentence that goes into the table."""
+
+import ast
+import base64
+import html
+import io
+import re
+import sys
+import time
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING
+
+from .. import machine, settings
+from ..errors import ScaleoutError
+from ..paths import home, results, show
+from . import history
+from .masters import TOPIC
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+__all__ = ["Stop", "main", "page", "visit"]
+
+CELL_TIMEOUT_S = 900
+
+
+@dataclass
+class Stop:
+    """What one topic gave: its title, the measured sentence (or what went wrong), figures and
+    tables, seconds. waits: it was not run, as checks of the attendee's lab have not passed yet."""
+
+    topic: str
+    title: str
+    headline: str = ""
+    ok: bool = False
+    waits: bool = False
+    wall_s: float = 0.0
+    figures: list[bytes] = field(default_factory=list, repr=False)
+    tables: list[str] = field(default_factory=list, repr=False)
+
+
+def main(quick: bool) -> int:
+    """Runs the tour and prints its table; returns 1 when a topic failed. The page is a new file in
+    results/."""
+    import nbformat
+    from tqdm import tqdm
+
+    if quick:
+        settings.quicken()
+    books = _books()
+    folder = results() / "tour" / f"{datetime.now():%Y%m%dT%H%M%S}"
+    folder.mkdir(parents=True)
+    tours = {path: _tour_cells(nbformat.read(path, as_version=4)) for path in books}
+    stops = []
+    with tqdm(total=sum(len(t.cells) for t in tours.values()), unit="cell", file=sys.stderr) as bar:
+        for path, book in tours.items():
+            bar.set_description(path.stem)
+            waits = _waiting(path.stem, book) if path.parent.name == "notebooks" else None
+            if waits:
+                bar.update(len(book.cells))
+            stops.append(waits or visit(path.stem, book, path.parent, bar.update))
+    for stop in stops:
+        for number, figure in enumerate(stop.figures, 1):
+            (folder / f"{stop.topic}-{number}.png").write_bytes(figure)
+    (folder / "tour.png").write_bytes(_montage(stops))
+    (folder / "index.html").write_text(page(stops), encoding="utf-8")
+    for stop in stops:
+        print(f"{stop.topic:<12} {stop.wall_s:5.0f} s  {stop.headline}")
+    print(f"\nThe page: {show(folder / 'index.html')}")
+    return 0 if all(stop.ok or stop.waits for stop in stops) else 1
+
+
+def _books() -> list[Path]:
+    """A notebook of each topic: the solution where there is one, else the attendee's own."""
+    found = [
+        path for room in ("notebooks", "solutions") for path in (home() / room).glob("*.ipynb")
+    ]
+    books = {path.stem: path for path in found if re.fullmatch(TOPIC, path.stem)}
+    if not books:
+        raise ScaleoutError("The tour runs the notebooks of the workshop, and there are none here.")
+    return [books[topic] for topic in sorted(books)]
+
+
+def _waiting(topic: str, book: "NotebookNode") -> Stop | None:
+    """The stop at a lab that is not solved: what it measures would not be what the topic is about.
+    None when every check has passed."""
+    todos = history.not_passed(topic)
+    if not todos:
+        return None
+    which = ", ".join(map(str, todos))
+    headline = f"Waits for TODO {which}: type  scaleout check {topic}"
+    return Stop(topic, book.metadata.get("title") or topic, headline, waits=True)
+
+
+def _tour_cells(book: "NotebookNode") -> "NotebookNode":
+    title = next((c.source for c in book.cells if c.cell_type == "markdown"), "").splitlines() or [
+        ""
+    ]
+    book.metadata["title"] = title[0].lstrip("# ")
+    book.cells = [
+        c for c in book.cells if c.cell_type == "code" and "tour" in c.metadata.get("tags", [])
+    ]
+    return book
+
+
+def visit(
+    topic: str, book: "NotebookNode", folder: Path, advance: object = lambda cells: None
+) -> Stop:
+    """Runs a notebook of tour cells in `folder` and collects what it shows; a cell that fails ends
+    this topic alone."""
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+
+    stop = Stop(topic, book.metadata.get("title") or topic)
+    start = time.monotonic()
+    client = NotebookClient(
+        book,
+        timeout=CELL_TIMEOUT_S,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(folder)}},
+        on_cell_executed=lambda **_: advance(1),  # type: ignore[operator]
+    )
+    try:
+        client.execute()
+        stop.ok = True
+    except CellExecutionError as error:
+        stop.headline = f"Failed: {error.ename}: {error.evalue}".splitlines()[0]
+    except (CellTimeoutError, DeadKernelError) as error:
+        stop.headline = f"Failed: {error}".splitlines()[0]
+    stop.wall_s = time.monotonic() - start
+    for cell in book.cells:
+        for output in cell.get("outputs", []):
+            _collect(stop, output.get("data", {}), "headline" in cell.metadata.get("tags", []))
+    return stop
+
+
+def _collect(stop: Stop, shown: dict[str, str], headline: bool) -> None:
+    if "image/png" in shown:
+        stop.figures.append(base64.b64decode(shown["image/png"]))
+    elif "text/html" in shown:
+        stop.tables.append(shown["text/html"])
+    elif headline and stop.ok and "text/plain" in shown:
+        stop.headline = str(ast.literal_eval(shown["text/plain"]))
+
+
+def _montage(stops: list[Stop]) -> bytes:
+    """One picture of the whole tour: each topic's last figure under its sentence."""
+    import matplotlib.pyplot as plt
+    from PIL import Image
+
+    shown = [stop for stop in stops if stop.figures]
+    rows = max(1, (len(shown) + 1) // 2)
+    figure, axes = plt.subplots(
+        rows, min(2, max(1, len(shown))), figsize=(13, 4.2 * rows), squeeze=False
+    )
+    for axis in axes.flat:
+        axis.set_axis_off()
+    for axis, stop in zip(axes.flat, shown, strict=False):
+        axis.imshow(Image.open(io.BytesIO(stop.figures[-1])))
+        axis.set_title(fill(f"{stop.topic}: {stop.headline}", 80), fontsize=10)
+    figure.tight_layout()
+    out = io.BytesIO()
+    figure.savefig(out, format="png", dpi=100, facecolor="white")
+    plt.close(figure)
+    return out.getvalue()
+
+
+def page(stops: list[Stop]) -> str:
+    """The tour as one HTML page that needs nothing else: no network, no other file."""
+    facts = asdict(machine.facts())
+    named = (
+        "cpu",
+        "sockets",
+        "usable_cores",
+        "hardware_threads",
+        "memory_gib",
+        "mpi",
+        "mpi_version",
+    )
+    about = "".join(
+        f"<tr><th>{name.replace('_', ' ')}</th><td>{html.escape(str(facts[name]))}</td></tr>"
+        for name in named
+    )
+    rows = "".join(
+        f'<tr><td><a href="#{s.topic}">{s.topic}</a></td><td>{html.escape(s.headline)}</td>'
+        f"<td>{s.wall_s:.0f} s</td></tr>"
+        for s in stops
+    )
+    return PAGE.format(
+        about=about,
+        rows=rows,
+        topics="".join(map(_section, stops)),
+        day=f"{datetime.now():%Y-%m-%d}",
+    )
+
+
+def _section(stop: Stop) -> str:
+    figures = "".join(
+        f'<img alt="{html.escape(stop.title)}, figure {n}: {html.escape(stop.headline)}" '
+        f'src="data:image/png;base64,{base64.b64encode(figure).decode()}">'
+        for n, figure in enumerate(stop.figures, 1)
+    )
+    head = (
+        f'<h2 id="{stop.topic}">{html.escape(stop.title)}</h2><p>{html.escape(stop.headline)}</p>'
+    )
+    return head + figures + "".join(f"<div>{table}</div>" for table in stop.tables)
+
+
+PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>scaleout: the tour</title>
+<meta name="viewport" content="width=device-width">
+<style>
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 52rem; margin: 2rem auto; padding: 0 1rem;
+        color: #222; background: #fff }}
+img {{ max-width: 100%; display: block; margin: 1rem 0 }}
+table {{ border-collapse: collapse; margin: 1rem 0 }}
+td, th {{ border-bottom: 1px solid #ccc; padding: .3rem .8rem; text-align: left; vertical-align: top }}
+div {{ overflow-x: auto }}
+</style>
+<h1>The tour, {day}</h1>
+<p>Every figure on this page was measured on the machine below.</p>
+<table>{about}</table>
+<table><tr><th>topic</th><th>what this machine showed</th><th>took</th></tr>{rows}</table>
+{topics}
+</html>
+"""

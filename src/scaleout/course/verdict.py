@@ -1,0 +1,139 @@
+"""What a check found, in the lab's own terms; and of a job that failed, at which TODO."""
+
+import re
+import textwrap
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..jobs.job import JobError, JobTimeout
+from ..jobs.output import first_traceback
+from ..paths import show
+from . import gaps
+from .masters import read_text, starter
+from .waiting import in_script, standing
+
+if TYPE_CHECKING:
+    from .topic import Topic
+
+__all__ = ["WIDTH", "Judge", "Result"]
+
+WIDTH = 64  # characters that a notebook shows beside an editor on a laptop
+WAITS = (
+    "most often a rank waits for a message that nobody sends, or makes a call that the others do "
+    "not."
+)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a check found. state: "passed", "not yet", "not started", or "not judged" where another
+    fault hides this TODO."""
+
+    number: int
+    state: str
+    what: str
+
+    def __str__(self) -> str:
+        """On lines that fit beside an editor; what a job said is left as it is."""
+        said, *more = self.what.split("\n")
+        start = f"TODO {self.number}  {self.state:<11}  "
+        first = textwrap.fill(said, WIDTH, initial_indent=start, subsequent_indent=" " * len(start),
+                              break_long_words=False, break_on_hyphens=False)  # fmt: skip
+        return "\n".join([first, *more])
+
+
+class Judge:
+    """Says what a failed job means for each TODO of a lab: at fault, not started, or hidden."""
+
+    def __init__(self, lab: "Topic") -> None:
+        self.script = lab.script
+        self.text = read_text(lab.script)
+        start = starter(lab.name)
+        self.start = read_text(start) if start.is_file() else None
+        self.told: dict[str, int] = {}  # failures without a line, and the TODO that showed each
+
+    def touched(self, number: int) -> bool:
+        """Whether anything of this TODO has changed since the file was given out."""
+        return self.start is None or gaps.touched(self.text, self.start, number)
+
+    def nearest(self, line: int) -> int | None:
+        """The TODO that a line belongs to; one that nobody has touched is not blamed."""
+        numbers = list(gaps.marks(self.text))
+        return gaps.nearest(self.text, line, [n for n in numbers if self.touched(n)] or numbers)
+
+    def unreadable(self, number: int) -> Result | None:
+        """What a text that Python cannot read means for a TODO; None when it can be read."""
+        error = gaps.syntax_error(self.text)
+        if error is None:
+            return None
+        line, said = error
+        what = f"Python cannot read line {line} of runme.py: {said}.\n    {self._code(line)}"
+        return self._share(number, self.nearest(line), what, f"runme.py, line {line}: {said}.")
+
+    def failed(self, number: int, error: JobError) -> Result:
+        """What a job that did not end well means for a TODO."""
+        stopped = re.search(r"NotImplementedError: TODO (\d+):", error.run.output)
+        if stopped:
+            if int(stopped[1]) == number or not self.touched(number):
+                return Result(number, "not started", "write it, then check again.")
+            what = f"the job stops at TODO {stopped[1]}, which is not written yet."
+            return Result(number, "not judged", what)
+        if isinstance(error, JobTimeout):
+            return self._waits(number, error)
+        line = self._line(error)
+        if line is None:
+            return self._share(number, None, f"the job did not end well. {error}", str(error))
+        what = f"the job failed in line {line} of runme.py. {error}"
+        brief = f"line {line} of runme.py fails: {_last_words(error)}"
+        return self._share(number, self.nearest(line), what, brief)
+
+    def _share(self, number: int, guilty: int | None, what: str, brief: str) -> Result:
+        """The whole story for the TODO at fault, a short one for those that it hides."""
+        if guilty is None:
+            told = self.told.setdefault(brief, number)
+            said = what if told == number else f"the same job failed: see TODO {told}."
+            return Result(number, "not judged", said)
+        if guilty == number:
+            return Result(number, "not yet", what)
+        if not self.touched(number):
+            return Result(number, "not started", "write it, then check again.")
+        return Result(number, "not judged", f"first mend TODO {guilty}: {brief}")
+
+    def _waits(self, number: int, error: JobTimeout) -> Result:
+        there = standing(error.run.lines, self.script)
+        where = [f"rank {rank} waits in line {n}: {self._code(n)}" for rank, n in there.items()]
+        silent = sorted(set(range(error.run.ranks)) - set(there)) if there else []
+        where += [f"rank {rank} did not say where it is" for rank in silent]
+        said = f"the job came to no end in {error.run.wall_s:.0f} s: {WAITS}"
+        all_of_it = f"All it said: {show(error.run.folder / 'output.txt')}"
+        what = "\n    ".join([said, *where, all_of_it])
+        found = Counter(filter(None, (self.nearest(line) for line in there.values())))
+        if not found:
+            return self._share(number, None, what, said)
+        return self._share(number, found.most_common(1)[0][0], what, f"{'; '.join(where)}.")
+
+    def _line(self, error: JobError) -> int | None:
+        """The innermost line of runme.py at which the first rank failed, as far as it was told."""
+        lines = error.run.lines
+        rank, _ = first_traceback(lines)
+        if rank is not None:
+            said = [text for at, text in lines if at == rank]
+            first = next(i for i, text in enumerate(said) if text.startswith("Traceback ("))
+            frames = [in_script(text, self.script) for text in said[first:]]
+            return next(filter(None, reversed(frames)), None)
+        crashed = next((r for r, text in lines if text.startswith("Fatal Python error")), None)
+        return None if crashed is None else standing(lines, self.script).get(crashed)
+
+    def _code(self, line: int) -> str:
+        return "".join(self.text.splitlines()[line - 1 : line]).strip()
+
+
+def _last_words(error: JobError) -> str:
+    """The exception's own line, and the next one where the message only begins there."""
+    _, block = first_traceback(error.run.lines)
+    said = [text for text in block if not text.startswith((" ", "Traceback"))]
+    for at, text in enumerate(said):
+        if text.endswith(":") and at + 1 < len(said):
+            return f"{text} {said[-1].strip()}"
+    return said[-1] if said else "it crashed in native code."

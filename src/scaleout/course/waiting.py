@@ -1,0 +1,111 @@
+"""Where the ranks of a check's job stand: asked for while it runs, and read from its output."""
+
+import os
+import re
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..words import count
+
+__all__ = ["DUMP", "FRAME", "PATIENCE_S", "in_script", "progress", "standing", "variables"]
+
+PATIENCE_S = 10.0  # a job that takes longer is worth a line
+DUMP = re.compile(r"(?:Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):$")
+FRAME = re.compile(r'\s*File "([^"]+)", line (\d+)')
+
+
+def variables(timeout_s: float) -> dict[str, str]:
+    """What makes each rank of a job say where it stands, once its limit is near."""
+    dumps = str(Path(__file__).with_name("dumps"))
+    return {
+        "PYTHONPATH": os.pathsep.join(filter(None, [dumps, os.environ.get("PYTHONPATH")])),
+        "CHECK_DUMP_S": f"{0.9 * timeout_s:g}",
+    }
+
+
+def in_script(text: str, script: Path) -> int | None:
+    """The line of `script` that a traceback's line names; None when it names another file."""
+    found = FRAME.match(text)
+    same = found is not None and Path(found[1]).parts[-2:] == script.parts[-2:]
+    return int(found[2]) if found and same else None
+
+
+def standing(lines: Iterable[tuple[int | None, str]], script: Path) -> dict[int, int]:
+    """The line of `script` at which each rank stood when it last said so.
+
+    Parameters
+    ----------
+    lines : iterable of (rank, text)
+        What the job printed.
+    script : Path
+        The lab's runme.py.
+
+    Returns
+    -------
+    dict
+        {rank: line}; a rank that said nothing of the kind is left out.
+    """
+    found: dict[int, int] = {}
+    asked: set[int] = set()  # ranks whose dump has not come to the script yet
+    for rank, text in lines:
+        if rank is None:
+            continue
+        if DUMP.match(text):
+            asked.add(rank)
+        elif rank in asked and (line := in_script(text, script)):
+            found[rank] = line
+            asked.discard(rank)
+    return dict(sorted(found.items()))
+
+
+@contextmanager
+def progress(
+    tell: Callable[[str], None] | None, ranks: int, script: Path
+) -> Iterator[Callable[[str], None]]:
+    """Tells every 10 s that a job still runs and, once its limit is near, where its ranks stand.
+
+    Parameters
+    ----------
+    tell : callable, optional
+        Takes each sentence; "" once the job has ended, if anything was told before.
+    ranks : int
+        Of the job.
+    script : Path
+        The lab's runme.py.
+
+    Yields
+    ------
+    callable
+        Takes each line that the job prints, `[rank] ` before it.
+    """
+    said: deque[tuple[int | None, str]] = deque(maxlen=2000)  # a job may say very much
+    ended = threading.Event()
+    told = False
+
+    def take(text: str) -> None:
+        if line := re.match(r"\[(\d+)\] (.*)", text):
+            said.append((int(line[1]), line[2]))
+
+    def look() -> None:
+        nonlocal told
+        start = time.monotonic()
+        while tell and not ended.wait(PATIENCE_S):
+            there = standing(list(said), script)
+            where = ", ".join(f"rank {rank} in line {line}" for rank, line in there.items())
+            spent = f"running {count(ranks, 'rank')} ... {time.monotonic() - start:.0f} s"
+            told = True
+            tell(f"{spent}; {where}" if where else spent)
+
+    looking = threading.Thread(target=look, daemon=True)
+    looking.start()
+    try:
+        yield take
+    finally:
+        ended.set()
+        looking.join()
+        if tell and told:
+            tell("")

@@ -1,0 +1,119 @@
+"""What the doctor found, as a table for people and as JSON for programs."""
+
+import json
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from .. import machine, words
+from ..clusters.site import Site
+from ..jobs.job import JobInterrupted
+from . import site as site_checks
+from .checks import Check
+from .examine import examine
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["checks", "frame", "main"]
+
+WORDS = {
+    "ok": ("ok", "32"),
+    "warn": ("warn", "33"),
+    "fail": ("FAIL", "31"),
+}  # text, terminal colour
+
+
+def checks() -> list[Check]:
+    """What is well and what is not, on this machine and in this environment.
+
+    Returns
+    -------
+    list of Check
+        It takes about 5 s: two processes load everything there is.
+    """
+    return examine(machine.facts())
+
+
+def frame() -> "pd.DataFrame":
+    """The checks as a table.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row a check: check, status, seen, fix; and `more` where docs/errors.md explains one.
+    """
+    import pandas as pd
+
+    found = checks()
+    table = pd.DataFrame([asdict(check) for check in found]).rename(columns={"name": "check"})
+    return (
+        table.assign(more=[check.page for check in found])
+        if any(check.page for check in found)
+        else table
+    )
+
+
+def _table(found: Sequence[Check], width: int, colour: bool) -> Iterator[str]:
+    """The checks as lines: word, name, what was seen (wrapped); below it the fix, unbroken, to be
+    copied."""
+    column = max(len(check.name) for check in found) + 2
+    margin = " " * (6 + column)
+    for check in found:
+        text, number = WORDS[check.status]
+        word = f"\033[{number}m{text:<6}\033[0m" if colour else f"{text:<6}"
+        first, *more = textwrap.wrap(
+            check.seen, max(30, width - len(margin)), break_long_words=False
+        ) or [""]
+        yield f"{word}{check.name:<{column}}{first}"
+        yield from (margin + line for line in more)
+        if check.fix:
+            yield f"{margin}fix: {check.fix}"
+        if check.page:
+            yield f"{margin}more: {check.page}"
+
+
+def main(as_json: bool = False, site: Site | None = None) -> int:
+    """Prints the checks.
+
+    Parameters
+    ----------
+    as_json : bool
+        As JSON, with the machine's facts; else as a table.
+    site : Site, optional
+        Its hosts, or its Slurm, are looked at too.
+
+    Returns
+    -------
+    int
+        1 when something required fails, else 0.
+
+    Raises
+    ------
+    JobInterrupted
+        Somebody pressed Ctrl-C; what the doctor had started has been ended.
+    """
+    facts = machine.facts()
+    if sys.stderr.isatty():
+        print(f"Looking at {facts.host} ...", file=sys.stderr)
+    try:
+        found = examine(facts) + (site_checks.checks(site) if site else [])
+    except KeyboardInterrupt:
+        raise JobInterrupted("Interrupted: nothing of the doctor is left running.") from None
+    failed, warned = (sum(check.status == status for check in found) for status in ("fail", "warn"))
+    if as_json:
+        print(
+            json.dumps(
+                {"machine": asdict(facts), "checks": [asdict(c) | {"page": c.page} for c in found]},
+                indent=1,
+            )
+        )
+    else:
+        colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+        print("\n".join(_table(found, shutil.get_terminal_size((100, 24)).columns, colour)))
+        print(f"\n{len(found)} checks: {failed} failed, {words.count(warned, 'warning')}.")
+    return 1 if failed else 0

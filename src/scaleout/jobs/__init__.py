@@ -1,0 +1,1 @@
+"""One job on this machine, from its command to its end."""

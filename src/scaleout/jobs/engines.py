@@ -1,0 +1,247 @@
+"""MPI ranks that wait for a notebook's cells: ipyparallel engines, encrypted, and stopped in every
+case."""
+
+import atexit
+import contextlib
+import io
+import logging
+import os
+import secrets
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from .. import machine
+from ..errors import ScaleoutError
+from ..paths import results
+from ..settings import RUN_ID
+from . import reaper
+from .binding import place
+from .environment import allocated_nodes, inherited_environment, job_environment, program
+
+if TYPE_CHECKING:
+    import ipyparallel as ipp
+    import psutil
+    from traitlets.config import Config
+
+__all__ = ["Engines"]
+
+LOOK_S = 0.5  # how often to look whether mpirun and the controller are still there
+
+
+class Engines:
+    """A set of MPI ranks behind `%%px`: engine id equals rank.
+
+    Parameters
+    ----------
+    ranks : int
+    threads : int, optional
+        That each may use; without it the usable cores are shared out.
+    start_timeout : int
+        Seconds until a start that has not succeeded is given up; eight people on two cores needed
+        over 60.
+
+    Examples
+    --------
+        engines = Engines(2)
+        engines.start()     # now %%px runs a cell on both ranks
+        engines.stop()      # also done when the notebook's kernel ends, however it ends
+    """
+
+    def __init__(
+        self, ranks: int = 2, threads: int | None = None, start_timeout: int = 180
+    ) -> None:
+        if ranks < 1 or start_timeout <= 0:
+            raise ScaleoutError(
+                f"Engines need at least 1 rank and a limit above 0 s; asked for {ranks}, {start_timeout}."
+            )
+        self.ranks = ranks
+        self.threads = threads or max(1, machine.usable_cores() // ranks)
+        self.start_timeout = start_timeout
+        self.client: ipp.Client | None = None
+        self._run_id = ""
+        self._guard: subprocess.Popen[bytes] | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._held = contextlib.ExitStack()  # what stop() gives back, the last first
+
+    def start(self) -> "ipp.Client":
+        """Starts the ranks, and makes `%%px` talk to all of them.
+
+        Returns
+        -------
+        ipyparallel.Client
+
+        Raises
+        ------
+        ScaleoutError
+            When they do not start, or take too long; nothing of them is left then.
+        """
+        import ipyparallel as ipp
+
+        self.stop()
+        # The nodes of the Slurm allocation around us, if it has several.
+        nodes = max(1, min(allocated_nodes(os.environ), self.ranks))
+        address = _address() if nodes > 1 else "127.0.0.1"
+        mpirun = program("mpirun")
+        began = time.monotonic()
+        try:
+            cluster = self._prepare(mpirun, nodes, address)
+            quiet = io.StringIO()  # for ipyparallel's own progress bar
+            with contextlib.redirect_stderr(quiet), contextlib.redirect_stdout(quiet):
+                self.client = cluster.start_and_connect_sync(activate=True)
+            self._held.callback(self.client.close)
+            self._look_after(cluster)
+        except (
+            TimeoutError,
+            ipp.error.TimeoutError,
+            ipp.error.EngineError,
+            RuntimeError,
+            OSError,
+        ) as error:
+            after_s = time.monotonic() - began
+            self.stop()
+            raise ScaleoutError(
+                f"{self.ranks} engines did not start ({type(error).__name__} after {after_s:.0f} s, "
+                f"limit {self.start_timeout} s): type  scaleout doctor  to see why."
+            ) from None
+        except BaseException:  # the stop button, above all
+            self.stop()
+            raise
+        return self.client
+
+    def _prepare(self, mpirun: str, nodes: int, address: str) -> "ipp.Cluster":
+        """Takes cores, a guard and a folder, each given back by stop(); the cluster to start."""
+        import ipyparallel as ipp
+
+        atexit.register(self.stop)
+        self._held.callback(atexit.unregister, self.stop)
+        on_each = -(-self.ranks // nodes)
+        cores = machine.usable_cores()
+        placement = self._held.enter_context(
+            place(on_each, self.threads, cores, elsewhere=nodes > 1, for_engines=True)
+        )
+        if placement.warning and on_each * self.threads <= cores:
+            print(placement.warning)  # that they are more than the cores, whoever starts them knows
+        self._run_id = f"engines-{secrets.token_hex(6)}"
+        where = results() if nodes > 1 else None  # other nodes do not see our /tmp
+        self._folder = tempfile.TemporaryDirectory(prefix=".scaleout-engines-", dir=where)
+        self._held.callback(self._folder.cleanup)
+        self._guard = reaper.guard(self._run_id)
+        self._held.callback(self._guard.communicate, b"done")
+        self._held.callback(reaper.end, self._run_id)
+        spread = ["-ppn", str(on_each)] if nodes > 1 else []
+        log = logging.getLogger("scaleout.engines")
+        log.setLevel(logging.CRITICAL)  # what goes wrong is said once, by start()
+        cluster = ipp.Cluster(
+            engines="mpi",
+            n=self.ranks,
+            config=self._config(mpirun, [*spread, *placement.options], nodes, cores),
+            load_profile=False,
+            profile_dir=self._folder.name,
+            controller_ip=address,
+            controller_args=["--IPController.enable_curve=True"],
+            engine_timeout=self.start_timeout,
+            log=log,
+        )
+        self._held.callback(_stop_cluster, cluster)
+        return cluster
+
+    def _config(self, mpirun: str, options: list[str], nodes: int, cores: int) -> "Config":
+        """How ipyparallel is to start the controller and the ranks."""
+        from traitlets.config import Config
+
+        given = job_environment(self.threads, run_id=self._run_id, cores=nodes * cores, nodes=nodes)
+        if -(-self.ranks // nodes) * self.threads > cores or "-bind-to" not in options:
+            # Ranks that share cores must not poll while they wait, or each message takes
+            # milliseconds (MPICH's variable).
+            given["MPIR_CVAR_ENABLE_HEAVY_YIELD"] = "1"
+        if nodes > 1:
+            # The notebook is itself a step of the job, which holds all its cores.
+            given["SLURM_OVERLAP"] = "1"
+        kept = inherited_environment(slurm=nodes > 1, alone=nodes == 1)
+        # Launchers add variables and remove none: `env` removes what another job left to us.
+        unset = [word for name in sorted(set(os.environ) - set(kept)) for word in ("-u", name)]
+        config = Config()
+        added = [f"{name}={text}" for name, text in kept.items() if name not in os.environ]
+        config.MPIEngineSetLauncher.mpi_cmd = ["env", *unset, *added, mpirun]
+        config.MPIEngineSetLauncher.mpi_args = options
+        config.MPIEngineSetLauncher.environment = given
+        config.LocalControllerLauncher.environment = {RUN_ID: self._run_id}
+        config.LocalControllerLauncher.connection_info_timeout = self.start_timeout
+        return config
+
+    def _look_after(self, cluster: "ipp.Cluster") -> None:
+        """Starts the thread that ends cells which nobody can answer."""
+        stopping = threading.Event()
+        self._held.callback(stopping.set)
+        launchers = [cluster.controller, *cluster.engines.values()]
+        watch = (self.client, [launcher.process for launcher in launchers], stopping)
+        threading.Thread(target=_watch, args=watch, daemon=True).start()
+
+    def stop(self) -> None:
+        """Ends the ranks and the controller; nothing of them is left. Safe to call at any time, and
+        twice."""
+        held, self._held = self._held, contextlib.ExitStack()
+        held.close()
+        self.client = self._guard = self._folder = None
+
+    def reset(self) -> "ipp.Client":
+        """Ends what is left of the ranks and starts them anew: one that dies takes all the others
+        with it."""
+        return self.start()
+
+    def __enter__(self) -> "ipp.Client":
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def _stop_cluster(cluster: "ipp.Cluster") -> None:
+    """Asks ipyparallel to end its processes; what it leaves, whatever the reason, is ended next."""
+    with contextlib.suppress(Exception):
+        cluster.stop_cluster_sync()
+
+
+def _address() -> str:
+    """This node's own address, the one that its name stands for, where engines on other nodes find
+    the controller."""
+    name = socket.gethostname()
+    try:
+        known = socket.gethostbyname_ex(name)[2]
+    except OSError as error:
+        raise ScaleoutError(
+            f"Engines on other nodes cannot find this one: its name, {name}, stands for no address "
+            f"({error.strerror}). Ask an administrator, or start engines in an allocation of one node."
+        ) from None
+    return next((address for address in known if not address.startswith("127.")), "127.0.0.1")
+
+
+def _watch(
+    client: "ipp.Client", processes: "Sequence[psutil.Process]", stopping: threading.Event
+) -> None:
+    """Ends cells that would wait for ever: once mpirun or the controller has gone, nobody is left
+    to answer.
+
+    ipyparallel notices an engine that ends, but not a controller, and a set that was killed whole
+    only after 35 s."""
+    import psutil
+
+    def gone(process: "psutil.Process") -> bool:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            return bool(process.status() == psutil.STATUS_ZOMBIE)
+        return True
+
+    def give_up() -> None:
+        for engine, uuid in list(client._engines.items()):
+            client._handle_stranded_msgs(
+                engine, uuid
+            )  # what the client does itself when it hears that an engine died
+
+    while not stopping.wait(LOOK_S):
+        if any(map(gone, processes)):
+            client._io_loop.add_callback(give_up)

@@ -1,0 +1,165 @@
+"""What a job inherits from the shell around it, what it is given, and which programs start it."""
+
+import os
+import re
+import shlex
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from .. import settings
+from ..errors import ScaleoutError
+from ..paths import show
+
+__all__ = [
+    "SCHEDULERS",
+    "allocated_nodes",
+    "check_variables",
+    "clean_environment",
+    "exports",
+    "inherited_environment",
+    "interpreter",
+    "job_environment",
+    "program",
+    "thread_variables",
+]
+
+SCHEDULERS = (
+    # Slurm, and MPI's own
+    *("SLURM", "PMI", "HYDRA_", "HYDI_", "OMPI_", "PRTE_", "PRRTE_", "MPI_LOCAL", "FLUX_"),
+    # the other schedulers that mpirun looks for
+    *("PBS_", "LSB_", "PE_HOSTFILE", "LOADL_", "COBALT_"),
+)
+
+
+def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment without what a scheduler or another MPI job left in it (SLURM_*, PMI*,
+    HYDRA*, OMPI_* ...).
+
+    A local mpirun that finds them believes it is a part of that other job.
+    """
+    return {k: v for k, v in environment.items() if not k.startswith(SCHEDULERS)}
+
+
+def thread_variables(threads: int) -> dict[str, str]:
+    """What tells OpenMP and TensorFlow how many threads a rank may use."""
+    return {
+        k: str(threads)
+        for k in ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
+    }
+
+
+def job_environment(
+    threads: int | None,
+    *,
+    site_env: Mapping[str, object] | None = None,
+    env: Mapping[str, object] | None = None,
+    run_id: str = "",
+    records: str = "",
+    cores: int = 0,
+    nodes: int = 0,
+) -> dict[str, str]:
+    """The variables that a job is given, wherever and however it is started.
+
+    Parameters
+    ----------
+    threads : int or None
+        That a rank may use; None leaves it to what the job inherits.
+    site_env, env : mapping, optional
+        The site's variables, and those of this job, which come later and win.
+    run_id, records : str
+        The job's id, and the file for its records.
+    cores, nodes : int
+        Of all the job's nodes together, and how many these are.
+    """
+    own = {
+        settings.RUN_ID: run_id,
+        "SCALEOUT_RECORDS": records,
+        "SCALEOUT_CORES": cores,
+        "SCALEOUT_NODES": nodes,
+    }
+    given: dict[str, object] = {
+        **(thread_variables(threads) if threads else {}),
+        "PYTHONUNBUFFERED": "1",
+        **(site_env or {}),
+        **(env or {}),
+        **{name: value for name, value in own.items() if value},
+    }
+    return {name: str(value) for name, value in given.items()}
+
+
+def inherited_environment(slurm: bool = False, alone: bool = False) -> dict[str, str]:
+    """What a job on this machine inherits: this environment's programs first, nothing of another
+    job's.
+
+    Parameters
+    ----------
+    slurm : bool
+        The job runs on the nodes of the allocation around us, which mpirun finds by its variables.
+    alone : bool
+        All its ranks are on this machine: no other machine may reach the ports that MPICH opens in
+        them. (mpirun's own port is open to all while a job runs; it cannot be told otherwise.)
+    """
+    path = os.pathsep.join([str(_programs()), os.environ.get("PATH", os.defpath)])
+    kept = {**clean_environment(os.environ), "PATH": path}
+    if alone and not kept.keys() & {"UCX_NET_DEVICES", "UCX_TLS"}:
+        kept["UCX_NET_DEVICES"] = "lo"
+    if slurm:
+        kept |= {name: text for name, text in os.environ.items() if name.startswith("SLURM")}
+        kept["SLURM_OVERLAP"] = "1"  # we may be a step of that job, which holds all its cores
+    return kept
+
+
+def exports(variables: Mapping[str, str]) -> list[str]:
+    """Lines of shell that set these variables, and put this environment's programs first."""
+    path = f'export PATH={shlex.quote(str(_programs()))}:"$PATH"'
+    return [path, *(f"export {name}={shlex.quote(text)}" for name, text in variables.items())]
+
+
+def check_variables(variables: Mapping[str, object]) -> None:
+    """Raises ScaleoutError for what can be no variable: a shell would run a part of its name."""
+    for name, value in variables.items():
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", str(name)):
+            raise ScaleoutError(
+                f"{name!r} is no name of a variable: take letters, digits and _, such as MY_FLAG."
+            )
+        if "\0" in str(value):
+            raise ScaleoutError(
+                f"The value of {name} holds a NUL, which no variable can: leave it out."
+            )
+
+
+def program(name: str) -> str:
+    """The path of a program of this same environment, never another's that PATH happens to find."""
+    if os.sep in name:
+        return name
+    path = _programs() / name
+    if not path.exists():
+        raise ScaleoutError(
+            f"There is no {name} in this environment ({show(path.parent)}): type  make lab  to mend it."
+        )
+    return str(path)
+
+
+def _programs() -> Path:
+    return Path(sys.prefix) / "bin"
+
+
+def interpreter(path: str) -> str:
+    """The Python to start: "python", this environment's, or the path of another's; ScaleoutError
+    when it starts not."""
+    if path == "python":
+        return path
+    if os.sep not in path or not os.access(path, os.X_OK) or Path(path).is_dir():
+        raise ScaleoutError(
+            f"There is no Python to start at {path}: give its path, such as .side/intel/bin/python"
+        )
+    return path
+
+
+def allocated_nodes(environ: Mapping[str, str]) -> int:
+    """The number of nodes of the Slurm allocation that these variables speak of; 0 outside of
+    one."""
+    count = environ.get("SLURM_JOB_NUM_NODES", "")
+    inside = environ.get("SLURM_JOB_ID") and environ.get("SLURM_JOB_NODELIST")
+    return int(count) if inside and count.isdigit() else 0

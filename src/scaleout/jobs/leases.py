@@ -1,0 +1,175 @@
+"""Leases of cores: two jobs on one machine compute on different cores while there are enough.
+
+A core is a file in a folder that all users of the machine share, and a lease is a lock on it
+(flock): the system gives it back when its holder ends, however that happens. Nothing is ever
+written to these files, and no link is followed. Where the folder cannot be used, a job runs as if
+it were alone: sharing cores is slow, and not running is worse."""
+
+import contextlib
+import errno
+import fcntl
+import os
+import stat
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .. import settings
+from ..machine import Core
+
+__all__ = ["Lease", "folder", "take"]
+
+GATE_S = 2.0  # how long to wait for others that take or count cores at this moment
+_resting: set[int] = set()  # cores of this process's engines, which wait while it runs a job
+
+
+@dataclass
+class Lease:
+    """Cores that no other job on this machine gets until `release`.
+
+    Attributes
+    ----------
+    cores : tuple of Core
+        What was leased; none when fewer were free than wanted.
+    free : int
+        How many could have been had.
+    """
+
+    cores: tuple[Core, ...] = ()
+    free: int = 0
+    _locks: list[int] = field(default_factory=list)
+    _rest: set[int] = field(default_factory=set)  # engines' cores, given back to them
+    _engines: set[int] = field(default_factory=set)  # this lease is itself an engine's
+
+    def release(self) -> None:
+        """Gives the cores back; a second call does nothing."""
+        _resting.difference_update(self._engines)
+        _resting.update(self._rest)
+        for lock in self._locks:
+            # A child that this process forked may still hold the file: unlock it for both.
+            fcntl.flock(lock, fcntl.LOCK_UN)
+            os.close(lock)
+        self._locks, self._rest, self._engines = [], set(), set()
+
+
+def folder() -> Path:
+    """Where the locks are: $SCALEOUT_LEASES, else a folder that all users of this machine see."""
+    shared = next(path for path in (Path("/dev/shm"), Path("/tmp"), Path("/")) if path.is_dir())
+    return settings.leases_folder() or shared / "scaleout-cores"
+
+
+def take(cores: Sequence[Core], wanted: int, *, for_engines: bool = False) -> Lease:
+    """Leases so many of these cores, on one NUMA node where one has enough of them.
+
+    Parameters
+    ----------
+    cores : sequence of Core
+        Those that this process may use.
+    wanted : int
+    for_engines : bool
+        Engines wait while the notebook that started them runs a job: it may then use their cores.
+
+    Returns
+    -------
+    Lease
+        Without cores when fewer than `wanted` are free. Where locks cannot be used, the first
+        cores, which others may have too.
+    """
+    try:
+        with _gate() as where:
+            return _take(where, cores, wanted, for_engines)
+    except OSError:
+        return Lease(tuple(cores[:wanted]), len(cores))
+
+
+def _take(where: int, cores: Sequence[Core], wanted: int, for_engines: bool) -> Lease:
+    locks: dict[int, int] = {}
+    try:
+        for core in cores:
+            lock = _lock(where, f"core-{core.cpus[0]}")
+            if lock is not None:
+                locks[core.cpus[0]] = lock
+        free = [core for core in cores if core.cpus[0] in locks]
+        resting = [core for core in cores if core.cpus[0] in _resting and not for_engines]
+        chosen = _together(free, wanted) if len(free) >= wanted else (free + resting)[:wanted]
+        if len(chosen) < wanted:
+            return Lease((), len(free) + len(resting))
+        names = {core.cpus[0] for core in chosen}
+        kept = [locks.pop(name) for name in names if name in locks]
+        borrowed = names & _resting
+        _resting.difference_update(borrowed)
+        engines = names if for_engines else set()
+        _resting.update(engines)
+        ordered = tuple(core for core in cores if core in chosen)
+        return Lease(ordered, len(free) + len(resting), kept, borrowed, engines)
+    finally:
+        for lock in locks.values():
+            os.close(lock)
+
+
+def _together(free: Sequence[Core], wanted: int) -> Sequence[Core]:
+    """The first of these cores that are on one NUMA node; the first of all where none has enough."""
+    for node in dict.fromkeys(core.numa_node for core in free):
+        there = [core for core in free if core.numa_node == node]
+        if len(there) >= wanted:
+            return there[:wanted]
+    return free[:wanted]
+
+
+@contextlib.contextmanager
+def _gate() -> Iterator[int]:
+    """Opens the folder, for one process at a time: two that both find too few would get none."""
+    where = _open_folder(folder())
+    try:
+        end = time.monotonic() + GATE_S
+        while (lock := _lock(where, "gate")) is None:
+            if time.monotonic() > end:
+                raise TimeoutError(errno.ETIMEDOUT, "somebody holds the gate")
+            time.sleep(0.01)
+        try:
+            yield where
+        finally:
+            os.close(lock)
+    finally:
+        os.close(where)
+
+
+def _open_folder(path: Path) -> int:
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    made = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    os.fchmod(made, 0o1777)  # as /tmp: everybody may add files, nobody may remove another's
+    return made
+
+
+def _lock(where: int, name: str) -> int | None:
+    """Locks one file of the folder; None when somebody holds it."""
+    file = _open(where, name)
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise OSError(errno.EINVAL, "no regular file", name)
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(file)
+        return None
+    except OSError:
+        os.close(file)
+        raise
+    return file
+
+
+def _open(where: int, name: str) -> int:
+    # A pipe that somebody put there must not make us wait, nor a link lead us elsewhere.
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        # Without O_CREAT: in such folders the system refuses it for files of other users.
+        return os.open(name, flags, dir_fd=where)
+    except FileNotFoundError:
+        with contextlib.suppress(FileExistsError):
+            made = os.open(name, flags | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=where)
+            os.fchmod(made, 0o666)
+            return made
+        return os.open(name, flags, dir_fd=where)

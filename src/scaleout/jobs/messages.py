@@ -1,0 +1,55 @@
+"""Messages that people meet, and the section of docs/errors.md that explains each."""
+
+import re
+
+__all__ = ["ECHO", "FINDINGS", "MESSAGES", "PAGE", "anchor", "finding", "section"]
+
+PAGE = "docs/errors.md"
+ECHO = "Horovod has been shut down"
+# The heading of each section, and what its text looks like in a job's output. The first that fits
+# is named.
+MESSAGES = {
+    "Intra op parallelism cannot be modified after initialization": r"(Intra|Inter) op parallelism cannot be modified",
+    "libmpi.so.12: cannot open shared object file": r"libmpi\.so\.\d+: cannot open shared object",
+    "'Variable' object has no attribute 'ref'": r"'Variable' object has no attribute 'ref'",
+    "Stalled tensor": r"tensors were submitted to be (reduced|allreduced|gathered|broadcast).* by subset of ranks",
+    "not enough slots": r"not enough slots available",
+    "NoSuchKernel": r"No such kernel named",
+    "Null numeric table is not supported": r"Null numeric table is not supported",
+    "ModuleNotFoundError: No module named 'scaleout'": r"No module named 'scaleout'",
+    ECHO: r"Horovod has been shut down",
+    "A rank was killed (signal 9)": r"\(signal 9\)",
+}
+# What the doctor says where it sees the cause of such a message before anybody meets it.
+FINDINGS = {
+    "Every process is rank 0 of 1": r"rank 0 of 1|worlds of one|\d MPI libraries: ",
+    "NoSuchKernel": r"no kernel named|python3 is another environment's",
+    "not enough slots": r"is .* \(Open MPI\), not this environment's",
+    "A rank was killed (signal 9)": r"wants .* GiB a rank",
+}
+
+
+def finding(seen: str) -> str | None:
+    """Where what the doctor has seen is explained; None when nobody knows it."""
+    for heading, pattern in (*FINDINGS.items(), *MESSAGES.items()):
+        if re.search(pattern, seen):
+            return f"{PAGE}#{anchor(heading)}"
+    return None
+
+
+def section(reason: str, output: str = "") -> str | None:
+    """Where a failure is explained, such as "docs/errors.md#not-enough-slots"; None when nobody
+    knows it.
+
+    reason: what the first rank that failed said of it; output: all that the job said. An echo in
+    the output, which ranks print because another one failed, is no reason."""
+    for text in (reason, output):
+        for heading, pattern in MESSAGES.items():
+            if heading != ECHO and re.search(pattern, text):
+                return f"{PAGE}#{anchor(heading)}"
+    return f"{PAGE}#{anchor(ECHO)}" if re.search(MESSAGES[ECHO], reason) else None
+
+
+def anchor(heading: str) -> str:
+    """What a heading is called in a link, as GitHub makes it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")

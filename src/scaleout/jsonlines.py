@@ -1,0 +1,83 @@
+"""Files of one JSON object a line, read without trust: whatever a line holds, it is left out or it
+is what it should be, and a file that is none never makes anybody wait."""
+
+import contextlib
+import errno
+import json
+import os
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+__all__ = ["MOST_BYTES", "read"]
+
+MOST_BYTES = 200_000_000  # of one file
+MOST_DIGITS = 16  # of a whole number: a float holds no more
+Line = dict[str, Any]
+
+
+def read(path: Path, wrong: Callable[[Line], str]) -> tuple[list[Line], str]:
+    """The lines of a file that are what they should be.
+
+    Parameters
+    ----------
+    path : Path
+        A file that is missing has no lines.
+    wrong : callable
+        Says in a few words what is wrong with an object, or "".
+
+    Returns
+    -------
+    lines : list of dict
+    left_out : str
+        What was left out, to be put after the file's name: ", line 3: ..."; "" when nothing was.
+    """
+    found: list[Line] = []
+    bad, first = 0, ""
+    try:
+        with _regular(path) as file:
+            if os.fstat(file.fileno()).st_size > MOST_BYTES:
+                return [], f" is larger than {MOST_BYTES // 10**6} MB: left out"
+            for number, text in enumerate(file, 1):
+                if not text.strip():
+                    continue
+                line, why = _line(text, wrong)
+                if not why:
+                    found.append(line)
+                    continue
+                bad += 1
+                first = first or f", line {number}: no record ({why}); left out"
+    except FileNotFoundError:
+        return [], ""
+    except OSError as error:
+        return [], f" cannot be read ({error.strerror}): left out"
+    more = f", as are {bad - 1:,} more lines like it" if bad > 1 else ""
+    return found, first + more
+
+
+@contextlib.contextmanager
+def _regular(path: Path) -> Iterator[IO[bytes]]:
+    """The file, if it is one: a pipe would make us wait for ever."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "it is no regular file")
+    with open(handle, "rb") as file:
+        yield file
+
+
+def _line(text: bytes, wrong: Callable[[Line], str]) -> tuple[Line, str]:
+    try:
+        line = json.loads(text.decode("utf-8", "replace"), parse_int=_whole)
+    except RecursionError:
+        return {}, "it is nested too deep"
+    except ValueError:
+        return {}, "a whole line is missing"
+    return (line, wrong(line)) if isinstance(line, dict) else ({}, "a whole line is missing")
+
+
+def _whole(digits: str) -> int:
+    if len(digits) > MOST_DIGITS:
+        raise ValueError(f"a number of {len(digits)} digits")
+    return int(digits)

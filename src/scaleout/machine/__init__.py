@@ -1,0 +1,40 @@
+"""What this machine has, and what this process may use of it.
+
+All is read from `/proc`, `/sys` and the environment's own `mpirun`. Containers often hide pieces:
+then a field says "unknown" or None, and nothing raises. What reads files takes the root folder,
+what parses takes the text."""
+
+from .cgroups import cgroup_limits
+from .facts import (
+    Machine,
+    facts,
+    memory_gib,
+    mpirun_path,
+    native_bf16,
+    parse_mpi_version,
+    usable_cores,
+    versions,
+)
+from .limits import copy_gb_per_s, sgemm_gflops
+from .topology import Cache, Core, cpu_model, parse_cpu_list, parse_cpuinfo, read_caches, read_cores
+
+__all__ = [
+    "Cache",
+    "Core",
+    "Machine",
+    "cgroup_limits",
+    "copy_gb_per_s",
+    "cpu_model",
+    "facts",
+    "memory_gib",
+    "mpirun_path",
+    "native_bf16",
+    "parse_cpu_list",
+    "parse_cpuinfo",
+    "parse_mpi_version",
+    "read_caches",
+    "read_cores",
+    "sgemm_gflops",
+    "usable_cores",
+    "versions",
+]

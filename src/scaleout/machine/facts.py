@@ -1,0 +1,182 @@
+"""All the facts about this machine in one object, and what this process may use of it."""
+
+import os
+import re
+import sys
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from .cgroups import cgroup_limits
+from .files import ROOT, read_text
+from .topology import Cache, Core, cpu_model, parse_cpuinfo, read_caches, read_cores
+
+__all__ = [
+    "ISA",
+    "MPI_FLAVOURS",
+    "Machine",
+    "facts",
+    "memory_gib",
+    "mpirun_path",
+    "native_bf16",
+    "parse_mpi_version",
+    "usable_cores",
+    "versions",
+]
+
+# Instruction sets that change which kernels oneDNN and oneDAL pick, from old to new, as Linux
+# spells them.
+ISA = (
+    *("sse4_2", "avx", "avx2", "fma", "avx_vnni"),
+    *("avx512f", "avx512_vnni", "avx512_bf16", "avx512_fp16"),
+    *("amx_tile", "amx_int8", "amx_bf16"),
+)
+
+
+MPI_FLAVOURS = {
+    "Intel MPI": r"Intel\(R\) MPI Library.*?Version\s+([\d.]+(?:\s+Update\s+\d+)?)",
+    "Open MPI": r"(?:Open MPI|OpenRTE)\)?\s+v?(\d\S*)",
+    "MPICH": r"HYDRA build details:\s+Version:\s+(\S+)",
+}
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The facts about this machine.
+
+    layout: all its physical cores; cores: how many of them this process may run on;
+    hardware_threads: all its logical CPUs; allowed: those that this process may run on.
+    cgroup_cpus and memory_limit_gib: what control groups allow, None without a limit.
+    usable_cores: how many cores a job should fill.  isa: the instruction sets in ISA that it has.
+    layout_source: "sysfs", "cpuinfo", or "unknown" (then each CPU is taken as a core)."""
+
+    host: str
+    cpu: str
+    arch: str
+    sockets: int
+    numa_nodes: int
+    cores: int
+    hardware_threads: int
+    allowed: tuple[int, ...]
+    cgroup_cpus: float | None
+    usable_cores: int
+    isa: tuple[str, ...]
+    caches: tuple[Cache, ...]
+    memory_gib: float | None
+    memory_limit_gib: float | None
+    mpirun: str
+    mpi: str
+    mpi_version: str
+    layout: tuple[Core, ...]
+    layout_source: str
+
+
+def parse_mpi_version(text: str) -> tuple[str, str]:
+    """Flavour and version in what `mpirun --version` prints: ("MPICH", "4.3.2"), or "unknown"
+    twice."""
+    for flavour, pattern in MPI_FLAVOURS.items():
+        if found := re.search(pattern, text):
+            return flavour, found[1]
+    return "unknown", "unknown"
+
+
+def native_bf16(flags: Collection[str]) -> bool:
+    """Whether these ISA flags multiply bfloat16 in hardware; elsewhere oneDNN emulates it, slower
+    than fp32."""
+    return "avx512_bf16" in flags or "amx_bf16" in flags
+
+
+def memory_gib(field: str = "MemTotal", root: Path = ROOT) -> float | None:
+    """One field of `/proc/meminfo` in GiB, or None where it is missing."""
+    found = re.search(rf"^{field}:\s+(\d+) kB", read_text(root / "proc/meminfo"), re.MULTILINE)
+    return round(int(found[1]) / 1024**2, 2) if found else None
+
+
+def _affinity() -> tuple[int, ...]:
+    return tuple(sorted(os.sched_getaffinity(0)))
+
+
+def _cores_with(layout: Iterable[Core], allowed: Collection[int]) -> int:
+    return sum(any(cpu in allowed for cpu in core.cpus) for core in layout)
+
+
+def _fill(cores: int, cgroup_cpus: float | None) -> int:
+    return max(1, cores if cgroup_cpus is None else min(cores, int(cgroup_cpus)))
+
+
+def usable_cores(root: Path = ROOT, allowed: Collection[int] | None = None) -> int:
+    """How many cores a job should fill: the allowed physical ones, no more than the cgroup's quota,
+    at least 1."""
+    mine = _affinity() if allowed is None else allowed
+    return _fill(_cores_with(read_cores(root, mine)[0], mine), cgroup_limits(root)[0])
+
+
+def mpirun_path(prefix: str | Path = "") -> Path:
+    """Where the `mpirun` of this Python's own environment is, or should be."""
+    return Path(prefix or sys.prefix) / "bin" / "mpirun"
+
+
+def _ask_version(mpirun: Path) -> str:
+    import subprocess
+
+    ask = [str(mpirun), "--version"]
+    try:
+        return subprocess.run(
+            ask, capture_output=True, text=True, timeout=5, stdin=subprocess.DEVNULL
+        ).stdout
+    except (OSError, UnicodeDecodeError, subprocess.TimeoutExpired):
+        return ""
+
+
+def facts(
+    root: Path = ROOT, allowed: Collection[int] | None = None, mpirun: Path | None = None
+) -> Machine:
+    """Looks at this machine; `allowed` defaults to the CPUs that this process may run on (its
+    affinity)."""
+    mine = _affinity() if allowed is None else tuple(sorted(allowed))
+    mpirun = mpirun or mpirun_path()
+    layout, source = read_cores(root, mine)
+    cores = _cores_with(layout, mine)
+    cgroup_cpus, limit_gib = cgroup_limits(root)
+    total_gib = memory_gib(root=root)
+    if limit_gib and total_gib and limit_gib >= total_gib:
+        limit_gib = None
+    flags = (
+        next(iter(parse_cpuinfo(read_text(root / "proc/cpuinfo")).values()), {})
+        .get("flags", "")
+        .split()
+    )
+    flavour, version = parse_mpi_version(_ask_version(mpirun))
+    return Machine(
+        host=os.uname().nodename,
+        cpu=cpu_model(root),
+        arch=os.uname().machine,
+        sockets=len({core.socket for core in layout}),
+        numa_nodes=len({core.numa_node for core in layout}),
+        cores=cores,
+        hardware_threads=sum(len(core.cpus) for core in layout),
+        allowed=mine,
+        cgroup_cpus=cgroup_cpus,
+        usable_cores=_fill(cores, cgroup_cpus),
+        isa=tuple(flag for flag in ISA if flag in flags),
+        caches=read_caches(root, [cpu for core in layout for cpu in core.cpus]),
+        memory_gib=total_gib,
+        memory_limit_gib=limit_gib,
+        mpirun=str(mpirun),
+        mpi=flavour,
+        mpi_version=version,
+        layout=layout,
+        layout_source=source,
+    )
+
+
+def versions(packages: Iterable[str]) -> dict[str, str]:
+    """{package: version} of those that are installed in this environment."""
+    import contextlib
+    from importlib import metadata
+
+    found = {}
+    for name in packages:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found

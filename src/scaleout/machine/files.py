@@ -1,0 +1,24 @@
+"""Small files of the kernel's, read so that a missing one does no harm."""
+
+from pathlib import Path
+
+__all__ = ["ROOT", "SYSTEM", "number", "read_text"]
+
+ROOT = Path("/")
+SYSTEM = "sys/devices/system"
+
+
+def read_text(path: Path) -> str:
+    """What a file holds, without the white space around it; "" where it cannot be read."""
+    try:
+        return path.read_text(errors="replace").strip()
+    except OSError:
+        return ""
+
+
+def number(text: str, default: int = -1) -> int:
+    """The whole number that a text is; the default where it is none."""
+    try:
+        return int(text)
+    except ValueError:
+        return default

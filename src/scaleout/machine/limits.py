@@ -1,0 +1,64 @@
+"""The two limits of this machine, measured: how fast it multiplies and how fast it copies."""
+
+from collections.abc import Callable
+
+from ..settings import quick
+from .facts import usable_cores
+
+__all__ = ["copy_gb_per_s", "sgemm_gflops"]
+
+
+def _rates(work: Callable[[], object], amount: float, repeats: int) -> tuple[float, list[float]]:
+    """Median and single rates (amount / 1e9 per second) of timed calls, after one untimed call to
+    warm up."""
+    from statistics import median
+    from time import perf_counter
+
+    rates = []
+    work()
+    for _ in range(min(repeats, 3) if quick() else repeats):
+        start = perf_counter()
+        work()
+        rates.append(amount / (perf_counter() - start) / 1e9)
+    return median(rates), rates
+
+
+def sgemm_gflops(
+    n: int = 2048, repeats: int = 5, threads: int | None = None
+) -> tuple[float, list[float]]:
+    """Multiplies two n x n float32 matrices with NumPy: median and single rates, in GFLOP/s (1e9
+    flops/s).
+
+    Counted are 2 n^3 flops: n multiplications and n additions for each of n^2 results. `threads`
+    defaults to the usable cores. With SCALEOUT_QUICK=1 at most three repeats, of the same size."""
+    import numpy as np
+    from threadpoolctl import threadpool_limits
+
+    left, right = np.random.default_rng(0).random((2, n, n), dtype=np.float32)
+    result = np.empty_like(left)
+    with threadpool_limits(threads or usable_cores(), user_api="blas"):
+        return _rates(lambda: np.matmul(left, right, out=result), 2 * n**3, repeats)
+
+
+def copy_gb_per_s(
+    mib: int = 256, repeats: int = 5, threads: int | None = None
+) -> tuple[float, list[float]]:
+    """Copies a float32 array of `mib` MiB with NumPy: median and single rates, in GB/s (1e9
+    bytes/s).
+
+    Counted are the bytes read plus the bytes written, so twice the array; not the lines that a
+    cache fetches before it writes them. `threads` (default: the usable cores) copy a part each.
+    Keep `mib` well above the last level of cache, or you measure that. With SCALEOUT_QUICK=1 at
+    most three repeats, of the same size."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    import numpy as np
+
+    threads = threads or usable_cores()
+    source = np.ones(mib * 2**18, dtype=np.float32)
+    target = np.empty_like(source)
+    parts = np.array_split(target, threads), np.array_split(source, threads)
+    with ThreadPoolExecutor(threads) as pool:
+        # NumPy lets go of the interpreter lock while it copies, so the threads do work side by
+        # side.
+        return _rates(lambda: list(pool.map(np.copyto, *parts)), 2 * source.nbytes, repeats)

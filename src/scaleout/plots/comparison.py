@@ -1,0 +1,151 @@
+"""The figure of a comparison: what each run gave, and the intervals of the ratios."""
+
+import math
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from ..words import rounded
+from .look import DARK, MIDDLE, PALE, guess_line, style
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["comparison"]
+
+NAME, TITLE = 18, 84  # letters on a line
+
+
+@style
+def comparison(
+    runs: "pd.DataFrame",
+    table: "pd.DataFrame",
+    noise: float,
+    disturbed: Sequence[tuple[int, str, int]] = (),
+    title: str = "",
+    axis: str = "rate",
+    guess: float | None = None,
+) -> Figure:
+    """What each run of each variant gave, and how many times as fast as the baseline it is.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        A row each run: round, variant, again, value.
+    table : DataFrame
+        A row each: the baseline, the baseline again, the variants; with median, ratio, low, high.
+    noise : float
+        By how much equal variants may differ, as a share: the shaded band.
+    disturbed : sequence of (round, variant, again)
+        Runs to be crossed out.
+    title : str
+        What was found, in words.
+    axis : str
+        What `value` is, with its unit.
+    guess : float, optional
+        How many times as fast the reader expected a variant to be.
+    """
+    names = list(dict.fromkeys(runs.variant))
+    figure, (left, right) = plt.subplots(
+        1, 2, sharey=True, figsize=(7.5, 2.0 + 0.55 * len(names)), width_ratios=[1, 1.15]
+    )
+    for row, name in enumerate(names):
+        _single_runs(left, row, runs[runs.variant == name], disturbed)
+    _ratios(right, table, noise, guess)
+    left.set_yticks(range(len(names)), ["\n".join(textwrap.wrap(name, NAME)) for name in names])
+    left.set_ylim(len(names) - 0.5, -0.5)
+    left.set_xlabel(axis)
+    left.locator_params(axis="x", nbins=4)
+    right.set_xlabel(f"times as fast as {names[0]}")
+    figure.suptitle("\n".join(textwrap.wrap(title, TITLE)), fontsize=11, x=0.01, ha="left")
+    handles = [
+        pair
+        for panel in (left, right)
+        for pair in zip(*panel.get_legend_handles_labels(), strict=True)
+    ]
+    figure.legend(*zip(*handles, strict=True), loc="outside lower center", ncols=3, fontsize=9)
+    figure.set_label(_words(table, noise, title, axis, guess))
+    return figure
+
+
+def _single_runs(
+    axes: Axes, row: int, runs: "pd.DataFrame", disturbed: Sequence[tuple[int, str, int]]
+) -> None:
+    """Points for runs, the earlier the higher; the baseline's second ones hollow; a bar at the
+    median."""
+    spread = np.linspace(-0.22, 0.22, int(runs["round"].max()) + 1)
+    for again, fill, label in ((0, DARK, "a run"), (1, "white", "the same job again")):
+        some = runs[runs.again == again]
+        places = row + spread[some["round"]]
+        axes.scatter(
+            some.value,
+            places,
+            s=22,
+            color=fill,
+            edgecolor=DARK,
+            zorder=3,
+            label="" if row else label,
+        )
+    median = runs.value.median()
+    bar: dict[str, Any] = {"color": MIDDLE, "linewidth": 3, "zorder": 2}
+    axes.plot([median] * 2, [row - 0.34, row + 0.34], label="" if row else "median", **bar)
+    for index, (round_, name, again) in enumerate(disturbed):
+        own = runs[(runs["round"] == round_) & (runs.variant == name) & (runs.again == again)]
+        label = "disturbed" if index == 0 and len(own) else ""
+        places = row + spread[own["round"]]
+        axes.scatter(own.value, places, s=110, marker="x", color="black", zorder=4, label=label)
+
+
+def _ratios(axes: Axes, table: "pd.DataFrame", noise: float, guess: float | None) -> None:
+    """The intervals, a row each, the baseline against itself in the first; the noise as a band."""
+    if math.isfinite(noise):
+        axes.axvspan(
+            1 / (1 + noise), 1 + noise, color=PALE, label="noise: equal jobs may differ so"
+        )
+    axes.axvline(1, color="#888888", linestyle="--", linewidth=1)
+    for row, line in enumerate(table.iloc[1:].itertuples()):
+        reach = [[line.ratio - line.low], [line.high - line.ratio]]
+        known = math.isfinite(line.high)
+        axes.errorbar(
+            [line.ratio],
+            [row],
+            xerr=reach if known else None,
+            fmt="o" if row else "D",
+            color=DARK,
+            markerfacecolor=DARK if row else "white",
+            linewidth=2,
+            capsize=5,
+            label="ratio and 95 % interval" if row == 1 else "",
+        )
+        if row:
+            axes.annotate(
+                f"{line.ratio:.2f}x" if known else "too few rounds",
+                (line.ratio, row),
+                (0, 9),
+                textcoords="offset points",
+                ha="center",
+                fontsize=10,
+            )
+    guess_line(axes, guess, upright=True)
+    axes.margins(x=0.12)
+
+
+def _words(table: "pd.DataFrame", noise: float, title: str, axis: str, guess: float | None) -> str:
+    """The text for those who do not see the picture."""
+    said = [title]
+    for name, line in table.iterrows():
+        ratio = (
+            ""
+            if math.isnan(line.low)
+            else f", ratio {line.ratio:.3f} ({line.low:.3f} to {line.high:.3f})"
+        )
+        said.append(f"{name}: median {rounded(line['median'])} ({axis}){ratio}.")
+    said.append(f"Noise: {100 * noise:.1f} %.")
+    if guess is not None:
+        said.append(f"Your guess: {guess:g}.")
+    return " ".join(said)

@@ -1,0 +1,263 @@
+"""Figures of 03_spmd: what messages and collective calls cost, in seconds and in bytes."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from .look import DARK, LIGHT, MIDDLE, PALE, Look, guess_star, medians, style
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ..scaling import AlphaBeta
+
+__all__ = ["allreduce_time", "bytes_sent", "message_time", "mpi_libraries", "servers_or_ring"]
+
+WAYS = {
+    "gather-broadcast": (MIDDLE, "o", "gather and broadcast"),
+    "tree": ("#a98600", "^", "binary tree"),
+    "ring": (DARK, "s", "ring"),
+    "mpi": ("#8a8a8a", "D", "MPI's own"),
+}
+
+
+def _single(
+    axes: Axes, sizes: Iterable[float], seconds: Iterable[Sequence[float]], look: Look
+) -> None:
+    """A point for each measurement, at the size that it was made with."""
+    for size, times in zip(sizes, seconds, strict=True):
+        axes.plot([size] * len(times), 1e6 * np.asarray(times), ".", **look)
+
+
+@style
+def message_time(
+    n: Sequence[float],
+    seconds: "Sequence[Sequence[float]]",
+    fit: "AlphaBeta",
+    guess: float | None = None,
+) -> Figure:
+    """The time of one message over its size, both logarithmic: single measurements, their median,
+    the fitted line.
+
+    n: bytes of each message.  seconds: the measurements of each.  fit: from scaling.fit_alpha_beta.
+    guess: the microseconds that the reader expects of the smallest message.
+    """
+    figure, axes = plt.subplots()
+    _single(axes, n, seconds, {"color": LIGHT, "markersize": 4})
+    axes.plot([], [], ".", color=LIGHT, markersize=4, label="single messages")
+    axes.plot(
+        n, [1e6 * np.median(row) for row in seconds], "s", color=DARK, markersize=6, label="median"
+    )
+    sizes = np.geomspace(min(n), max(n), 200)
+    fitted = [1e6 * fit.seconds(size) for size in sizes]
+    axes.plot(sizes, fitted, color=MIDDLE, linewidth=2, label="alpha + beta n, fitted")
+    axes.axhline(1e6 * fit.alpha_s, color="#8a8a8a", linestyle="--", linewidth=1)
+    alpha_us, corner = 1e6 * fit.alpha_s, fit.alpha_s / fit.beta_s
+    axes.text(
+        max(n), alpha_us, f"alpha: {alpha_us:.2g} us", va="bottom", ha="right", color="#444444"
+    )
+    axes.plot(
+        [corner, corner],
+        [alpha_us / 3, 2 * alpha_us],
+        color="#8a8a8a",
+        linestyle=":",
+        linewidth=1.5,
+    )
+    half = f" {corner:,.0f} bytes:\n half waiting, half moving"
+    axes.text(corner, alpha_us / 3, half, fontsize=9, va="bottom", color="#444444")
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlabel="size of the message (bytes)",
+        ylabel="time, one way (us)",
+    )
+    if guess is not None:
+        guess_star(axes, min(n), guess, f"{guess:g} us")
+    axes.legend(loc="upper left")
+    return figure
+
+
+@style
+def allreduce_time(
+    records: "pd.DataFrame", expected: Mapping[str, Callable[[float], float]] | None = None
+) -> Figure:
+    """The time of an allreduce over the size of the array, both logarithmic: a line a way, through
+    its medians.
+
+    records: of 03_spmd's runme.py, one number of ranks.  expected: {way: seconds for n bytes},
+    drawn dashed."""
+    figure, axes = plt.subplots()
+    for way, rows in records.groupby("variant", sort=False):
+        colour, marker, name = WAYS[way]
+        x = rows["metrics.bytes"].to_numpy()
+        _single(axes, x, rows.step_s, {"color": colour, "markersize": 2, "alpha": 0.5})
+        axes.plot(
+            x, 1e6 * rows.step_median_s, color=colour, marker=marker, markersize=6, label=name
+        )
+        if expected and way in expected:
+            axes.plot(
+                x,
+                [1e6 * expected[way](size) for size in x],
+                color=colour,
+                linestyle="--",
+                linewidth=1.2,
+            )
+    if expected:
+        axes.plot([], [], color="#444444", linestyle="--", linewidth=1.2, label="by alpha and beta")
+    ranks = int(records.ranks.iloc[0])
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlabel="size of the array (bytes)",
+        ylabel=f"time on {ranks} ranks (us)",
+    )
+    axes.legend(loc="upper left", fontsize=9)
+    return figure
+
+
+@style
+def bytes_sent(records: "Sequence[pd.DataFrame]", guess: float | None = None) -> Figure:
+    """What the busiest rank sends, in arrays, over the ranks: counted by the program (marks), by
+    the formula (dashed).
+
+    records: of 03_spmd's runme.py, a frame a number of ranks.  guess: the reader's, of the ring on
+    most ranks."""
+    figure, axes = plt.subplots()
+    most = max(int(frame.ranks.iloc[0]) for frame in records)
+    p = np.arange(1, most + 1)
+    formula = {"gather-broadcast": p - 1, "tree": np.ceil(np.log2(p)), "ring": 2 * (p - 1) / p}
+    for way, arrays in formula.items():
+        colour, marker, name = WAYS[way]
+        axes.plot(p, arrays, color=colour, linestyle="--", linewidth=1.2)
+        rows = [frame[frame.variant == way].iloc[-1] for frame in records]
+        counted = [max(row["metrics.sent_bytes"]) / row["metrics.bytes"] for row in rows]
+        axes.plot(
+            [row.ranks for row in rows],
+            counted,
+            marker,
+            color=colour,
+            markersize=8,
+            label=f"{name}, counted",
+        )
+    axes.plot([], [], color="#444444", linestyle="--", linewidth=1.2, label="by the formula")
+    if guess is not None:
+        guess_star(axes, most, guess, f"{guess:g}, for the ring")
+    axes.set(xlabel="ranks (count)", ylabel="sent by the busiest rank (arrays)", xticks=p)
+    axes.legend(loc="upper left")
+    return figure
+
+
+@style
+def servers_or_ring(
+    records: "Sequence[pd.DataFrame]", cores: int, guess: float | None = None
+) -> Figure:
+    """Parameter servers and the ring as the ranks grow: bytes that the busiest rank sends, and the
+    time of an update.
+
+    records: of 03_spmd's servers.py, a frame a job.  cores: where ranks begin to share them,
+    shaded.  guess: how many times as much as the ring the reader expects one server to send, on
+    the most ranks."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(8, 4))
+    every = [row for frame in records for _, row in frame.iterrows()]
+    looks = {1: (MIDDLE, "o", "1 server"), 2: ("#a98600", "^", "2 servers"), 99: (LIGHT, "D", "a server on every rank"),
+             0: (DARK, "s", "ring")}  # fmt: skip
+    for servers, (colour, marker, name) in looks.items():
+        rows = [
+            row
+            for row in every
+            if row["metrics.servers"] == (row.ranks if servers == 99 else servers)
+        ]
+        look: Look = {
+            "color": colour,
+            "marker": marker,
+            "markersize": 9 if servers == 99 else 6,
+            "label": name,
+        }
+        sent = {row.ranks: max(row["metrics.sent_bytes"]) / 2**20 for row in rows}
+        left.plot(sorted(sent), [sent[count] for count in sorted(sent)], **look)
+        for row in rows:
+            times = 1e3 * np.asarray(row.step_s)
+            right.plot([row.ranks] * len(times), times, ".", color=colour, markersize=2, alpha=0.6)
+        middle = medians((int(row.ranks), 1e3 * t) for row in rows for t in row.step_s)
+        right.plot(list(middle), list(middle.values()), **look)
+    most = max(row.ranks for row in every)
+    if most > cores:
+        right.axvspan(cores + 0.5, most + 0.3, color=PALE, zorder=0)
+        place = {
+            "transform": right.get_xaxis_transform(),
+            "ha": "right",
+            "fontsize": 9,
+            "color": "#444444",
+        }
+        right.text(most, 0.02, "ranks share cores", **place)
+    ticks = sorted({row.ranks for row in every})
+    left.set(
+        xlabel="ranks (count)",
+        ylabel="sent by the busiest rank (MiB)",
+        xticks=ticks,
+        ylim=(0, None),
+    )
+    right.set(xlabel="ranks (count)", ylabel="time of an update (ms)", xticks=ticks, ylim=(0, None))
+    if guess is not None:
+        ring = [
+            max(row["metrics.sent_bytes"]) / 2**20
+            for row in every
+            if row.ranks == most and row["metrics.servers"] == 0
+        ]
+        guess_star(left, most, guess * ring[0], f"{guess:g} x the ring")
+    left.legend(fontsize=9)
+    return figure
+
+
+@style
+def mpi_libraries(records: "Mapping[str, pd.DataFrame]", published: float | None = None) -> Figure:
+    """MPI's own allreduce in each library: its time over the size, and Open MPI's time in Intel
+    MPI's, where both are.
+
+    records: {library: frame of 03_spmd's runme.py}.  published: that ratio as somebody measured it
+    elsewhere, dotted."""
+    both = {"Intel MPI", "Open MPI"} <= set(records)
+    figure, panels = plt.subplots(1, 1 + both, figsize=(8 if both else 7, 4), squeeze=False)
+    axes = panels[0, 0]
+    for (name, frame), colour, marker in zip(
+        records.items(), (DARK, LIGHT, MIDDLE), "sDo", strict=False
+    ):
+        points = {"color": colour, "markersize": 2, "alpha": 0.5}
+        _single(axes, frame["metrics.bytes"], frame.step_s, points)
+        look: Look = {"color": colour, "marker": marker, "markersize": 6, "label": name}
+        axes.plot(frame["metrics.bytes"], 1e6 * frame.step_median_s, **look)
+    ranks = int(next(iter(records.values())).ranks.iloc[0])
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlabel="size of the array (bytes)",
+        ylabel=f"allreduce on {ranks} ranks (us)",
+    )
+    axes.legend()
+    if both:
+        axes, (intel, other) = panels[0, 1], (records[name] for name in ("Intel MPI", "Open MPI"))
+        ratio = other.step_median_s.to_numpy() / intel.step_median_s.to_numpy()
+        axes.plot(
+            intel["metrics.bytes"],
+            ratio,
+            color="#444444",
+            marker="o",
+            label="here, allreduce alone",
+        )
+        axes.axhline(1, color="#8a8a8a", linestyle="--", linewidth=1)
+        if published is not None:
+            axes.axhline(
+                published, color=MIDDLE, linestyle=":", linewidth=2, label="published, training"
+            )
+        axes.set(
+            xscale="log",
+            yscale="log",
+            xlabel="size of the array (bytes)",
+            ylabel="Open MPI's time / Intel MPI's",
+        )
+        axes.legend(fontsize=9)
+    return figure

@@ -1,0 +1,155 @@
+"""Figures of 07_scaling: where the time of a job really goes, and who waits for whom."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from .. import words
+from .look import DARK, GREY, LIGHT, MIDDLE, PALE, Look, guess_name, guess_star, medians, style
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["file_rates", "step_parts", "who_waits"]
+
+
+@style
+def step_parts(records: "Sequence[pd.DataFrame]", guess: float | None = None) -> Figure:
+    """What a step of 07_scaling consists of, strong and weak: the slowest rank's compute, and the
+    rest, which waits.
+
+    records: one frame a job. Bars are medians over jobs, points the single steps.
+    guess: the reader's, of the efficiency in strong scaling on two ranks.
+    """
+    figure, panels = plt.subplots(1, 2, sharey=True)
+    for axes, mode in zip(panels, ("strong", "weak"), strict=True):
+        rows = [frame.iloc[0] for frame in records if frame.variant.iloc[0] == mode]
+        step_s = medians((int(row.ranks), row.step_median_s) for row in rows)
+        compute_s = medians((int(row.ranks), _slowest(row.metrics["shares"])) for row in rows)
+        counts = list(step_s)
+        for place, count in enumerate(counts):
+            step, compute = step_s[count], min(compute_s[count], step_s[count])
+            name = {"label": "compute"} if place == 0 else {}
+            axes.bar(place, 1e3 * compute, width=0.6, color=DARK, **name)
+            name = {"label": "exchange and waiting"} if place == 0 else {}
+            look: Look = {"facecolor": PALE, "edgecolor": GREY, "hatch": "////"}
+            axes.bar(place, 1e3 * (step - compute), bottom=1e3 * compute, width=0.6, **look, **name)
+            steps = 1e3 * np.concatenate([row.step_s for row in rows if row.ranks == count])
+            name = {"label": "single steps"} if place == 0 else {}
+            axes.plot(
+                place + np.linspace(-0.2, 0.2, len(steps)),
+                steps,
+                ".",
+                color="black",
+                markersize=3,
+                **name,
+            )
+        one = step_s[counts[0]]
+        ideal = [1e3 * one / (n / counts[0] if mode == "strong" else 1) for n in counts]
+        axes.plot(range(len(counts)), ideal, linestyle="--", color=GREY, label="ideal")
+        if guess and mode == "strong" and 2 in counts:
+            guess_star(
+                axes, counts.index(2), ideal[counts.index(2)] / guess, f"efficiency {guess:g}"
+            )
+        axes.set_title(
+            {"strong": "one batch, shared out", "weak": "a batch on each rank"}[mode], fontsize=11
+        )
+        axes.set_xticks(range(len(counts)), counts)
+        axes.set_xlabel("ranks (count)")
+    panels[0].set(ylabel="time of a step (ms)", ylim=(0, None))
+    panels[0].legend(fontsize=9)
+    return figure
+
+
+def _slowest(shares: Sequence[Mapping[str, float]]) -> float:
+    return max(share["compute_s"] for share in shares)
+
+
+@style
+def who_waits(records: "Mapping[str, pd.DataFrame]", guess: float | None = None) -> Figure:
+    """What each rank did during 07_scaling's evaluation.py: trained (dark), evaluated (red), waited
+    (hatched).
+
+    guess: the part of all time that the reader expects to be lost in the first job, in per cent; a
+    row of its own."""
+    figure, panels = plt.subplots(
+        len(records), 1, figsize=(7.4, 1 + 1.4 * len(records)), sharex=True, squeeze=False
+    )
+    looks: dict[str, Look] = {"step": {"color": DARK}, "evaluate": {"color": MIDDLE}}
+    looks["wait"] = {"facecolor": PALE, "edgecolor": GREY, "hatch": "////", "linewidth": 0}
+    for axes, (title, frame) in zip(panels.flat, records.items(), strict=True):
+        logs = frame["metrics.logs"].iloc[0]
+        for rank, log in enumerate(logs):
+            for what, start, end in log:
+                axes.barh(rank, 1e3 * (end - start), left=1e3 * start, height=0.7, **looks[what])
+        rows = [f"rank {rank}" for rank in range(len(logs))]
+        if guess is not None and axes is panels[0, 0]:
+            whole = 1e3 * max(end for log in logs for _, _, end in log)
+            for look, left, width in (
+                ("step", 0.0, 1 - guess / 100),
+                ("wait", 1 - guess / 100, guess / 100),
+            ):
+                axes.barh(len(rows), whole * width, left=whole * left, height=0.35, **looks[look])
+            rows.append(f"your guess: {guess:g} %")
+        axes.set_yticks(range(len(rows)), rows)
+        axes.set_ylim(len(rows) - 0.4, -0.6)
+        axes.set_title(
+            f"{title}: {100 * frame['metrics.waited'].iloc[0]:.0f} % waited",
+            fontsize=10,
+            loc="left",
+        )
+        axes.grid(False)
+    panels[-1, 0].set_xlabel("time since the start (ms)")
+    marks = [Rectangle((0, 0), 1, 1, **look) for look in looks.values()]
+    figure.legend(
+        marks, ["trains", "evaluates", "waits"], loc="outside upper right", ncols=3, fontsize=9
+    )
+    return figure
+
+
+@style
+def file_rates(records: "Sequence[pd.DataFrame]", guess: str | None = None) -> Figure:
+    """MB/s of 07_scaling's files.py: many small files and one TFRecord, from the disk and from
+    memory, by ranks.
+
+    records: one frame a job. Bars are medians, points single jobs.  guess: the way that the reader
+    finds faster."""
+    rows = [row for frame in records for _, row in frame.iterrows()]
+    counts = sorted({int(row.ranks) for row in rows})
+    figure, panels = plt.subplots(1, len(counts), sharey=True, squeeze=False)
+    looks: dict[str, Look] = {"cold": {"color": LIGHT, "hatch": "//"}, "warm": {"color": DARK}}
+    for axes, count in zip(panels[0], counts, strict=True):
+        for place, way in enumerate(("small files", "one TFRecord")):
+            for shift, cache in ((-0.2, "cold"), (0.2, "warm")):
+                mine = [
+                    row
+                    for row in rows
+                    if (row.ranks, row.variant, row.metrics["cache"]) == (count, way, cache)
+                ]
+                rates = [row.rate for row in mine]
+                name = {"label": f"{cache} cache"} if place == 0 else {}
+                axes.bar(
+                    place + shift,
+                    np.median(rates),
+                    width=0.38,
+                    edgecolor=DARK,
+                    **looks[cache],
+                    **name,
+                )
+                look: Look = {"color": "white", "markeredgecolor": "black"}
+                axes.plot([place + shift] * len(rates), rates, "o", markersize=5, **look)
+        opens = [max(row.metrics["opens"] for row in rows if (row.ranks, row.variant) == (count, way)) for way in
+                 ("small files", "one TFRecord")]  # fmt: skip
+        axes.set_xticks(
+            [0, 1], [f"small files\n{opens[0]:,} opens", f"one TFRecord\n{opens[1]:,} opens"]
+        )
+        guess_name(axes, ["small files", "one TFRecord"], guess, at=0.04)
+        axes.set_title(words.count(count, "rank"), fontsize=11)
+        axes.grid(axis="x", visible=False)
+    panels[0, 0].set_ylabel("read by all ranks together (MB/s)")
+    panels[0, 0].legend(fontsize=9)
+    return figure

@@ -1,0 +1,73 @@
+"""What people and launchers say through SCALEOUT_* variables. They are read here, and nowhere else.
+
+People set SCALEOUT_RESULTS, SCALEOUT_DATA, SCALEOUT_QUICK and SCALEOUT_LEASES. The launcher sets the others for the
+processes of a job, and the same names stand in what `jobs.environment` gives to a job."""
+
+import os
+from pathlib import Path
+
+__all__ = [
+    "RUN_ID",
+    "data_folder",
+    "job_cores",
+    "job_nodes",
+    "leases_folder",
+    "quick",
+    "quicken",
+    "records_file",
+    "results_folder",
+    "run_id",
+]
+
+# carried by every process of a job, and how those that are left over are found
+RUN_ID = "SCALEOUT_RUN_ID"
+
+
+def results_folder() -> Path | None:
+    """SCALEOUT_RESULTS: where runs write to; None where it is not set."""
+    return _path("SCALEOUT_RESULTS")
+
+
+def data_folder() -> Path | None:
+    """SCALEOUT_DATA: the folder that holds MNIST's files; None where it is not set."""
+    return _path("SCALEOUT_DATA")
+
+
+def leases_folder() -> Path | None:
+    """SCALEOUT_LEASES: where jobs lock the cores that they hold; None where it is not set."""
+    return _path("SCALEOUT_LEASES")
+
+
+def quick() -> bool:
+    """SCALEOUT_QUICK: whether to do less of the same (fewer steps, fewer repeats)."""
+    return os.environ.get("SCALEOUT_QUICK", "0") not in ("", "0")
+
+
+def quicken() -> None:
+    """Sets SCALEOUT_QUICK for this process and all that it starts."""
+    os.environ["SCALEOUT_QUICK"] = "1"
+
+
+def run_id() -> str:
+    """SCALEOUT_RUN_ID: the job that this process belongs to, "" outside of one."""
+    return os.environ.get(RUN_ID, "")
+
+
+def records_file() -> Path | None:
+    """SCALEOUT_RECORDS: the file for this job's records; None outside of a job."""
+    return _path("SCALEOUT_RECORDS")
+
+
+def job_nodes() -> int:
+    """SCALEOUT_NODES: on how many nodes this job runs."""
+    return int(os.environ.get("SCALEOUT_NODES", 1))
+
+
+def job_cores() -> int | None:
+    """SCALEOUT_CORES: the cores of all the job's nodes together; None outside of a job."""
+    return int(os.environ.get("SCALEOUT_CORES", 0)) or None
+
+
+def _path(name: str) -> Path | None:
+    value = os.environ.get(name)
+    return Path(value) if value else None

@@ -1,0 +1,250 @@
+"""What a sweep found: a row a point, the best and the default, the drift between; pictures and a
+script of it."""
+
+import html
+import math
+import shlex
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..clusters.site import Site
+from ..errors import ScaleoutError
+from ..paths import show
+from ..words import count, rounded, sort_key
+from .journal import COPIES, FIRST, LAST, POINT, description, load, point_of
+from .points import Point
+from .sure import sure
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Result", "read"]
+
+Row = Mapping[str, Any]
+SINGLE = ("role", "repeat", "rate", "status", "reason", "wall_s", "utc", "run_id")
+
+
+class Result:
+    """A sweep, as far as it was measured.
+
+    Attributes
+    ----------
+    frame : pandas.DataFrame
+        A row a point: ranks, threads, a column for each variable, then `rate` (the median of its
+        jobs; none where one failed), `spread` (between the quartiles), `ratio` (times as good as
+        the default), `repeats`, `wall_s` (seconds a job, median), `status`, `reason`. A point whose
+        status is "copies" ran as ranks that never talked: its rate is that of one copy, and it is
+        never the best.
+    runs : pandas.DataFrame
+        A row a job, with its `role`.
+    default, best : pandas.Series
+        The same fields, of the default and of the best point; best is None where all failed, and
+        the default itself where nothing beats it.
+    drift : float
+        By how much the last default differs from the first, as a share of it.
+    lower : bool
+        The figure is a time, so that less is better.
+    """
+
+    def __init__(
+        self, rows: Iterable[Row], lower: bool = False, folder: Path | None = None
+    ) -> None:
+        import pandas as pd
+
+        kept = list(rows)
+        self.lower, self.folder = lower, folder
+        self.unit = next((row["unit"] for row in kept if row.get("unit")), "")
+        of_default = [row for row in kept if row["role"] != POINT]
+        points: dict[Point, list[Row]] = {}
+        for row in kept:
+            if row["role"] == POINT:
+                points.setdefault(point_of(row), []).append(row)
+        self._of_default = of_default
+        base = _median(of_default)
+        groups = [of_default, *(points[point] for point in sorted(points, key=_by_size))]
+        lines = [pd.Series(self._line(jobs, base)) for jobs in groups]
+        self.default: pd.Series = lines[0]
+        self.frame = pd.DataFrame([line.to_dict() for line in lines[1:]])
+        self.runs = pd.DataFrame(
+            [point_of(row).settings | {k: row.get(k) for k in SINGLE} for row in kept]
+        )
+        self.drift = _median(of_default, LAST) / _median(of_default, FIRST) - 1
+        pairs = zip(lines, groups, strict=True)
+        found = [(line, jobs) for line, jobs in pairs if line.status == "ok"]
+        self.best: pd.Series | None = None
+        if found:
+            self.best, self._jobs = (min if lower else max)(found, key=lambda pair: pair[0].rate)
+
+    def _line(self, jobs: Sequence[Row], base: float) -> dict[str, Any]:
+        if not jobs:
+            nothing = dict.fromkeys(("rate", "spread", "ratio"), math.nan)
+            return {**nothing, "repeats": 0, "status": "missing", "reason": "it was not measured"}
+        bad = [row for row in jobs if row["status"] != "ok"]
+        copies = bool(bad) and all(row["status"] == COPIES for row in jobs)
+        rates = [row["rate"] for row in jobs if row["status"] == ("ok", COPIES)[copies]]
+        rate = float(statistics.median(rates)) if copies or not bad else math.nan
+        quartiles = (
+            statistics.quantiles(rates, n=4, method="inclusive")
+            if len(rates) > 1
+            else [math.nan] * 3
+        )
+        return {
+            **point_of(jobs[0]).settings,
+            "rate": rate,
+            "spread": math.nan if math.isnan(rate) else quartiles[2] - quartiles[0],
+            "ratio": math.nan if bad else base / rate if self.lower else rate / base,
+            "repeats": len(rates),
+            "wall_s": statistics.median(row["wall_s"] for row in jobs),
+            "status": bad[0]["status"] if bad else "ok",
+            "reason": bad[0]["reason"] if bad else "",
+        }
+
+    @property
+    def axes(self) -> list[str]:
+        """The columns of `frame` that hold settings: ranks, threads, the variables."""
+        return (
+            list(self.frame.columns[: self.frame.columns.get_loc("rate")])
+            if len(self.frame)
+            else []
+        )
+
+    @property
+    def table(self) -> "pd.DataFrame":
+        """Two lines: the default and the best, their settings, rates, spreads, and how many times
+        the default."""
+        import pandas as pd
+
+        names = [*self.axes, "rate", "spread", "ratio", "repeats"]
+        lines = {"default": self.default, "best": self.best}
+        return pd.DataFrame({k: v.reindex(names) for k, v in lines.items() if v is not None}).T[
+            names
+        ]
+
+    @property
+    def summary(self) -> str:
+        """What was found, in a sentence or two, with what speaks against it."""
+        return self._found() + self._left_out()
+
+    def _left_out(self) -> str:
+        """What to say of points that were copies of one job; "" where there was none."""
+        copies = int((self.frame.status == COPIES).sum()) if len(self.frame) else 0
+        if not copies:
+            return ""
+        points = count(len(self.frame), "point")
+        is_out = "is left out: its" if copies == 1 else "are left out: their"
+        return (
+            f" {copies} of {points} {is_out} ranks never talked to each other, so they were copies "
+            "of one job, whose rates do not add up."
+        )
+
+    def _found(self) -> str:
+        if self.best is None:
+            return "No point gave a figure: the reasons are in `frame`."
+        unit = f" {self.unit}" if self.unit else ""
+        points = count(len(self.frame), "point")
+        if self.best is self.default:
+            return f"Nothing in {points} beats the default: {rounded(self.default.rate)}{unit}."
+        text = f"The best of {points} gives {rounded(self.best.rate)}{unit}"
+        if math.isnan(self.default.rate):
+            return f"{text}; the default gives no figure ({self.default.reason})."
+        text += f", {self.best.ratio:.2f} times the default's {rounded(self.default.rate)}."
+        if said := sure(self._of_default, self._jobs, len(self.frame), self.lower):
+            return f"{text} {said}"
+        gap = abs(self.best.rate - self.default.rate)
+        if gap <= max(
+            (s for s in (self.best.spread, self.default.spread) if not math.isnan(s)), default=0.0
+        ):
+            text += " That is no more than their spread: there is no difference to be seen here."
+        elif abs(self.drift) * self.default.rate >= gap:
+            text += (
+                " That is no more than the default's own drift: "
+                "measure again when the machine is quiet."
+            )
+        return text
+
+    def __repr__(self) -> str:
+        return f"{self._shown().to_string()}\n{self.summary}" if len(self.frame) else self.summary
+
+    def _repr_html_(self) -> str:
+        table = self._shown().to_html() if len(self.frame) else ""
+        return f"{table}<p>{html.escape(self.summary)}</p>"
+
+    def _shown(self) -> "pd.DataFrame":
+        return self.table.map(lambda cell: cell if not isinstance(cell, float) else rounded(cell))
+
+    def write(self, command: Sequence[str], site: Site) -> list[Path]:
+        """Writes a heat map for each pair of axes with a choice, and best.sh, into the sweep's
+        folder."""
+        assert self.folder is not None
+        if self.best is None:
+            return []
+        from .. import plots
+
+        vary = [axis for axis in self.axes if self.frame[axis].nunique() > 1]
+        pairs = list(combinations(vary, 2)) or [
+            (axis, "ranks" if axis != "ranks" else "threads") for axis in vary
+        ]
+        written = []
+        for one, other in pairs:
+            written.append(self.folder / f"{one}-{other}.png")
+            figure = plots.heat_map(
+                self.frame,
+                x=other,
+                y=one,
+                unit=self.unit,
+                default=self.default.rate,
+                lower=self.lower,
+            )
+            figure.savefig(written[-1])
+        script = self.folder / "best.sh"
+        script.write_text(self._script(command, site), encoding="utf-8")
+        script.chmod(0o755)
+        return [*written, script]
+
+    def _script(self, command: Sequence[str], site: Site) -> str:
+        assert self.best is not None
+        job = self._jobs[-1]
+        about = [
+            f"The best of {len(self.frame)} settings for:  {shlex.join(command)}",
+            self.summary,
+            f"Measured on {job['cpu']}, {job['cores']} cores, {datetime.now(UTC):%Y-%m-%d}; "
+            f"median of {self.best.repeats}.",
+            "Start it in the folder where the sweep was started, or paste it into a job script.",
+        ]
+        if "-bind-to user:" in job["command"]:
+            about.append(
+                "Its mpirun line names CPUs of that machine: on another, put  -bind-to "
+                "core:THREADS  there."
+            )
+        comment = "".join(f"# {line}\n" for line in about)
+        return f"#!/bin/sh\n{comment}{point_of(job).shell(job['command'], site)}\n"
+
+
+def _median(jobs: Iterable[Row], role: str = "") -> float:
+    """The median rate of the jobs that gave one, of one role or of all; not a number when there is
+    none."""
+    rates = [job["rate"] for job in jobs if job["status"] == "ok" and role in ("", job["role"])]
+    return statistics.median(rates) if rates else math.nan
+
+
+def _by_size(point: Point) -> list[tuple[float, str]]:
+    """Numbers by size, and before words."""
+    return [sort_key(value) for value in point.settings.values()]
+
+
+def read(path: Path | str) -> Result:
+    """A sweep that was measured before: its folder in results/sweep/, or a points.jsonl from
+    anywhere."""
+    place = Path(path)
+    file = place / "points.jsonl" if place.is_dir() else place
+    if not file.is_file():
+        raise ScaleoutError(
+            f"There is no sweep in {show(place)}: give its folder in results/sweep/."
+        )
+    metric = description(file.parent).get("metric")
+    lower = isinstance(metric, dict) and metric.get("lower") is True
+    return Result(load(file, print).values(), lower, file.parent)

@@ -1,0 +1,129 @@
+"""The points of a sweep: ranks, threads and variables; the grid they form; the job and the script
+that each becomes."""
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from .. import words
+from ..clusters.site import Site
+from ..errors import ScaleoutError
+from ..jobs.environment import exports, job_environment, thread_variables
+from . import knobs
+
+__all__ = ["Choices", "Point", "Value", "choices", "default", "grid"]
+
+MOST_RANKS = 16  # a core: beyond it a machine is out of memory before it has measured anything
+MOST_THREADS = 64  # a core
+Value = int | str | None
+Choices = dict[str, tuple[Value, ...]]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One setting of a job.
+
+    threads: what a rank may use; None where nothing is set and mpirun binds nothing, as in the
+    default. env: (name, value) pairs; a value of None takes the variable away."""
+
+    ranks: int
+    threads: int | None
+    env: tuple[tuple[str, str | None], ...] = ()
+
+    def __str__(self) -> str:
+        threads = words.count(self.threads, "thread") if self.threads else "threads unset"
+        size = f"{words.count(self.ranks, 'rank')} x {threads}"
+        return " ".join(
+            [size, *(f"{name}={'unset' if value is None else value}" for name, value in self.env)]
+        )
+
+    @property
+    def settings(self) -> dict[str, Value]:
+        """The values in the columns of a table: ranks, threads, then each variable; "unset" where
+        it is taken away."""
+        env = {name: "unset" if value is None else value for name, value in self.env}
+        return {"ranks": self.ranks, "threads": self.threads or "unset", **env}
+
+    def script(self, command: Sequence[str]) -> list[str]:
+        """The command as a rank starts it: without the variables that this point takes away."""
+        plain = [] if self.threads else list(thread_variables(1))
+        gone = dict.fromkeys([*plain, *(name for name, value in self.env if value is None)])
+        kept = [name for name, value in self.env if value is not None]
+        unset = [word for name in gone if name not in kept for word in ("-u", name)]
+        return ["env", *unset, *command] if unset else list(command)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The variables that this point sets itself."""
+        return {name: value for name, value in self.env if value is not None}
+
+    def shell(self, line: str, site: Site) -> str:
+        """The environment and the mpirun line of this point, for sh; without input, which mpirun
+        would take from it."""
+        given = job_environment(self.threads, site_env=site.env, env=self.variables)
+        return "\n".join([*exports(given), f"{line} < /dev/null"])
+
+
+def default(axes: Iterable[str]) -> Point:
+    """The point that sets nothing: 1 rank, and every variable that the sweep would set taken
+    away."""
+    return Point(1, None, tuple((name, None) for name in axes if name not in ("ranks", "threads")))
+
+
+def choices(
+    ranks: int | Sequence[int],
+    threads: int | Sequence[int],
+    env: Mapping[str, str | int | Sequence[str | int | None]],
+    cores: int,
+) -> Choices:
+    """The values on each axis that was asked for, in order, each once; ScaleoutError when they make
+    no grid here."""
+    found: Choices = {
+        "ranks": _counts("ranks", "-n", ranks, MOST_RANKS * cores, cores),
+        "threads": _counts("threads", "-t", threads, MOST_THREADS * cores, cores),
+    }
+    for name, values in sorted(env.items()):
+        knobs.check(name)
+        several = [values] if isinstance(values, (str, int)) else values
+        found[name] = tuple(
+            dict.fromkeys(None if value in (None, "") else str(value) for value in several)
+        )
+        if found[name] in ((), (None,)):
+            raise ScaleoutError(f"{name} has no value to try: type  --env {name}=VALUE1,VALUE2")
+    found = {axis: values for axis, values in found.items() if values}
+    if not found:
+        raise ScaleoutError(
+            "There is nothing to sweep over: type, for example,  -n 1,2 -t 1,2  before the --"
+        )
+    return found
+
+
+def _counts(
+    what: str, flag: str, asked: int | Sequence[int], most: int, cores: int
+) -> tuple[int, ...]:
+    counts = tuple(dict.fromkeys([asked] if isinstance(asked, int) else asked))
+    if any(type(count) is not int or count < 1 for count in counts):
+        raise ScaleoutError(
+            f"{flag} takes numbers of {what}, 1 or more, such as {flag} 1,2; not {list(counts)}."
+        )
+    if counts and max(counts) > most:
+        raise ScaleoutError(
+            f"{max(counts)} {what} on {words.count(cores, 'core')} would measure nothing but "
+            "waiting: "
+            f"{flag} goes up to {most} here."
+        )
+    return counts
+
+
+def grid(found: Choices, cores: int) -> dict[tuple[Value, ...], Point]:
+    """Every combination of the choices, {values in their order: point}. Threads that were not asked
+    for are a rank's share of the cores, as in `scaleout run`."""
+    points = {}
+    for values in itertools.product(*found.values()):
+        named = dict(zip(found, values, strict=True))
+        ranks = int(named.pop("ranks", 1) or 1)
+        threads = int(named.pop("threads", 0) or 0) or max(1, cores // ranks)
+        points[values] = Point(
+            ranks, threads, tuple((k, None if v is None else str(v)) for k, v in named.items())
+        )
+    return points

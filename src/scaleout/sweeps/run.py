@@ -1,0 +1,227 @@
+"""The sweep itself, from a command line or from a notebook: checks what was asked, measures, writes
+what came out."""
+
+import argparse
+import math
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from .. import machine
+from ..clusters.site import Site
+from ..errors import ScaleoutError
+from ..jobs.job import TIMEOUT_S
+from ..paths import show
+from ..words import listed
+from . import points
+from .journal import Journal, digest, scripts
+from .outcome import Result, read
+from .rates import Metric
+from .schedule import Schedule
+from .search import replay
+
+__all__ = ["Result", "main", "read", "replay", "sweep"]
+
+Say = Callable[[str], None]
+
+
+def sweep(
+    command: str | Sequence[str],
+    *,
+    ranks: int | Sequence[int] = (),
+    threads: int | Sequence[int] = (),
+    env: Mapping[str, str | int | Sequence[str | int | None]] | None = None,
+    metric: str = "",
+    reduce: str = "sum",
+    skip: int = 0,
+    lower: bool = False,
+    repeat: int = 1,
+    seed: int = 0,
+    timeout: float = TIMEOUT_S,
+    search: int = 0,
+    name: str = "",
+    max_minutes: float = 60,
+    site: Site | None = None,
+    retry: bool = False,
+    echo: Say | None = print,
+) -> Result:
+    """Measures a command at every combination of ranks, threads and variables, and with nothing set
+    at all.
+
+    Parameters
+    ----------
+    command : str or sequence of str
+        As one rank starts it.
+    ranks, threads : int or sequence of int
+        To try; threads are a rank's.
+    env : Mapping, optional
+        {variable: values to try}; None among them leaves it unset.
+    metric, reduce, skip
+        Where the figure comes from, see `rates.Metric`.
+    lower : bool
+        The figure is a time, less is better.
+    repeat : int
+        Jobs a point.
+    seed : int
+        Draws the order of each round of the grid.
+    timeout : float
+        Seconds a job.
+    search : int
+        At most so many points, chosen as it goes by what the ones before gave; 0: the whole grid.
+    name : str
+        Of its folder in results/sweep/; by default made from all that decides what is measured.
+    max_minutes : float
+        Stops, keeping all, when the rest would take longer.
+    site : Site, optional
+        How this machine starts jobs.
+    retry : bool
+        Tries failed points again.
+    echo : callable, optional
+        Takes each line of the report as it comes; None keeps quiet, and draws no progress bar.
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    ScaleoutError
+        For what cannot be measured.
+    JobInterrupted
+        Somebody pressed Ctrl-C. In each case what was measured is kept.
+    """
+    for flag, asked, least in (
+        ("--repeat", repeat, 1),
+        ("--search", search, 0),
+        ("--max-minutes", max_minutes, 0),
+    ):
+        if not asked >= least:
+            raise ScaleoutError(f"{flag} takes a number, {least} or more, not {asked}.")
+    words = _command(command)
+    site = site or Site()
+    cores = site.cores or machine.usable_cores()
+    choices = points.choices(ranks, threads, env or {}, cores)
+    figure = Metric(metric, reduce, skip)
+    about = {
+        "command": words,
+        "metric": asdict(figure) | {"lower": lower},
+        "scripts": scripts(words),
+        "machine": [machine.cpu_model(), cores],
+        "site": {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(site).items()},
+        "choices": {axis: sorted(map(str, values)) for axis, values in choices.items()},
+    }
+    journal = Journal(_name(name, words, about))
+    say = echo or (lambda text: None)
+    with journal.open(about, say):
+        work = Schedule(words, site, cores, figure, timeout, repeat, max_minutes, journal, say)
+        if retry:
+            journal.forget(lambda key, row: row["status"] != "ok")
+        work.measure(choices, seed, search, -1.0 if lower else 1.0, quiet=echo is None)
+        result = Result(list(journal.done.values()), lower, journal.folder)
+        result.write(words, site)
+    return result
+
+
+def _command(command: str | Sequence[str]) -> list[str]:
+    words = shlex.split(command) if isinstance(command, str) else [str(word) for word in command]
+    if not words:
+        raise ScaleoutError(
+            "There is no command to measure: put it last, after --, as in  -n 1,2 -- python "
+            "train.py"
+        )
+    if Path(words[0]).name in ("mpirun", "mpiexec", "srun", "horovodrun"):
+        raise ScaleoutError(
+            f"Leave {words[0]} out: a sweep starts the command with it, on each number of ranks."
+        )
+    path = os.pathsep.join(
+        [str(Path(sys.prefix) / "bin"), os.environ.get("PATH", os.defpath)]
+    )  # as a job has it
+    if shutil.which(words[0], path=path) is None:
+        raise ScaleoutError(
+            f"There is no program {words[0]} to start: check the command after the --"
+        )
+    script = next((word for word in words[1:] if not word.startswith("-")), "")
+    if words[0].startswith("python") and script.endswith(".py") and not Path(script).is_file():
+        raise ScaleoutError(f"There is no script {script}: check the path after the --")
+    return words
+
+
+def _name(name: str, words: Sequence[str], about: Mapping[str, Any]) -> str:
+    """The folder's name: the one that was asked for, or the script's and a digest of all that
+    decides the figures."""
+    if name:
+        if not name.replace("-", "").replace("_", "").replace(".", "").isalnum() or name.startswith(
+            "."
+        ):
+            raise ScaleoutError(
+                f"--name takes letters, digits, - and _, such as --name resnet50; not {name!r}."
+            )
+        return name
+    stem = Path(next((word for word in words if word.endswith((".py", ".sh"))), words[0])).stem
+    return f"{''.join(c if c.isalnum() or c in '-_' else '-' for c in stem)}-{digest(about)}"
+
+
+def main(args: argparse.Namespace, command: Sequence[str]) -> int:
+    """`scaleout sweep`: prints as it goes, then the table. Returns 1 when no point gave a
+    figure."""
+    result = sweep(
+        command,
+        ranks=_numbers("-n", args.ranks),
+        threads=_numbers("-t", args.threads),
+        env=_variables(args.env),
+        metric=args.metric,
+        reduce=args.reduce,
+        skip=args.skip,
+        lower=args.lower,
+        repeat=args.repeat,
+        seed=args.seed,
+        timeout=args.timeout,
+        search=args.search,
+        name=args.name,
+        max_minutes=args.max_minutes,
+        site=Site.read(args.site) if args.site else None,
+        retry=args.retry,
+        echo=lambda text: print(text, flush=True),
+    )
+    print(f"\n{result}")
+    if not math.isnan(result.drift):
+        print(
+            f"The default drifted by {100 * result.drift:+.1f} % from the first to the last time."
+        )
+    assert result.folder is not None
+    kept = sorted(
+        path.name for path in result.folder.iterdir() if path.suffix in (".jsonl", ".png", ".sh")
+    )
+    print(f"{show(result.folder)}/ holds {', '.join(kept)}")
+    return 0 if result.best is not None else 1
+
+
+def _numbers(flag: str, text: str | None) -> list[int]:
+    if text is None:
+        return []
+    try:
+        return [int(word) for word in listed(text)]
+    except ValueError:
+        raise ScaleoutError(
+            f"{flag} takes numbers with commas between, such as {flag} 1,2,4; not {text!r}."
+        ) from None
+
+
+def _variables(texts: Sequence[str]) -> dict[str, list[str]]:
+    """{name: values} of NAME=V1,V2, or of NAME='V1;V2' where values hold commas; an empty one
+    leaves it unset."""
+    found: dict[str, list[str]] = {}
+    for text in texts:
+        name, equals, values = text.partition("=")
+        if not (name and equals and values):
+            raise ScaleoutError(
+                "--env takes NAME=VALUE1,VALUE2, such as --env KMP_BLOCKTIME=0,1,200; not "
+                f"{text!r}."
+            )
+        found.setdefault(name, []).extend(listed(values))
+    return found

@@ -1,0 +1,277 @@
+"""The jobs of a sweep, one after another: in which order, how long still, what each gave."""
+
+import math
+import random
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from .. import launch, machine
+from ..clusters.site import Site
+from ..errors import ScaleoutError
+from ..jobs import talking
+from ..jobs.job import JobFailed, JobInterrupted, JobTimeout, Run
+from ..paths import show
+from ..words import rounded
+from . import points
+from .guess import quoted
+from .journal import COPIES, FIRST, LAST, POINT, Journal, Key
+from .points import Point
+from .rates import Metric, NoFigure
+from .search import ask
+
+__all__ = ["Schedule"]
+
+Say = Callable[[str], None]
+HOPELESS = 3  # settings that fail, and none that works, before a sweep gives up
+
+
+@dataclass
+class Schedule:
+    """One sweep at work. total, count: jobs in all, and jobs done; bar: tqdm's."""
+
+    words: list[str]
+    site: Site
+    cores: int
+    figure: Metric
+    timeout: float
+    repeat: int
+    max_minutes: float
+    journal: Journal
+    say: Say
+    total: int = 0
+    count: int = 0
+    told: bool = False
+    warned: bool = False
+    copied: bool = False
+    bar: Any = None
+
+    def measure(
+        self, choices: points.Choices, seed: int, search: int, sign: float, quiet: bool
+    ) -> None:
+        """The default, the grid (or as much of it as a search asks for), the default again."""
+        from tqdm import tqdm
+
+        self._settle_as_before()
+        grid, default = points.grid(choices, self.cores), points.default(choices)
+        rounds, done = range(self.repeat), self.journal.done
+        first = [
+            key
+            for r in rounds
+            if (key := (FIRST, default, r)) in done or not self.journal.has(POINT)
+        ]
+        plan = list(self._shuffled(list(grid.values()), seed))[
+            : min(search or len(grid), len(grid)) * self.repeat
+        ]
+        if not search and any(key not in done and not self.journal.failure(key[1]) for key in plan):
+            self.journal.forget(lambda key, row: key[0] == LAST)  # more points come after it
+        last = [(LAST, default, r) for r in rounds]
+        of_this = [
+            role for role, p, r in done if r < self.repeat and (role != POINT or p in grid.values())
+        ]
+        self.total = len(first) + len(plan) + len(last)
+        self.count = min(len(of_this), self.total)
+        self._announce(list(grid.values()))
+        self.bar = tqdm(
+            total=self.total, initial=self.count, unit="job", smoothing=0, disable=quiet or None
+        )
+        try:
+            self._each(first)
+            if search:
+                ask(choices, search, seed, lambda place: self._worth(grid[place], sign))
+            else:
+                self._each(plan)
+            self._each(last)
+        except KeyboardInterrupt:
+            raise JobInterrupted(
+                f"Interrupted: {self.count} of {self.total} jobs are kept; the same line goes on "
+                "from there."
+            ) from None
+        finally:
+            self.bar.close()
+
+    def _settle(self, run: Run) -> None:
+        """Chooses what to judge all jobs by, where nobody said it, and tells."""
+        before, self.figure = self.figure, self.figure.settled(run)
+        if self.figure != before:
+            self.say(f"Judged by what this finds:  --metric {quoted(self.figure.pattern)}")
+
+    def _settle_as_before(self) -> None:
+        """A sweep that goes on judges by what it judged by before."""
+        kept = {row.get("metric", "") for row in self.journal.done.values()} - {""}
+        if not self.figure.pattern and len(kept) == 1:
+            self.figure = replace(self.figure, pattern=kept.pop())
+
+    def _shuffled(self, grid: list[Point], seed: int) -> Iterator[Key]:
+        """The whole grid, once a repeat, each time in an order of its own: a machine that slows
+        down hits all alike."""
+        draw = random.Random(seed)
+        for repeat in range(self.repeat):
+            yield from ((POINT, point, repeat) for point in draw.sample(grid, len(grid)))
+
+    def _announce(self, grid: list[Point]) -> None:
+        beyond = sum(point.ranks * (point.threads or 1) > self.cores for point in grid)
+        if beyond:
+            self.say(
+                f"{beyond} of {len(grid)} points ask for more threads in all than the {self.cores} "
+                "cores here."
+            )
+        if self.count:
+            self.say(
+                f"{self.count} of {self.total} jobs were measured before, in "
+                f"{show(self.journal.folder)}."
+            )
+            self._estimate()
+
+    def _estimate(self) -> None:
+        """Says how long the rest will take, by the jobs so far; ScaleoutError when that is more
+        than was allowed."""
+        self.told = True
+        rest, each = self.total - self.count, self._job_s()
+        if not rest:
+            return
+        rest_s = rest * each
+        self.say(f"{rest} more jobs of about {each:.1f} s: {_duration(rest_s)}.")
+        if rest_s > 60 * self.max_minutes:
+            raise ScaleoutError(
+                f"The rest would take {_duration(rest_s)}, more than --max-minutes "
+                f"{self.max_minutes:g}: sweep over "
+                "fewer values, let --search 20 choose points, or type  "
+                f"--max-minutes {math.ceil(rest_s / 60)}  (what was measured is kept)."
+            )
+
+    def _job_s(self) -> float:
+        return float(statistics.median(row["wall_s"] for row in self.journal.done.values()))
+
+    def _each(self, keys: Sequence[Key]) -> None:
+        for key in keys:
+            if key not in self.journal.done:
+                self._once(key)
+
+    def _worth(self, point: Point, sign: float) -> float | None:
+        """What a search goes by: the median of the point's jobs, more being better; None when one
+        failed."""
+        keys = [(POINT, point, r) for r in range(self.repeat)]
+        self._each(keys)
+        if self.journal.failure(point):
+            return None
+        return sign * float(statistics.median(self.journal.done[key]["rate"] for key in keys))
+
+    def _once(self, key: Key) -> None:
+        """One job, kept before the next begins. Of a point that has failed, the other repeats are
+        left out."""
+        role, point, _ = key
+        if self.journal.failure(point):
+            self.count += 1
+            self.bar.total -= 1
+            return
+        self.bar.set_postfix_str(f"{'default' if role != POINT else point}")
+        row = self._job(point)
+        self.journal.add(key, row)
+        self.count += 1
+        with self.bar.external_write_mode():
+            said = _said(row)
+            left = (
+                f"   ({_duration((self.total - self.count) * self._job_s())} left)"
+                if self.bar.disable
+                else ""
+            )
+            where = f"{self.count:>{len(str(self.total))}}/{self.total}"
+            self.say(f"{where}  {'the default' if role != POINT else point}: {said.rstrip()}{left}")
+            if row["status"] == COPIES and not self.copied:
+                self.copied = True
+                self.say(row["reason"])
+            if (
+                not self.warned
+                and row["status"] == "ok"
+                and (doubt := self.figure.doubt(row["values"], point.ranks))
+            ):
+                self.warned = True
+                self.say(doubt)
+        self.bar.update()
+        self._look(row)
+        if not self.told:
+            self._estimate()
+
+    def _look(self, row: Mapping[str, Any]) -> None:
+        """Stops a sweep whose command does not work at all."""
+        failed = {
+            point for (_, point, _), kept in self.journal.done.items() if kept["status"] != "ok"
+        }
+        if len(failed) >= HOPELESS and len(failed) == len(
+            {point for _, point, _ in self.journal.done}
+        ):
+            raise ScaleoutError(
+                f"The first {len(failed)} settings all failed ({row['reason']}): mend the command, "
+                "then type the same "
+                f"line. What they said is in {show(self.journal.folder / 'jobs')}."
+            )
+
+    def _job(self, point: Point) -> dict[str, Any]:
+        try:
+            run = launch.run(
+                point.script(self.words),
+                name=f"sweep/{self.journal.name}/jobs",
+                ranks=point.ranks,
+                threads=point.threads or self.cores,
+                bind=None if point.threads else "none",  # as without us: on all the cores
+                env=point.variables,
+                site=self.site,
+                timeout=self.timeout,
+                echo=None,
+            )
+            self._settle(run)
+            found = {"status": "ok", "reason": "", **self.figure.read(run)}
+            if run.talked is False:
+                found |= {"status": COPIES, "reason": talking.sentence(point.ranks)}
+        except JobTimeout as error:
+            run, found = (
+                error.run,
+                _failure("timeout", f"it took longer than --timeout {self.timeout:g} s"),
+            )
+        except JobFailed as error:
+            run, found = error.run, _failure("failed", _reason(error))
+        except NoFigure as error:
+            if not any(row["status"] == "ok" for row in self.journal.done.values()):
+                # a slip in --metric, most likely: better said at once than after the whole grid
+                raise
+            run, found = error.run, _failure("no figure", str(error).splitlines()[0])
+        return {
+            **found,
+            "metric": self.figure.pattern,
+            "wall_s": round(run.wall_s, 3),
+            "run_id": run.id,
+            "command": run.command,
+            "utc": datetime.now(UTC).isoformat(timespec="seconds"),
+            "cpu": machine.cpu_model(),
+            "cores": self.cores,
+        }
+
+
+def _failure(status: str, reason: str) -> dict[str, Any]:
+    return {"status": status, "reason": reason, "rate": None, "unit": "", "values": {}}
+
+
+def _said(row: Mapping[str, Any]) -> str:
+    """What a job gave, as a line of the report says it."""
+    if row["status"] == "ok":
+        return f"{rounded(row['rate'])} {row['unit']}"
+    if row["status"] == COPIES:
+        return f"copies, {rounded(row['rate'])} {row['unit']}".rstrip() + " each: left out"
+    return f"failed: {row['reason']}"
+
+
+def _reason(error: JobFailed) -> str:
+    """Why a job failed, on one line: who and how, then the last line of the first traceback."""
+    first, *block, _ = str(error).splitlines()
+    return ": ".join([first.partition(" failed")[2].strip(" :."), *block[-1:]])
+
+
+def _duration(seconds: float) -> str:
+    """Roughly, as a person would say it: 40 s, 12 min, 1 h 20 min."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"

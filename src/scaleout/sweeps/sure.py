@@ -1,0 +1,53 @@
+"""How sure the best point of a sweep is: the interval of its ratio to the default."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..intervals import LEVEL, ROUNDS, paired, verdict
+from ..words import count
+from .journal import FIRST, LAST
+
+__all__ = ["sure"]
+
+
+def sure(
+    default: Iterable[Mapping[str, Any]],
+    best: Iterable[Mapping[str, Any]],
+    points: int,
+    lower: bool = False,
+) -> str:
+    """A sentence on the ratio of the best to the default; "" with fewer than three repeats.
+
+    Parameters
+    ----------
+    default, best : iterable of journal lines
+        The jobs of the default, which ran first and last, and those of the best point. They are
+        paired by their repeat.
+    points : int
+        How many the best was picked from: the interval is wider for it (Bonferroni).
+    lower : bool
+        The figure is a time.
+    """
+    ends: dict[str, dict[int, Any]] = {FIRST: {}, LAST: {}}
+    for row in default:
+        ends[row["role"]][row["repeat"]] = row["rate"]
+    rates = {row["repeat"]: row["rate"] for row in best}
+    repeats = sorted(set(rates) & set(ends[FIRST]) & set(ends[LAST]))
+    each = [(ends[FIRST][r], ends[LAST][r], rates[r]) for r in repeats]
+    if len(each) < ROUNDS or not all(rate for row in each for rate in row):
+        return ""
+    speeds = [[1 / rate if lower else rate for rate in row] for row in each]
+    found = paired(
+        [row[:2] for row in speeds], {"best": [row[2] for row in speeds]}, compared=points
+    )
+    ratio = found.ratios["best"]
+    said = (
+        f"The interval of that ratio ({100 * LEVEL:.0f} %, for the best of "
+        f"{count(points, 'point')}): {ratio.low:.2f} to {ratio.high:.2f}"
+    )
+    if verdict(ratio, found.noise, 0.05) == "faster":
+        return f"{said}."
+    return (
+        f"{said}; the default alone varies by {100 * found.noise:.0f} %. That shows no gain: "
+        "compare the two with  scaleout compare"
+    )

@@ -1,0 +1,73 @@
+"""The command `scaleout compare` with jobs of its own: loops of known lengths on two ranks."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from helpers import COMMAND
+
+from scaleout import Comparison, compare, run
+
+pytestmark = [pytest.mark.mpi, pytest.mark.timeout(240)]
+
+# Its rate follows from its work alone: what else the machine does changes nothing.
+LOOP = """
+import os, sys
+cost = sum(i % 7 for i in range(int(sys.argv[1])))
+print(f"rate: {1e6 / cost:.3f} loops/s, KNOB={os.environ.get('KNOB', 'unset')}")
+"""
+TWO = ["python", "loop.py", "9000", "::", "python", "loop.py", "6000"]
+
+
+@pytest.fixture
+def loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SCALEOUT_RESULTS", str(tmp_path / "results"))
+    monkeypatch.chdir(tmp_path)
+    Path("loop.py").write_text(LOOP)
+    return tmp_path
+
+
+def command(*words: str) -> "subprocess.CompletedProcess[str]":
+    given = [COMMAND, "compare", *words]
+    return subprocess.run(given, capture_output=True, text=True, timeout=200)
+
+
+def test_the_faster_command_is_named_and_all_is_kept(loop: Path) -> None:
+    metric = ["--metric", "rate: ([0-9.]+)", "-n", "2", "-t", "1", "--name", "loops"]
+    done = command(*metric, "--", *TWO)
+    assert done.returncode == 0, done.stderr
+    assert "6000: faster, 1.5" in done.stdout and "times as fast as 9000" in done.stdout
+    assert done.stdout.count("9000, again:") == 3  # three rounds are enough where nothing varies
+    folder = loop / "results" / "compare" / "loops"
+    rows = [json.loads(line) for line in (folder / "runs.jsonl").read_text().splitlines()]
+    assert len(rows) == 9 and all((folder / "jobs" / row["run_id"]).is_dir() for row in rows)
+    assert (folder / "comparison.png").stat().st_size > 5000
+    assert "| 6000 | 3 |" in (folder / "comparison.md").read_text()
+    assert Comparison.read(folder).verdict("6000") == "faster"
+
+
+def test_values_of_a_variable_reach_the_ranks(loop: Path) -> None:
+    how = ["--metric", "rate: ([0-9.]+)", "-t", "1", "--rounds", "3", "--env", "KNOB=1,"]
+    done = command(*how, "--name", "knob", "--", "python", "loop.py", "3000")
+    assert done.returncode == 0, done.stderr
+    assert "KNOB=unset: no difference shown from KNOB=1 (within ±0.0 %)." in done.stdout
+    jobs = loop / "results" / "compare" / "knob" / "jobs"
+    said = sorted(path.read_text().split("KNOB=")[1].strip() for path in jobs.glob("*/output.txt"))
+    assert said == ["1"] * 6 + ["unset"] * 3
+
+
+def test_a_job_that_fails_ends_it_with_its_status_and_names_the_variant(loop: Path) -> None:
+    bad = [sys.executable, "-c", "raise SystemExit(3)"]
+    done = command("--metric", "wall_s", "--", "python", "loop.py", "9", "::", *bad)
+    assert done.returncode == 3 and "round 1: " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_notebook_gives_commands_to_run(loop: Path) -> None:
+    sizes = {size: {"script": f"python loop.py {size}"} for size in ("4000", "8000")}
+    found = compare(
+        run, sizes, rounds=3, metric=lambda job: float(job.output.split()[2]), quiet=True, threads=1
+    )
+    assert found.verdict("8000") == "slower" and found.ratio("8000").middle < 0.6

@@ -1,0 +1,155 @@
+"""Ranks that never talk to each other are copies of one job: a run says so, a sweep counts them for
+nothing. Ranks that talk, by whichever library, are never called copies."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from scaleout import launch, sweeps
+
+pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
+
+SERIAL = """
+    import time
+    time.sleep(0.5)
+    print("rate 10", flush=True)
+"""
+BY_MPI = """
+    from mpi4py import MPI
+    if MPI.COMM_WORLD.allreduce(1) and MPI.COMM_WORLD.rank == 0:
+        print("rate 10", flush=True)
+"""
+BY_DAAL4PY = """
+    import daal4py
+    daal4py.daalinit()
+    print("ranks", daal4py.num_procs(), flush=True)
+"""
+BY_HOROVOD = """
+    import horovod.tensorflow as hvd
+    hvd.init()
+    print("ranks", hvd.size(), flush=True)
+"""
+# What torch's Gloo does: rank 0 waits at a port, the others connect, all stay so until the end.
+BY_TCP = """
+    import os, pathlib, socket, sys, time
+    at = pathlib.Path(sys.argv[1])
+    if os.environ["PMI_RANK"] == "0":
+        door = socket.create_server(("127.0.0.1", 0))
+        (at / "part").write_text(str(door.getsockname()[1]))
+        (at / "part").rename(at / "port")
+        other, _ = door.accept()
+        other.sendall(b"hello")
+    else:
+        while not (at / "port").exists():
+            time.sleep(0.01)
+        other = socket.create_connection(("127.0.0.1", int((at / "port").read_text())))
+        print(other.recv(5), flush=True)
+    time.sleep(0.3)
+"""
+
+
+@pytest.fixture
+def run(script: Callable[..., Path], results: Path) -> Callable[..., tuple[launch.Run, list[str]]]:
+    """Runs the text of a script; returns the job and what was said."""
+
+    def start(text: str, *words: object, ranks: int = 2) -> tuple[launch.Run, list[str]]:
+        said: list[str] = []
+        command = ["python", str(script(text)), *map(str, words)]
+        job = launch.run(command, name="talk", ranks=ranks, threads=1, timeout=60, echo=said.append)
+        return job, said
+
+    return start
+
+
+def test_ranks_that_never_talk_are_named(run) -> None:
+    job, said = run(SERIAL)
+    assert job.talked is False
+    assert [line for line in said if "never talked to each other" in line] == said[-1:]
+    assert "2 copies of one job" in said[-1]
+
+
+def test_ranks_that_never_talk_but_load_libmpi_are_named(run) -> None:
+    load = (
+        "import ctypes, sys, time\nctypes.CDLL(sys.prefix + '/lib/libmpi.so.12')\ntime.sleep(0.3)"
+    )
+    job, _ = run(load)
+    assert job.talked is False
+
+
+@pytest.mark.parametrize(
+    "text", [BY_MPI, BY_DAAL4PY, BY_HOROVOD], ids=["mpi", "daal4py", "horovod"]
+)
+def test_ranks_that_talk_through_mpi_are_not_called_copies(run, text: str) -> None:
+    job, said = run(text)
+    assert job.talked is True and not any("never talked" in line for line in said)
+
+
+def test_ranks_that_talk_over_tcp_alone_are_not_called_copies(run, tmp_path: Path) -> None:
+    job, said = run(BY_TCP, tmp_path)
+    assert job.talked is True and not any("never talked" in line for line in said)
+
+
+def test_a_shell_script_whose_python_talks_is_not_called_copies(run, tmp_path: Path) -> None:
+    inner = tmp_path / "inner.py"
+    inner.write_text(BY_TCP.replace("\n    ", "\n"))
+    text = f"import subprocess, sys\nsubprocess.run([sys.executable, {str(inner)!r}, {str(tmp_path)!r}])"
+    assert run(text)[0].talked is True
+
+
+def test_a_single_rank_has_nobody_to_talk_to(run) -> None:
+    job, said = run(SERIAL, ranks=1)
+    assert job.talked is None and not any("never talked" in line for line in said)
+
+
+def test_the_count_of_the_launcher_is_not_shown_or_kept(run) -> None:
+    job, said = run("print()\nprint('=' * 80)\nprint('end')")
+    assert job.output.count("=" * 80) == 2 and job.output.count("\n") == 5
+    assert "PMI calls" not in "\n".join(said) + (job.folder / "output.txt").read_text()
+    assert "-profile" not in job.command
+
+
+@pytest.mark.parametrize("reduce", ["sum", "mean"])
+def test_a_sweep_counts_copies_for_nothing(script, results: Path, reduce: str) -> None:
+    said: list[str] = []
+    result = sweeps.sweep(
+        f"python {script(SERIAL)}",
+        ranks=[1, 2],
+        threads=1,
+        metric="rate ([0-9]+)",
+        reduce=reduce,
+        echo=said.append,
+    )
+    alone, copies = result.frame.set_index("ranks").loc[[1, 2]].itertuples()
+    assert (alone.status, alone.rate) == ("ok", 10)
+    assert (copies.status, copies.rate) == ("copies", 10)  # of one copy: they are never added up
+    assert result.best.ranks == 1
+    assert sum("never talked to each other" in line for line in said) == 1
+    assert "1 of 2 points is left out" in result.summary
+    assert "mpirun -n 2" not in (result.folder / "best.sh").read_text()
+    again = sweeps.read(result.folder)
+    assert again.frame.equals(result.frame) and again.summary == result.summary
+
+
+def test_a_sweep_of_copies_alone_finds_the_default_best(script, results: Path) -> None:
+    result = sweeps.sweep(
+        f"python {script(SERIAL)}",
+        ranks=2,
+        threads=1,
+        metric="rate ([0-9]+)",
+        lower=True,
+        echo=None,
+    )
+    assert result.best is result.default and (result.frame.status == "copies").all()
+
+
+def test_a_search_passes_over_copies(script, results: Path) -> None:
+    result = sweeps.sweep(
+        f"python {script(SERIAL)}",
+        ranks=[1, 2],
+        threads=[1, 2],
+        metric="rate ([0-9]+)",
+        search=3,
+        echo=None,
+    )
+    assert result.best.ranks == 1 and "copies" in set(result.frame.status)

@@ -1,0 +1,99 @@
+"""Each TODO's likeliest wrong fills, from wrong_fills/: the check refuses each, and says what is
+wrong with that one."""
+
+import re
+import shutil
+import textwrap
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scaleout import lab
+from scaleout.course import checks
+from scaleout.course.masters import cut, numbers
+
+pytestmark = [pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(600)]
+
+ROOT = Path(__file__).resolve().parents[2]
+TABLES = {
+    path.stem: tomllib.loads(path.read_text())
+    for path in sorted(Path(__file__).with_name("wrong_fills").glob("*.toml"))
+}
+# In make test the first fill of each TODO, in make test-all all of them.
+WRONG = [
+    pytest.param(
+        topic,
+        int(name.removeprefix("todo")),
+        row,
+        id=f"{topic}-{name}-{at}",
+        marks=[pytest.mark.choice] if at > 1 else [],
+    )
+    for topic, table in TABLES.items()
+    for name, rows in table.items()
+    if name.startswith("todo")
+    for at, row in enumerate(rows, 1)
+]
+RIGHT = [
+    pytest.param(topic, row["todo"], row, id=f"{topic}-todo{row['todo']}-{at}")
+    for topic, table in TABLES.items()
+    for at, row in enumerate(table.get("right", []), 1)
+]
+
+
+def filled(master: str, number: int, fill: str) -> str:
+    """The lab with the TODOs before this one solved, this one filled so, and those after it
+    untouched."""
+    region = re.compile(
+        rf"(# TODO {number}: .*?\n)( *)# BEGIN SOLUTION\n.*?# END SOLUTION\n", re.DOTALL
+    )
+    found = region.search(master)
+    assert found, f"there is no TODO {number}"
+    marked = f"# BEGIN SOLUTION\n{fill.strip()}\n# END SOLUTION\n"
+    put = found[1] + textwrap.indent(marked, found[2])
+    text = master[: found.start()] + put + master[found.end() :]
+    return cut(text, keep=lambda other: other <= number)
+
+
+@pytest.fixture
+def verdict(tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch):
+    """What the check says of a fill, on one line: verdict(topic, number, fill)."""
+    for room in ("labs", "notebooks"):
+        (tmp_path / "workshop" / room).mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "workshop")
+    monkeypatch.setenv("SCALEOUT_QUICK", "1")
+
+    def judge(topic: str, number: int, fill: str) -> checks.Result:
+        folder = Path("labs", topic)
+        shutil.copytree(ROOT / "solutions" / topic, folder)
+        master = (ROOT / "solutions" / topic / "runme.py").read_text()
+        (folder / "runme.py").write_text(filled(master, number, fill))
+        (result,) = checks.check(lab(topic, solution=False), number)
+        print(result)
+        return result
+
+    return judge
+
+
+@pytest.mark.parametrize("topic", TABLES)
+def test_each_todo_has_five(topic: str) -> None:
+    asked = numbers((ROOT / "solutions" / topic / "runme.py").read_text())
+    assert asked and all(len(TABLES[topic][f"todo{number}"]) >= 5 for number in asked)
+
+
+@pytest.mark.parametrize(("topic", "number", "row"), WRONG)
+def test_a_wrong_fill_is_told_what_is_wrong_with_it(
+    topic: str, number: int, row: dict[str, Any], verdict
+) -> None:
+    result = verdict(topic, number, row["fill"])
+    assert result.state != "passed"
+    assert row["says"] in " ".join(result.what.split())
+
+
+@pytest.mark.parametrize(("topic", "number", "row"), RIGHT)
+def test_what_is_right_in_another_way_passes(
+    topic: str, number: int, row: dict[str, Any], verdict
+) -> None:
+    result = verdict(topic, number, row["fill"])
+    assert result.state == "passed", result.what

@@ -1,0 +1,529 @@
+"""Masters in, labs and notebooks out; what a wrong mark says; check, hint and reset."""
+
+import ast
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from scaleout import lab
+from scaleout.course import checks, masters
+from scaleout.course.masters import cut, generate, numbers
+from scaleout.course.verdict import Result
+from scaleout.errors import ScaleoutError
+from scaleout.jobs.job import JobFailed
+
+START = "src/scaleout/course/starters/00_tiny.py"
+GOOD = """\
+def step(x):
+    # TODO 1: double it.  (1 line)
+    # BEGIN SOLUTION
+    y = 2 * x
+    # STARTER: y = x
+    # END SOLUTION
+    # TODO 2: add the "one" of \\ all.  (2 lines)
+    # BEGIN SOLUTION
+    one = 1
+    y += one
+    # END SOLUTION
+    return y
+"""
+
+
+def test_the_solution_gives_way_to_the_starter_or_to_an_error_that_names_the_todo() -> None:
+    made = cut(GOOD)
+    assert "SOLUTION" not in made and "STARTER" not in made and "2 * x" not in made
+    assert "    # TODO 1: double it.  (1 line)\n    y = x\n" in made
+    scope: dict = {}
+    exec(made, scope)
+    with pytest.raises(NotImplementedError) as caught:
+        scope["step"](1)
+    assert str(caught.value) == 'TODO 2: add the "one" of \\ all'
+
+
+@pytest.mark.parametrize(("kept", "result"), [({1, 2}, 7), ({2}, 4)])
+def test_chosen_solutions_can_stay(kept: set[int], result: int) -> None:
+    made = cut(GOOD, keep=lambda number: number in kept)
+    assert "SOLUTION" not in made and "STARTER" not in made
+    scope: dict = {}
+    exec(made, scope)
+    assert scope["step"](3) == result
+
+
+def test_a_starter_has_as_many_lines_and_as_much_indent_as_it_says() -> None:
+    text = "# TODO 1: x.\n# BEGIN SOLUTION\nz = 0\n# STARTER: for i in ():\n# STARTER:     pass\n# END SOLUTION\n"
+    made = cut(text)
+    assert made == "# TODO 1: x.\nfor i in ():\n    pass\n"
+    ast.parse(made)
+
+
+def test_text_without_marks_stays_as_it_is() -> None:
+    text = "x = 1  # TODO later\n\r\n\tprint('BEGIN SOLUTION')\nlast"
+    assert cut(text) == text
+
+
+def test_the_numbers_are_those_of_the_todos() -> None:
+    assert numbers(GOOD) == [1, 2]
+    assert numbers(cut(GOOD)) == [1, 2]
+
+
+BEGIN, END, ASK = "# BEGIN SOLUTION", "# END SOLUTION", "# TODO 1: this."
+WRONG = {
+    "nested": ([ASK, BEGIN, BEGIN, END, END], 3, "begins inside another"),
+    "unnumbered": (["# TODO: this.", BEGIN, END], 2, "without a number"),
+    "without a todo": (["x = 1", BEGIN, END], 2, "without a number"),
+    "second without a todo": ([ASK, BEGIN, END, BEGIN, END], 4, "without a number"),
+    "never ends": (["", ASK, BEGIN, "x = 1"], 3, "never ends"),
+    "twice": ([ASK, BEGIN, END, ASK, BEGIN, END], 4, "twice"),
+    "stray end": (["x = 1", END], 2, "never began"),
+    "end without begin": ([ASK, END], 2, "never began"),
+    "no solution": (["", ASK, "x = 1"], 2, "has no solution"),
+    "no solution before the next": ([ASK, "# TODO 2: that.", BEGIN, END], 1, "has no solution"),
+    "todo inside": ([ASK, BEGIN, "# TODO 2: that.", END], 3, "a TODO inside a solution"),
+    "stray starter": ([ASK, "# STARTER: x = 1", BEGIN, END], 2, "is no mark here"),
+    "starter without colon": ([ASK, BEGIN, "# STARTER x = 1", END], 3, "is no mark here"),
+    "small letters": ([ASK, "# begin solution", END], 2, "is no mark here"),
+    "no blank": ([ASK, "#BEGIN SOLUTION", END], 2, "is no mark here"),
+    "more behind it": ([ASK, "# BEGIN SOLUTION (1 line)", END], 2, "is no mark here"),
+    "end misspelt": ([ASK, BEGIN, "# END  SOLUTION"], 3, "is no mark here"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_mark_is_named_with_file_and_line(name: str) -> None:
+    lines, at, words = WRONG[name]
+    with pytest.raises(ScaleoutError) as caught:
+        cut("\n".join(lines), "solutions/x/runme.py")
+    assert str(caught.value).startswith(f"solutions/x/runme.py, line {at}: ")
+    assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_mark_stops_the_command_before_it_writes(name: str, workshop: Path) -> None:
+    lines, at, _ = WRONG[name]
+    before = (workshop / "labs/00_tiny/runme.py").read_text()
+    (workshop / "solutions/00_tiny/runme.py").write_text("\n".join(lines))
+    with pytest.raises(ScaleoutError, match=rf"solutions/00_tiny/runme\.py, line {at}: "):
+        generate()
+    assert (workshop / "labs/00_tiny/runme.py").read_text() == before
+
+
+def _book(*sources: str) -> str:
+    cells = [
+        {
+            "cell_type": "code",
+            "id": f"c{i}",
+            "metadata": {"tags": ["tour"], "execution": {"shell.execute_reply": "now"}},
+            "source": source.splitlines(keepends=True),
+            "outputs": [{"output_type": "stream", "name": "stdout", "text": ["42\n"]}],
+            "execution_count": i,
+        }
+        for i, source in enumerate(sources, 1)
+    ]
+    cells.append(
+        {
+            "cell_type": "markdown",
+            "id": "m",
+            "metadata": {},
+            "source": ["# BEGIN SOLUTION is a mark"],
+        }
+    )
+    return json.dumps(
+        {"cells": cells, "metadata": {"language_info": {}}, "nbformat": 4, "nbformat_minor": 5}
+    )
+
+
+def test_notebooks_lose_solutions_and_outputs_and_keep_the_rest(workshop: Path) -> None:
+    source = (
+        "# TODO 1: say it — aloud.\n# BEGIN SOLUTION\nprint(42)\n# STARTER: pass\n# END SOLUTION"
+    )
+    (workshop / "solutions/00_tiny.ipynb").write_text(_book("x = 1", source))
+    assert generate() == ["notebooks/00_tiny.ipynb"]
+    made = json.loads((workshop / "notebooks/00_tiny.ipynb").read_text())
+    master = json.loads((workshop / "solutions/00_tiny.ipynb").read_text())
+    first, second, text = made["cells"]
+    assert "".join(second["source"]) == "# TODO 1: say it — aloud.\npass\n"
+    for cell in (first, second):
+        assert (
+            cell["outputs"] == []
+            and cell["execution_count"] is None
+            and cell["metadata"] == {"tags": ["tour"]}
+        )
+    assert text == master["cells"][2] and "".join(first["source"]) == "x = 1"
+    assert len(made["metadata"].pop("scaleout")["start"]) == 64
+    assert {k: v for k, v in made.items() if k != "cells"} == {
+        k: v for k, v in master.items() if k != "cells"
+    }
+    assert generate() == []
+
+
+def test_a_wrong_mark_in_a_notebook_is_named_with_its_cell(workshop: Path) -> None:
+    (workshop / "solutions/00_tiny.ipynb").write_text(_book("x = 1", "y = 1\n# END SOLUTION"))
+    with pytest.raises(ScaleoutError, match=r"solutions/00_tiny\.ipynb, cell 2, line 2: "):
+        generate()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("00_tiny.ipynb", b"{half", "is no notebook"),
+        ("00_tiny.ipynb", b"\xff\xfe", "cannot be read"),
+        ("00_tiny/runme.py", b"\xff\xfe", "cannot be read"),
+        ("00_tiny/checks.py", None, "cannot be read"),
+    ],
+)
+def test_a_master_that_cannot_be_read_is_named(
+    workshop: Path, name: str, content: bytes | None, words: str
+) -> None:
+    path = workshop / "solutions" / name
+    if content is None:
+        path.unlink()
+    else:
+        path.write_bytes(content)
+    with pytest.raises(ScaleoutError, match=f"solutions/{name} {words}"):
+        generate()
+
+
+def test_generated_files_are_in_step_and_the_check_writes_nothing(workshop: Path) -> None:
+    assert generate(only_check=True) == []
+    files = ["labs/00_tiny/runme.py", START, "labs/00_tiny/checks.py"]
+    for name in files:
+        path = workshop / name
+        good = path.read_bytes()
+        for bad in (good + b"#", good.replace(b"\n", b"\r\n"), b"\xff"):
+            path.write_bytes(bad)
+            assert generate(only_check=True) == [name]
+            assert path.read_bytes() == bad
+        path.unlink()
+        assert generate(only_check=True) == [name]
+        path.write_bytes(good)
+    assert generate(only_check=True) == []
+
+
+def test_an_edited_runme_is_kept_when_the_labs_are_made_anew(
+    workshop: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = workshop / "labs/00_tiny/runme.py"
+    for count in (1, 2):
+        mine.write_text(f"my work, {count}\n")
+        assert generate() == ["labs/00_tiny/runme.py"]
+        assert f"Kept: labs/00_tiny/runme.kept-{count}.py" in capsys.readouterr().out
+    assert (workshop / "labs/00_tiny/runme.kept-1.py").read_text() == "my work, 1\n"
+    assert (workshop / "labs/00_tiny/runme.kept-2.py").read_text() == "my work, 2\n"
+    assert mine.read_text() == (workshop / START).read_text()
+
+
+@pytest.mark.parametrize("where", ["a cell", "an output", "all of it"])
+def test_an_edited_notebook_is_kept_when_its_master_changes(workshop: Path, where: str) -> None:
+    master, mine = workshop / "solutions/00_tiny.ipynb", workshop / "notebooks/00_tiny.ipynb"
+    master.write_text(_book("guess = None"))
+    generate()
+    book = json.loads(mine.read_text())
+    mine.write_text(json.dumps(book))  # as an editor saves it, with nothing of its own
+    master.write_text(_book("guess = None  # a number"))
+    generate()
+    assert not list(mine.parent.glob("*kept*"))
+    book = json.loads(mine.read_text())
+    if where == "a cell":
+        book["cells"][0]["source"] = "guess = 100"
+    elif where == "an output":
+        book["cells"][0]["outputs"] = [{"output_type": "stream", "name": "stdout", "text": "mine"}]
+    mine.write_text("{half" if where == "all of it" else json.dumps(book))
+    kept = mine.read_bytes()
+    generate()
+    assert (workshop / "notebooks/00_tiny.kept-1.ipynb").read_bytes() == kept
+
+
+def test_an_edited_runme_is_kept_when_its_master_changes_too(workshop: Path) -> None:
+    mine, master = workshop / "labs/00_tiny/runme.py", workshop / "solutions/00_tiny/runme.py"
+    master.write_text(master.read_text() + "# new\n")
+    generate()
+    assert not list(mine.parent.glob("*kept*"))  # nobody had touched it
+    mine.write_text("my work\n")
+    master.write_text(master.read_text() + "# newer\n")
+    generate()
+    assert (workshop / "labs/00_tiny/runme.kept-1.py").read_text() == "my work\n"
+    assert mine.read_text().endswith("# newer\n")
+
+
+def test_nothing_of_an_attendee_is_removed(
+    workshop: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = [
+        "labs/00_tiny/mine.py",
+        "labs/00_tiny/runme.kept-1.py",
+        "notebooks/scratch.ipynb",
+        "notebooks/00_tiny-Copy1.ipynb",
+    ]
+    for name in own:
+        (workshop / name).write_text("mine")
+    assert generate(only_check=True) == []
+    shutil.copytree(workshop / "labs/00_tiny", workshop / "labs/08_gone")
+    (workshop / "notebooks/08_gone.ipynb").write_text("{}")
+    (workshop / START).with_name("08_gone.py").write_text("")
+    stale = [
+        "labs/08_gone/checks.py",
+        "notebooks/08_gone.ipynb",
+        "src/scaleout/course/starters/08_gone.py",
+    ]
+    assert generate(only_check=True) == stale
+    assert generate() == []
+    said = capsys.readouterr().out
+    for name in stale:
+        assert f"{name} has no master" in said
+    for name in [*own, *stale]:
+        assert (workshop / name).exists()
+
+
+def test_the_example_command_names_the_lab(workshop: Path) -> None:
+    master = workshop / "solutions/00_tiny/runme.py"
+    master.write_text('"""mpirun -n 2 python -m mpi4py solutions/00_tiny/runme.py"""\n')
+    generate()
+    assert (
+        workshop / "labs/00_tiny/runme.py"
+    ).read_text() == '"""mpirun -n 2 python -m mpi4py labs/00_tiny/runme.py"""\n'
+
+
+def test_a_class_without_solutions_has_everything_but_the_masters(workshop: Path) -> None:
+    shutil.rmtree(workshop / "solutions")
+    with pytest.raises(ScaleoutError, match="solutions/ is missing"):
+        generate()
+    mine = workshop / "labs/00_tiny/runme.py"
+    mine.write_text("my work\n")
+    assert "as new" in masters.reset("tiny")
+    assert "TODO 1" in mine.read_text()
+    assert checks.hint(lab("00_tiny"), 1).startswith("Hint 1 of 2")
+
+
+def test_reset_gives_a_fresh_runme_and_keeps_the_old(workshop: Path) -> None:
+    mine = workshop / "labs/00_tiny/runme.py"
+    fresh = mine.read_text()
+    assert (
+        masters.reset("00_tiny") == "labs/00_tiny/runme.py is as new."
+    )  # untouched: nothing to keep
+    for count in (1, 2):
+        mine.write_text(f"my work, {count}\n")
+        said = masters.reset("00_tiny")
+        assert said.endswith(f"The old one is labs/00_tiny/runme.kept-{count}.py.")
+        assert mine.read_text() == fresh
+        assert (
+            workshop / f"labs/00_tiny/runme.kept-{count}.py"
+        ).read_text() == f"my work, {count}\n"
+
+
+def test_reset_brings_back_a_runme_that_was_removed(
+    workshop: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = workshop / "labs/00_tiny/runme.py"
+    fresh = mine.read_text()
+    mine.unlink()
+    with pytest.raises(ScaleoutError, match="type  scaleout reset 00_tiny"):
+        lab("00_tiny")
+    masters.reset("00_tiny")
+    assert mine.read_text() == fresh
+    mine.write_text("my work\n")
+    lab("00_tiny").reset()
+    assert "is as new" in capsys.readouterr().out and mine.read_text() == fresh
+
+
+def test_without_a_starter_of_its_own_a_workshop_takes_the_packages(workshop: Path) -> None:
+    (workshop / "labs/00_welcome").mkdir()
+    shutil.copyfile(workshop / "labs/00_tiny/checks.py", workshop / "labs/00_welcome/checks.py")
+    packages = Path(masters.__file__).parent / "starters/00_welcome.py"
+    assert masters.starter("00_welcome") == packages and packages.is_file()
+    masters.reset("00_welcome")
+    assert (workshop / "labs/00_welcome/runme.py").read_bytes() == packages.read_bytes()
+
+
+def test_a_workshop_of_its_own_leaves_the_package_alone(workshop: Path) -> None:
+    assert (workshop / START).is_file()
+    assert not masters.Path(masters.__file__).with_name("starters").joinpath("00_tiny.py").exists()
+
+
+@pytest.mark.mpi
+def test_the_untouched_lab_runs_whatever_runme_has_become(workshop: Path) -> None:
+    master = workshop / "solutions/00_tiny/runme.py"
+    master.write_text("from beside import word\nprint(word)\n" + master.read_text())
+    master.with_name("beside.py").write_text("word = 'from beside'\n")
+    generate()
+    (workshop / "labs/00_tiny/runme.py").write_text("print('mine')\n")
+    with pytest.raises(JobFailed) as caught:
+        lab("00_tiny").start.run(ranks=1, threads=1, echo=False)
+    said = caught.value.run
+    assert f"mpi4py {START}" in said.command and "[0] from beside" in said.output
+    assert "TODO 2" in said.output and "mine" not in said.output
+
+
+def test_reset_without_its_source_says_so(workshop: Path) -> None:
+    (workshop / START).unlink()
+    with pytest.raises(ScaleoutError, match="nothing to reset to"):
+        masters.reset("00_tiny")
+
+
+def test_hints_come_one_at_a_time_and_the_last_stays(workshop: Path, results: Path) -> None:
+    tiny = lab("00_tiny")
+    assert checks.hint(tiny, 1) == "Hint 1 of 2: The communicator knows."
+    assert checks.hint(tiny, 2) == "Hint 1 of 2: One call."
+    for _ in range(2):
+        assert checks.hint(tiny, 1) == "Hint 2 of 2: rank = comm.Get_rank()"
+    (results / "00_tiny/hints.json").write_text("{half")
+    assert checks.hint(tiny, 1) == "Hint 1 of 2: The communicator knows."
+
+
+@pytest.mark.parametrize(
+    "ask", [lambda tiny: checks.hint(tiny, 9), lambda tiny: [*checks.check(tiny, 9)]]
+)
+def test_a_todo_that_is_not_there_is_named(workshop: Path, ask) -> None:
+    with pytest.raises(ScaleoutError, match="00_tiny has no TODO 9; it has 1, 2"):
+        ask(lab("00_tiny"))
+
+
+def test_checks_that_are_missing_are_named(workshop: Path) -> None:
+    (workshop / "labs/00_tiny/checks.py").unlink()
+    with pytest.raises(ScaleoutError, match=r"labs/00_tiny/checks\.py is missing"):
+        checks.hint(lab("00_tiny"), 1)
+
+
+def _states(name: str = "00_tiny", number: int | None = None) -> list[tuple[int, str]]:
+    return [(result.number, result.state) for result in checks.check(lab(name), number)]
+
+
+@pytest.mark.mpi
+def test_a_check_says_not_started_then_not_yet_then_passed(workshop: Path) -> None:
+    mine = workshop / "labs/00_tiny/runme.py"
+    assert _states() == [(1, "not started"), (2, "not started")]
+    mine.write_text(mine.read_text().replace("rank = 0", "rank = 1"))
+    assert _states() == [(1, "not judged"), (2, "not started")]
+    mine.write_text(
+        mine.read_text().replace(
+            'raise NotImplementedError("TODO 2: add up the numbers of all ranks")', "total = rank"
+        )
+    )
+    assert _states() == [(1, "not yet"), (2, "not yet")]
+    mine.write_text(
+        cut((workshop / "solutions/00_tiny/runme.py").read_text(), keep=lambda number: True)
+    )
+    assert _states() == [(1, "passed"), (2, "passed")]
+    assert _states(number=2) == [(2, "passed")]
+
+
+@pytest.mark.mpi
+def test_what_a_check_prints_is_in_the_terms_of_the_lab(
+    workshop: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lab("00_tiny").check(2)
+    assert capsys.readouterr().out == "TODO 2  not started  write it, then check again.\n"
+    lab("00_tiny").check(1)
+    assert capsys.readouterr().out == "TODO 1  not started  write it, then check again.\n"
+    mine = workshop / "labs/00_tiny/runme.py"
+    mine.write_text(mine.read_text().replace("rank = 0", "rank = 1"))
+    lab("00_tiny").check(1)
+    said = " ".join(capsys.readouterr().out.split())
+    assert said == "TODO 1 not judged the job stops at TODO 2, which is not written yet."
+    mine.write_text(
+        cut((workshop / "solutions/00_tiny/runme.py").read_text(), keep=lambda number: number == 2)
+    )
+    lab("00_tiny").check()
+    assert capsys.readouterr().out.splitlines() == [
+        "TODO 1  not started  expected 3, saw 2.",
+        "TODO 2  passed       The total is more than one rank's.",
+    ]
+    mine.write_text(mine.read_text().replace("rank = 0", "rank = 7 - 7"))
+    lab("00_tiny").check(1)
+    assert capsys.readouterr().out == "TODO 1  not yet      expected 3, saw 2.\n"
+
+
+@pytest.mark.mpi
+def test_equal_jobs_of_several_checks_run_once(workshop: Path, results: Path) -> None:
+    _states()
+    assert len([f for f in (results / "00_tiny").iterdir() if f.is_dir()]) == 1
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(
+    ("text", "state", "words"),
+    [
+        ("raise ValueError('mine')", "not judged", "ValueError: mine"),
+        ("pass", "not yet", "left no complete record"),
+        ("def broken(:", "not judged", "SyntaxError"),
+        ("from mpi4py import MPI\nMPI.COMM_WORLD.Abort(3)", "not judged", "exit status 3"),
+    ],
+)
+def test_a_check_of_a_lab_without_its_marks_blames_no_todo(
+    workshop: Path, text: str, state: str, words: str
+) -> None:
+    (workshop / "labs/00_tiny/runme.py").write_text(text + "\n")
+    mine = workshop / "labs/00_tiny/checks.py"
+    mine.write_text(
+        "threads=2".join(mine.read_text().rsplit("threads=1", 1))
+    )  # another job for TODO 2
+    first, second = checks.check(lab("00_tiny"))
+    assert first.state == second.state == state and words in first.what
+    assert (second.what == "the same job failed: see TODO 1.") is ("Error" in words), (
+        "a traceback is shown once"
+    )
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(
+    "wrong", ["open('gone.png')", "None + 1", "[][3]", "(one,) = []", "None.iloc", "{}['x']"]
+)
+def test_what_a_check_does_not_find_is_no_traceback(workshop: Path, wrong: str) -> None:
+    mine = workshop / "labs/00_tiny/checks.py"
+    text = mine.read_text().replace("    total = job", f"    {wrong}\n    total = job", 1)
+    mine.write_text(text)
+    result = next(checks.check(lab("00_tiny"), 1))
+    assert result.state == "not yet" and "left no complete record (" in result.what
+
+
+@pytest.mark.parametrize("wrong", ["1 / 0", "import gone", "raise RuntimeError('x')", "nobody()"])
+def test_a_bug_in_a_check_shows_as_one(workshop: Path, wrong: str) -> None:
+    mine = workshop / "labs/00_tiny/checks.py"
+    mine.write_text(mine.read_text().replace("    total = job", f"    {wrong}\n    total = job", 1))
+    with pytest.raises((ZeroDivisionError, ImportError, RuntimeError, NameError)):
+        next(checks.check(lab("00_tiny"), 1))
+
+
+def test_a_bug_in_the_package_shows_as_one(workshop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise KeyError("ours")
+
+    monkeypatch.setattr("scaleout.course.topic.run", broken)
+    with pytest.raises(KeyError, match="ours"):
+        next(checks.check(lab("00_tiny"), 1))
+
+
+@pytest.mark.mpi
+def test_a_check_of_a_lab_that_waits_for_ever_ends(
+    workshop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checks, "CHECK_TIMEOUT_S", 2.0)
+    (workshop / "labs/00_tiny/runme.py").write_text(
+        "from mpi4py import MPI\nMPI.COMM_WORLD.recv(source=0)\n"
+    )
+    results = [*checks.check(lab("00_tiny"))]
+    assert [result.state for result in results] == ["not judged", "not judged"]
+    assert (
+        "came to no end in 2 s" in results[0].what
+        and "waits for a message that nobody sends" in results[0].what
+    )
+
+
+@pytest.mark.mpi
+def test_the_solutions_pass_their_checks(workshop: Path) -> None:
+    assert [result.state for result in checks.check(lab("00_tiny", solution=True))] == [
+        "passed",
+        "passed",
+    ]
+
+
+def test_a_result_fits_beside_an_editor_and_leaves_what_a_job_said() -> None:
+    lines = str(
+        Result(3, "not yet", "expected " + "a word " * 20 + "\n    " + "x" * 200)
+    ).splitlines()
+    assert lines[0].startswith("TODO 3  not yet      expected a word") and re.match(
+        " {21}\\w", lines[1]
+    )
+    assert all(len(line) <= 64 for line in lines[:-1]) and lines[-1] == "    " + "x" * 200

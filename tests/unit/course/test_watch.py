@@ -1,0 +1,87 @@
+"""Save the file and see the verdict, at once where no job is needed; Ctrl-C ends it."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from helpers import COMMAND, until
+
+from scaleout.course.masters import cut
+
+pytestmark = pytest.mark.mpi
+
+
+class Watch:
+    """The command at work, and what it has said since one looked last."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "said.txt"
+        self.script = folder / "labs/00_tiny/runme.py"
+        self.seen = 0
+        with open(self.file, "w") as out:
+            self.process = subprocess.Popen(
+                [COMMAND, "check", "--watch", "00_tiny"], stdout=out, stderr=out, cwd=folder
+            )
+
+    def save(self, text: str) -> None:
+        new = self.script.with_name("new")
+        new.write_text(text)
+        os.replace(new, self.script)
+
+    def says(self, words: str) -> str:
+        """What came up to these words."""
+        until(lambda: words in self.file.read_text()[self.seen :], what=f"{words!r}")
+        text = self.file.read_text()[self.seen :]
+        self.seen += text.index(words) + len(words)
+        return text
+
+
+@pytest.fixture
+def watch(workshop: Path) -> Iterator[Watch]:
+    watching = Watch(workshop)
+    yield watching
+    watching.process.kill()
+    watching.process.wait()
+
+
+def test_each_save_is_judged_and_ctrl_c_ends_it(watch: Watch) -> None:
+    given = watch.script.read_text()
+    watch.says("TODO 2  not started")
+    watch.says("Waiting for runme.py to be saved; Ctrl-C ends this.")
+    watch.save(given.replace("rank = 0", "rank = (0"))
+    watch.says("Python cannot read line 11 of runme.py")
+    watch.says("Waiting for")
+    watch.save(given.replace("    # TODO 1", "    #").replace("# TODO 1: ask", "# ask"))
+    watch.says("This line is gone: # TODO 1: ask for my number.  (1 line)")
+    watch.says("Waiting for")
+    master = watch.script.parents[2] / "solutions/00_tiny/runme.py"
+    watch.save(cut(master.read_text(), keep=lambda number: True))
+    watch.says("TODO 2  passed")
+    watch.says("Waiting for")
+    watch.process.send_signal(signal.SIGINT)
+    assert watch.process.wait(30) == 0
+    assert "Traceback" not in watch.file.read_text()[watch.seen :]
+
+
+def test_a_save_ends_the_job_that_still_runs(
+    watch: Watch, results: Path, no_process_left: Callable[..., None]
+) -> None:
+    given = watch.script.read_text()
+    watch.says("Waiting for")
+    watch.save("import time\nprint('asleep', flush=True)\ntime.sleep(50)\n" + given)
+
+    def asleep() -> list[Path]:
+        return [f for f in results.glob("00_tiny/*/output.txt") if "asleep" in f.read_text()]
+
+    (output,) = until(asleep, what="the job's first word")
+    watch.save(given.replace("rank = 0", "rank ="))
+    said = watch.says("SyntaxError")
+    assert "did not end" not in said and "passed" not in said
+    no_process_left(output.parent.name, within_s=10)
+    watch.says("Waiting for")
+    watch.process.send_signal(signal.SIGINT)
+    assert watch.process.wait(30) == 1
+    assert "Traceback" not in watch.file.read_text()

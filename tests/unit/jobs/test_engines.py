@@ -1,0 +1,102 @@
+"""Engines that do not start: one sentence, and all that was taken is given back. None starts here."""
+
+import atexit
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import ipyparallel as ipp
+import pytest
+
+from scaleout.errors import ScaleoutError
+from scaleout.jobs import engines, reaper
+from scaleout.jobs.engines import Engines
+
+
+@pytest.fixture
+def taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
+    """What engines have taken and not given back: guards, folders, locks."""
+    guards, real = [], reaper.guard
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(engines.tempfile, "tempdir", str(tmp_path / "temporary"))
+    monkeypatch.setattr(reaper, "guard", lambda run_id: guards.append(real(run_id)) or guards[-1])
+    monkeypatch.setenv("SCALEOUT_LEASES", str(tmp_path / "leases"))
+
+    def left() -> list[str]:
+        found = [f"guard {guard.pid}" for guard in guards if guard.poll() is None]
+        found += [str(path) for path in (tmp_path / "temporary").iterdir()]
+        files = (os.path.realpath(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd"))
+        return found + [path for path in files if path.startswith(str(tmp_path / "leases"))]
+
+    return left
+
+
+def _two_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "allocated_nodes", lambda environment: 2)
+
+
+def test_a_name_without_an_address_is_one_sentence(
+    taken: Callable[[], list[str]], results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown(name: str) -> None:
+        raise socket.gaierror(-2, "Name or service not known")
+
+    _two_nodes(monkeypatch)
+    monkeypatch.setattr(socket, "gethostbyname_ex", unknown)
+    with pytest.raises(
+        ScaleoutError, match="stands for no address .Name or service not known"
+    ) as e:
+        Engines(2).start()
+    assert "\n" not in str(e.value)
+    assert taken() == [] and not list(results.rglob("*"))
+
+
+@pytest.mark.parametrize("error", [RuntimeError, OSError, KeyboardInterrupt, ValueError])
+def test_what_was_taken_is_given_back_when_they_cannot_be_made(
+    taken: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    seen: list[str] = []
+
+    def make(**how: object) -> None:
+        seen.extend(taken())
+        raise error("on purpose")
+
+    monkeypatch.setattr(ipp, "Cluster", make)
+    made = Engines(1, threads=1)
+    with pytest.raises(ScaleoutError if error in (RuntimeError, OSError) else error):
+        made.start()
+    assert [what.split()[0] for what in seen][:1] == ["guard"] and len(seen) == 3
+    assert taken() == [] and made.client is None
+    atexit.unregister(made.stop)
+
+
+def test_the_environment_of_this_process_stays_as_it_is(
+    taken: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other threads read it, and what they set meanwhile stays."""
+    monkeypatch.setenv("PMI_RANK", "7")
+    monkeypatch.delenv("SET_MEANWHILE", raising=False)
+    during: list[dict[str, str]] = []
+    commands: list[list[str]] = []
+
+    class Cluster:
+        def __init__(self, config: "object", **how: object) -> None:
+            commands.append(config.MPIEngineSetLauncher.mpi_cmd)  # type: ignore[attr-defined]
+
+        def start_and_connect_sync(self, activate: bool) -> None:
+            during.append(dict(os.environ))
+            os.environ["SET_MEANWHILE"] = "1"
+            del os.environ["PMI_RANK"]
+            raise RuntimeError
+
+    monkeypatch.setattr(ipp, "Cluster", Cluster)
+    before = dict(os.environ)
+    with pytest.raises(ScaleoutError, match="1 engines did not start"):
+        Engines(1).start()
+    assert during == [before]
+    assert {**before, "SET_MEANWHILE": "1"} == {**os.environ, "PMI_RANK": "7"}
+    assert "PMI_RANK" not in os.environ
+    (command,) = commands  # the ranks are started without what another job left
+    assert command[0] == "env" and command[command.index("PMI_RANK") - 1] == "-u"
+    monkeypatch.delenv("SET_MEANWHILE")

@@ -1,0 +1,120 @@
+"""One job's parts that need no mpirun: ids, variables, and what is remembered of its output."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from scaleout.errors import ScaleoutError
+from scaleout.jobs import environment, job, transcript
+from scaleout.jobs.job import Run
+from scaleout.jobs.transcript import Transcript
+
+
+def test_ids_of_one_second_sort_in_the_order_of_time(results: Path) -> None:
+    made = [job.new_run("x")[0] for _ in range(200)]
+    assert len({run_id[:15] for run_id in made}) < 20, "too slow to show anything"
+    assert made == sorted(made)
+    assert made[0] > "20200101T000000-ffffff"  # as ids were written before
+    assert sorted(["20300101T000000.5-a", "20300101T000000-f"])[0] == "20300101T000000-f"
+
+
+def test_a_job_is_given_the_same_variables_everywhere() -> None:
+    given = environment.job_environment(
+        3,
+        site_env={"A": "site", "OMP_NUM_THREADS": "4", "SCALEOUT_RUN_ID": "forged"},
+        env={"A": "job", "B": 5},
+        run_id="ID",
+        records="/r",
+        cores=8,
+        nodes=2,
+    )
+    assert given == {
+        "OMP_NUM_THREADS": "4",
+        "TF_NUM_INTRAOP_THREADS": "3",
+        "TF_NUM_INTEROP_THREADS": "3",
+        "PYTHONUNBUFFERED": "1",
+        "A": "job",
+        "B": "5",
+        "SCALEOUT_RUN_ID": "ID",
+        "SCALEOUT_RECORDS": "/r",
+        "SCALEOUT_CORES": "8",
+        "SCALEOUT_NODES": "2",
+    }
+    assert environment.job_environment(None) == {"PYTHONUNBUFFERED": "1"}
+
+
+def test_exports_come_out_of_a_shell_as_they_went_in() -> None:
+    variables = {"A": "two  words $HOME `id` 'x' \"y\"", "B": "a\nb"}
+    text = "\n".join([*environment.exports(variables), "env -0"])
+    said = subprocess.run(["sh", "-c", text], capture_output=True, text=True, check=True).stdout
+    found = dict(line.split("=", 1) for line in said.split("\0") if line)
+    assert {name: found[name] for name in variables} == variables
+    assert found["PATH"].endswith(":" + os.environ["PATH"])
+
+
+@pytest.mark.parametrize("slurm", [False, True])
+def test_slurms_variables_are_inherited_only_inside_its_job(
+    monkeypatch: pytest.MonkeyPatch, slurm: bool
+) -> None:
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    monkeypatch.setenv("PMI_RANK", "3")
+    kept = environment.inherited_environment(slurm)
+    assert (kept.get("SLURM_JOB_ID"), kept.get("SLURM_OVERLAP")) == (
+        ("7", "1") if slurm else (None, None)
+    )
+    assert "PMI_RANK" not in kept
+
+
+def _run(folder: Path) -> Run:
+    return Run("ID", "train", "mpirun", folder, 1, 1)
+
+
+def test_of_very_much_output_the_first_and_the_last_is_remembered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    each = transcript.LINE_BYTES + 4
+    monkeypatch.setattr(transcript, "HEAD_BYTES", 10 * each)
+    monkeypatch.setattr(transcript, "TAIL_BYTES", 5 * each)
+    run, said = _run(tmp_path), []
+    with Transcript(run, said.append) as taken:
+        for number in range(1000, 2000):
+            taken.add([(0, str(number))])
+        assert len(run.lines) + len(taken._tail) == 15
+    texts = [text for _, text in run.lines]
+    assert texts[:10] == [str(number) for number in range(1000, 1010)]
+    assert texts[-5:] == [str(number) for number in range(1995, 2000)]
+    assert len(texts) == 16 and texts[10].startswith("... 985 lines are left out here; ")
+    assert run.lines[10][0] is None
+    assert said == [f"[0] {number}" for number in range(1000, 2000)]
+    assert (tmp_path / "output.txt").read_text().splitlines() == said
+
+
+def test_all_is_remembered_when_it_is_not_much(tmp_path: Path) -> None:
+    run = _run(tmp_path)
+    with Transcript(run, lambda text: None) as taken:
+        for number in range(1000):
+            taken.add([(number % 2, str(number))])
+    assert run.lines == [(number % 2, str(number)) for number in range(1000)]
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "output.txt").symlink_to("/dev/full")
+    said: list[str] = []
+    words = r"train was ended because its output cannot be written \(No space left on device\)"
+    with (
+        pytest.raises(ScaleoutError, match=words),
+        Transcript(_run(tmp_path), said.append) as taken,
+    ):
+        taken.add([(0, "a line")])
+    assert said == []
+
+
+def test_a_listener_that_fails_is_not_called_a_full_disk(tmp_path: Path) -> None:
+    def say(text: str) -> None:
+        raise OSError(5, "Input/output error")
+
+    with pytest.raises(OSError, match="Input/output"), Transcript(_run(tmp_path), say) as taken:
+        taken.add([(0, "a line")])
+    assert (tmp_path / "output.txt").read_text() == "[0] a line\n"

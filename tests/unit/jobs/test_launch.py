@@ -1,0 +1,342 @@
+"""What a job is made of, without starting one: its lines, its environment, its binding, and what a
+failure says."""
+
+import os
+import random
+import re
+from pathlib import Path
+
+import pytest
+
+from scaleout import lab, launch, machine
+from scaleout.clusters.site import Site
+from scaleout.course.topic import _flags
+from scaleout.errors import ScaleoutError
+from scaleout.jobs import failures, output
+from scaleout.jobs.binding import binding
+from scaleout.jobs.environment import clean_environment
+from scaleout.jobs.job import JobFailed, JobInterrupted, JobTimeout, Run
+
+ID = "20300101T000000-abcdef"
+
+
+def _mark(rank: int) -> bytes:
+    return f"\x1e{ID}:{rank}\x1f".encode()
+
+
+def _lines(*chunks: bytes) -> list[tuple[int | None, str]]:
+    pieces = output.Pieces(ID)
+    return [line for chunk in (*chunks, b"") for line in pieces.feed(chunk)]
+
+
+STREAM = b"".join(
+    [
+        _mark(0) + b"first of zero\n",
+        _mark(1) + b"begin of one, ",
+        _mark(0) + b"\n",
+        _mark(12) + b"\x1e\x1f \x1e0\x1f not a mark\n",
+        _mark(1) + b"end of one\r\n",
+        b"mpirun speaks\n",
+        b"\n",
+        _mark(0) + "ä".encode()[:1],
+        _mark(0) + "ä".encode()[1:] + b"\xff\n",
+        _mark(2) + b"no end \x1e203001",
+        _mark(0) + b"nor here",
+    ]
+)
+WANTED = [
+    (0, "first of zero"),
+    (0, ""),
+    (12, "\x1e\x1f \x1e0\x1f not a mark"),
+    (1, "begin of one, end of one"),
+    (None, "mpirun speaks"),
+    (None, ""),
+    (0, "ä\ufffd"),
+    (2, "no end \x1e203001"),
+    (0, "nor here"),
+]
+
+
+def test_the_pieces_of_all_ranks_become_whole_lines() -> None:
+    assert _lines(STREAM) == WANTED
+
+
+def test_it_does_not_matter_where_the_stream_is_cut() -> None:
+    for at in range(len(STREAM) + 1):
+        assert _lines(STREAM[:at], STREAM[at:]) == WANTED, f"cut at {at}"
+    assert _lines(*(STREAM[i : i + 1] for i in range(len(STREAM)))) == WANTED
+    rng = random.Random(0)
+    for _ in range(200):
+        cuts = sorted(rng.sample(range(len(STREAM)), 8))
+        assert (
+            _lines(*(STREAM[a:b] for a, b in zip([0, *cuts], [*cuts, len(STREAM)], strict=True)))
+            == WANTED
+        )
+
+
+def test_any_bytes_come_through_under_their_own_rank() -> None:
+    garbage = random.Random(1).randbytes(300_000).replace(b"\n", b"")
+    garbage += b"".join(
+        f"\x1e{rank}\x1f".encode() for rank in range(300)
+    )  # what a mark without the id would look like
+    assert _lines(_mark(3) + garbage[:50_000], _mark(3) + garbage[50_000:] + b"\n") == [
+        (3, garbage.decode("utf-8", "replace").rstrip("\r"))
+    ]
+
+
+def test_variables_of_schedulers_and_other_jobs_are_stripped() -> None:
+    other = [
+        "SLURM_NTASKS",
+        "SLURMD_NODENAME",
+        "PMI_RANK",
+        "PMI_FD",
+        "PMI2_ID",
+        "PMIX_RANK",
+        "HYDRA_HOST_FILE",
+        "HYDI_X",
+    ]
+    other += [
+        "OMPI_COMM_WORLD_RANK",
+        "PRTE_X",
+        "MPI_LOCALNRANKS",
+        "FLUX_JOB_ID",
+        "PBS_NODEFILE",
+        "LSB_HOSTS",
+        "PE_HOSTFILE",
+    ]
+    own = {
+        "PATH": "/bin",
+        "OMP_NUM_THREADS": "2",
+        "MPIR_CVAR_X": "1",
+        "I_MPI_PIN": "0",
+        "HOROVOD_CYCLE_TIME": "5",
+    }
+    assert clean_environment({**dict.fromkeys(other, "1"), **own}) == own
+
+
+def _allow(
+    monkeypatch: pytest.MonkeyPatch, cores: list[tuple[int, ...]], allowed: set[int]
+) -> None:
+    """A machine with these cores, on which this process may use these logical CPUs."""
+    layout = tuple(machine.Core(0, 0, cpus, -1) for cpus in cores)
+    monkeypatch.setattr(machine, "read_cores", lambda *_, **__: (layout, "sysfs"))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: allowed)
+    monkeypatch.setattr(os, "cpu_count", lambda: sum(map(len, cores)))
+
+
+FOUR = [(0, 4), (1, 5), (2, 6), (3, 7)]  # four cores of two hardware threads
+
+
+@pytest.mark.parametrize(
+    ("allowed", "ranks", "threads", "cores", "wanted"),
+    [
+        ({*range(8)}, 2, 2, 4, ["-bind-to", "core:2"]),
+        ({*range(8)}, 4, 1, 4, ["-bind-to", "core:1"]),
+        ({*range(8)}, 4, 2, 4, []),  # does not fit
+        ({2, 6, 3, 7}, 2, 1, 2, ["-bind-to", "user:2+6,3+7"]),
+        ({2, 6, 3, 7}, 1, 2, 2, ["-bind-to", "user:2+6+3+7"]),
+        ({1, 3}, 2, 1, 2, ["-bind-to", "user:1,3"]),
+        ({1, 3}, 3, 1, 2, []),
+        (
+            {1, 3},
+            4,
+            2,
+            8,
+            ["-bind-to", "core:2"],
+        ),  # a site that knows of more cores, on other machines
+    ],
+)
+def test_ranks_are_bound_to_cores_that_they_may_use(
+    monkeypatch: pytest.MonkeyPatch,
+    allowed: set[int],
+    ranks: int,
+    threads: int,
+    cores: int,
+    wanted: list[str],
+) -> None:
+    _allow(monkeypatch, FOUR, allowed)
+    assert binding(ranks, threads, cores) == wanted
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({"ranks": 0}, "at least 1 rank and 1 thread, in whole numbers; asked for 0"),
+        ({"ranks": 1.5}, "asked for 1.5"),
+        ({"ranks": "2"}, "asked for 2"),
+        ({"ranks": -1}, "asked for -1"),
+        ({"ranks": 1, "threads": 0}, "asked for 1 and 0"),
+        ({"timeout": 0}, "above 0 and finite; asked for 0"),
+        ({"timeout": -5}, "asked for -5"),
+        ({"timeout": float("nan")}, "asked for nan"),
+        ({"timeout": float("inf")}, "asked for inf"),
+        ({"bind": "socket"}, 'bind is "core" or "none", not .socket.'),
+        ({"env": {"A;touch x;B": "1"}}, "'A;touch x;B' is no name of a variable"),
+        ({"env": {"A": "x\0y"}}, "The value of A holds a NUL"),
+        ({"site": Site(env={"A B": "1"})}, "'A B' is no name of a variable"),
+    ],
+)
+def test_what_no_job_can_have_is_refused_before_anything_is_written(
+    results: Path, how: dict, words: str
+) -> None:
+    with pytest.raises(ScaleoutError, match=words):
+        launch.run(["true"], name="x", **how)
+    assert not results.exists()
+
+
+def test_arguments_become_flags() -> None:
+    args = {
+        "colors": 16,
+        "cycle_time": 2.5,
+        "gpu": False,
+        "seed": None,
+        "verbose": True,
+        "name": "a b",
+    }
+    assert _flags(args) == ["--colors", "16", "--cycle-time", "2.5", "--verbose", "--name", "a b"]
+
+
+def test_a_notebook_among_the_solutions_runs_the_solution(
+    workshop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place, chosen in {
+        ".": "labs",
+        "labs": "labs",
+        "notebooks": "labs",
+        "solutions": "solutions",
+    }.items():
+        monkeypatch.chdir(workshop / place)
+        assert lab("tiny").script == workshop / chosen / "00_tiny/runme.py"
+        assert lab("tiny", solution=True).script == workshop / "solutions/00_tiny/runme.py"
+        assert lab("tiny", solution=False).script == workshop / "labs/00_tiny/runme.py"
+
+
+def test_a_lab_can_be_named_from_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "solutions").mkdir()
+    monkeypatch.chdir(tmp_path / "solutions")  # not the workshop's
+    assert lab("00_welcome").script.parts[-3:] == ("labs", "00_welcome", "runme.py")
+
+
+HEAD = "Traceback (most recent call last):"
+LAUNCHER = [
+    '  File "<frozen runpy>", line 198, in _run_module_as_main',
+    '  File "/e/site-packages/mpi4py/__main__.py", line 8, in <module>',
+    "    main()",
+    '  File "/e/site-packages/mpi4py/run.py", line 320, in main',
+    "    run_command_line(args)",
+]
+MINE = ['  File "/home/me/mpi4py/train.py", line 4, in <module>', "    step()", "    ^^^^^^"]
+
+
+def test_the_first_traceback_is_shown_without_the_launchers_frames() -> None:
+    one = [
+        (1, text) for text in [HEAD, *LAUNCHER, *MINE, "ValueError: my own", "Abort(1) on node 1"]
+    ]
+    echo = [(0, text) for text in [HEAD, *MINE, "HorovodInternalError: shut down"]]
+    mixed = [(0, "step 1"), one[0], echo[0], *one[1:4], *echo[1:], *one[4:]]
+    assert output.first_traceback(mixed) == (1, [HEAD, *MINE, "ValueError: my own"])
+
+
+@pytest.mark.parametrize("link", output.LINKS)
+def test_a_chain_of_exceptions_is_shown_whole(link: str) -> None:
+    chain = [
+        HEAD,
+        *MINE,
+        "KeyError: 3",
+        "",
+        link + " exception:",
+        "",
+        HEAD,
+        *LAUNCHER,
+        *MINE,
+        "RuntimeError: stop",
+    ]
+    wanted = [text for text in chain if text not in LAUNCHER]
+    assert output.first_traceback([(0, text) for text in [*chain, "", "later"]]) == (0, wanted)
+
+
+def test_a_traceback_that_was_cut_short_is_shown_as_far_as_it_goes() -> None:
+    assert output.first_traceback([(2, HEAD), (2, MINE[0])]) == (2, [HEAD, MINE[0]])
+    assert output.first_traceback([(0, "no traceback")]) == (None, [])
+
+
+BANNER = [
+    "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
+    "=   PID 7 RUNNING AT host",
+    "=   EXIT CODE: {0}",
+]
+BANNER += ["YOUR APPLICATION TERMINATED WITH THE EXIT STRING: {1} (signal {0})"]
+
+
+def _killed(number: int, words: str) -> list[tuple[int | None, str]]:
+    return [(None, text.format(number, words)) for text in BANNER]
+
+
+@pytest.mark.parametrize(
+    ("status", "lines", "words"),
+    [
+        (
+            9,
+            _killed(9, "Killed"),
+            "a rank was killed (signal 9), as the system does when memory runs out",
+        ),
+        (
+            6,
+            _killed(6, "Aborted"),
+            "a rank gave up in native code (signal 6), as TensorFlow does when refused memory",
+        ),
+        (11, _killed(11, "Segmentation fault"), "a rank crashed in native code (signal 11)"),
+        (15, _killed(15, "Terminated"), "a rank was ended by signal 15 (terminated)"),
+        (9, [], "exit status 9"),  # os._exit(9) is no signal
+        (
+            3,
+            [(1, "Abort(3) on node 1 (rank 1 in comm 0): application called MPI_Abort")],
+            "first on rank 1: exit status 3",
+        ),
+        (-9, [(0, "hello")], "mpirun itself was ended by signal 9"),
+    ],
+)
+def test_a_failure_is_told_in_words(results: Path, status: int, lines: list, words: str) -> None:
+    job = Run(ID, "train", "mpirun", results / "train" / ID, 2, 1, status, 1.5, lines)
+    told = failures.explain(job).splitlines()
+    assert (
+        told[0].startswith("train failed") and words in told[0] and told[0].endswith("after 1.5 s.")
+    )
+    assert re.fullmatch(r"All it said: .*output\.txt", told[-1])
+
+
+def test_the_last_words_of_a_rank_that_aborts_are_told(results: Path) -> None:
+    last = [
+        (1, text)
+        for text in (
+            "Rank 1 ran out of memory.",
+            "lib/libmpi.so.12(+0x42) [0x7f8f59]",
+            "Abort(1) on node 1",
+        )
+    ]
+    lines = [(0, "step 1"), *last[:2], (0, "step 2"), last[2]]
+    told = failures.explain(Run(ID, "train", "mpirun", results, 2, 1, 1, 1.5, lines)).splitlines()
+    assert told[:2] == [
+        "train failed first on rank 1: exit status 1, after 1.5 s.",
+        "Rank 1 ran out of memory.",
+    ]
+
+
+@pytest.mark.parametrize(("status", "exit_status"), [(1, 1), (3, 3), (-9, 137), (-15, 143)])
+def test_a_failed_job_has_an_exit_status_that_a_shell_understands(
+    results: Path, status: int, exit_status: int
+) -> None:
+    job = Run(ID, "train", "mpirun", results, 2, 1, status)
+    assert JobFailed("", job).status == exit_status
+    assert JobTimeout("", job).status == 124
+
+
+def test_in_a_notebook_an_error_is_its_sentence(results: Path) -> None:
+    job = Run(ID, "train", "mpirun", results, 2, 1, 3)
+    for error in (ScaleoutError("what"), JobFailed("what", job), JobInterrupted("what")):
+        assert error._render_traceback_() == ["what"]
+    assert issubclass(
+        JobInterrupted, KeyboardInterrupt
+    )  # a bare `except Exception` must not swallow it

@@ -1,0 +1,141 @@
+"""Each message that people meet has its section, and a job that fails with it names that."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from scaleout import machine
+from scaleout.doctor import checks, mpi, packages
+from scaleout.doctor import report as doctor
+from scaleout.doctor.checks import Check
+from scaleout.doctor.mpi import Job
+from scaleout.jobs import failures, messages
+from scaleout.jobs.job import Run
+
+PAGE = Path(__file__).resolve().parents[3] / messages.PAGE
+HEADINGS = re.findall(r"^## (.+)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+
+SEEN = {
+    "RuntimeError: Intra op parallelism cannot be modified after initialization.": "intra-op-parallelism-cannot-be-",
+    "ImportError: libmpi.so.12: cannot open shared object file: No such file": "libmpiso12-cannot-open",
+    "One or more tensors were submitted to be reduced by subset of ranks and": "stalled-tensor",
+    "AttributeError: 'Variable' object has no attribute 'ref'": "variable-object-has-no-attribute-ref",
+    "There are not enough slots available in the system": "not-enough-slots",
+    "jupyter_client.kernelspec.NoSuchKernel: No such kernel named python3": "nosuchkernel",
+    "HorovodInternalError: Horovod has been shut down. This was caused by": "horovod-has-been-shut-down",
+}
+
+
+@pytest.mark.parametrize("heading", messages.MESSAGES)
+def test_every_message_has_its_section_with_something_to_do(heading: str) -> None:
+    assert heading in HEADINGS
+    body = PAGE.read_text(encoding="utf-8").split(f"## {heading}\n")[1].split("\n## ")[0]
+    assert len(body) > 150
+
+
+@pytest.mark.parametrize(("text", "anchor"), SEEN.items())
+def test_a_job_that_fails_names_the_section(text: str, anchor: str, tmp_path: Path) -> None:
+    lines = [(0, "working"), (1, "Traceback (most recent call last):"), (1, text)]
+    job = Run("id", "mine", "mpirun", tmp_path, 2, 1, 1, 1.0, lines)
+    assert f"What it means: docs/errors.md#{anchor}" in failures.explain(job)
+
+
+def test_the_cause_comes_before_the_echo(tmp_path: Path) -> None:
+    block = [
+        "Traceback (most recent call last):",
+        '  File "a.py", line 1, in <module>',
+        "AttributeError: 'Variable' object has no attribute 'ref'",
+    ]
+    lines = [(0, "Horovod has been shut down"), *((1, line) for line in block)]
+    assert "#variable-object" in failures.explain(
+        Run("id", "mine", "mpirun", tmp_path, 2, 1, 1, 1.0, lines)
+    )
+
+
+def test_an_echo_alone_is_no_reason(tmp_path: Path) -> None:
+    own = [
+        (1, "Traceback (most recent call last):"),
+        (1, "ValueError: mine"),
+        (0, "Horovod has been shut down"),
+    ]
+    assert "What it means" not in failures.explain(
+        Run("id", "mine", "mpirun", tmp_path, 2, 1, 1, 1.0, own)
+    )
+
+
+def test_the_last_words_of_a_job_without_a_traceback_are_told(tmp_path: Path) -> None:
+    """As sys.exit("a sentence") leaves them."""
+    lines = [(0, "working"), (0, "--seed must be 0 or more, not -1.")]
+    told = failures.explain(Run("id", "mine", "mpirun", tmp_path, 2, 1, 1, 1.0, lines))
+    assert "--seed must be 0 or more" in told and "working" not in told
+
+
+def test_an_unknown_failure_names_none(tmp_path: Path) -> None:
+    job = Run("id", "mine", "mpirun", tmp_path, 2, 1, 3, 1.0, [(0, "I give up")])
+    assert "What it means" not in failures.explain(job) and messages.section("all is well") is None
+
+
+FOUND = {
+    "two processes": (
+        "every process is rank 0 of 1: mpirun starts them",
+        "every-process-is-rank-0-of-1",
+    ),
+    "mpirun on PATH": (
+        "mpirun (MPICH 4.1): typed by hand, it can start worlds of one",
+        "every-process-is-rank-0-of-1",
+    ),
+    "notebook kernel": ("Jupyter finds no kernel named python3", "nosuchkernel"),
+    "imports": (
+        "mpi4py: libmpi.so.12: cannot open shared object file: No such",
+        "libmpiso12-cannot-open-shared-",
+    ),
+    "mpirun": (
+        "bin/mpirun is /usr/bin/mpirun (Open MPI), not this environment's",
+        "not-enough-slots",
+    ),
+    "memory": (
+        "1.0 of 2.0 GiB to use; ResNet-50 wants 2.5 GiB a rank",
+        "a-rank-was-killed-signal-9",
+    ),
+}
+
+
+@pytest.mark.parametrize("heading", messages.FINDINGS)
+def test_every_finding_has_its_section(heading: str) -> None:
+    assert heading in HEADINGS
+
+
+@pytest.mark.parametrize(
+    ("name", "seen", "anchor"), [(name, *both) for name, both in FOUND.items()]
+)
+def test_the_doctor_names_the_section_of_what_it_finds(name: str, seen: str, anchor: str) -> None:
+    bad = Check(name, "fail", seen, "make lab")
+    assert bad.page.startswith(f"docs/errors.md#{anchor}")
+    assert any(
+        line.strip() == f"more: {bad.page}" for line in doctor._table([bad], 80, colour=False)
+    )
+    assert Check(name, "ok", seen).page == Check(name, "fail", "broken").page == ""
+
+
+def test_the_doctors_own_sentences_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    worlds = [{"mpi4py": {"world": [0, 1]}, "stage": "done"}] * 2
+    found = [
+        mpi.two_processes(Job(0, "", "", tuple(worlds)), machine.facts(), {}, {}),
+        packages.kernel({}, "", {}),
+        packages.kernel({"argv": ["/other/python"], "folder": "/other"}, "/other", {}),
+        checks.memory(2.0, None, 1.0),
+        mpi.mpirun_on_path(machine.facts(), "/other/mpirun", "mpirun (Open MPI) 4.1.4"),
+    ]
+    assert all(check.status != "ok" and check.page for check in found), [
+        (c.seen, c.page) for c in found
+    ]
+    monkeypatch.setattr(doctor, "examine", lambda facts: found)
+    assert list(doctor.frame().more) == [check.page for check in found]
+
+
+def test_links_are_as_github_makes_them() -> None:
+    assert (
+        messages.anchor("'Variable' object has no attribute 'ref'")
+        == "variable-object-has-no-attribute-ref"
+    )

@@ -1,0 +1,335 @@
+"""The facts of machines that are not this one: folders laid out like their /proc and /sys."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from scaleout import machine, plots
+
+CPU = """processor\t: {cpu}
+model name\t: Some CPU @ 2.10GHz
+physical id\t: {socket}
+core id\t\t: {core}
+flags\t\t: fpu sse4_2 avx avx2 fma avx512f avx512_vnni
+"""
+MEMORY = "MemTotal:       33554432 kB\nMemAvailable:   16777216 kB\n"
+
+
+def lay(root: Path, files: Mapping[str, str]) -> Path:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text + "\n")
+    return root
+
+
+def topology(cpu: int, socket: int, siblings: str, last_cache: str) -> dict[str, str]:
+    """One logical CPU in /sys: private L1 (32 KiB) and L2 (1 MiB), an L3 of 16 MiB."""
+    here = f"sys/devices/system/cpu/cpu{cpu}"
+    files = {
+        f"{here}/topology/physical_package_id": str(socket),
+        f"{here}/topology/core_cpus_list": siblings,
+    }
+    caches = [
+        (1, "Data", "32K"),
+        (1, "Instruction", "32K"),
+        (2, "Unified", "1024K"),
+        (3, "Unified", "16384K"),
+    ]
+    for index, (level, kind, size) in enumerate(caches):
+        shared = last_cache if level == 3 else siblings
+        for name, text in (
+            ("level", str(level)),
+            ("type", kind),
+            ("size", size),
+            ("shared_cpu_list", shared),
+        ):
+            files[f"{here}/cache/index{index}/{name}"] = text
+    return files
+
+
+def two_sockets(root: Path) -> Path:
+    """2 sockets x 2 cores x 2 threads; CPU n and n + 4 share a core, as Linux numbers them."""
+    files = {"sys/devices/system/cpu/online": "0-7", "proc/meminfo": MEMORY}
+    files["proc/cpuinfo"] = "\n".join(
+        CPU.format(cpu=n, socket=n % 4 // 2, core=n % 2) for n in range(8)
+    )
+    for n in range(8):
+        socket, core = n % 4 // 2, n % 4
+        files |= topology(n, socket, f"{core},{core + 4}", ("0-1,4-5", "2-3,6-7")[socket])
+    for node, cpus in enumerate(("0-1,4-5", "2-3,6-7")):
+        files[f"sys/devices/system/node/node{node}/cpulist"] = cpus
+    return lay(root, files)
+
+
+def plain(root: Path, cpus: int = 8) -> Path:
+    """One socket, one thread a core."""
+    files = {"sys/devices/system/cpu/online": f"0-{cpus - 1}", "proc/meminfo": MEMORY}
+    files["proc/cpuinfo"] = "\n".join(CPU.format(cpu=n, socket=0, core=n) for n in range(cpus))
+    for n in range(cpus):
+        files |= topology(n, 0, str(n), f"0-{cpus - 1}")
+    return lay(root, files)
+
+
+def test_hyper_threads_are_not_cores(tmp_path: Path) -> None:
+    facts = machine.facts(two_sockets(tmp_path), allowed=range(8), mpirun=tmp_path / "none")
+    assert (facts.sockets, facts.numa_nodes, facts.cores, facts.hardware_threads) == (2, 2, 4, 8)
+    assert facts.usable_cores == 4
+    assert [core.cpus for core in facts.layout] == [(0, 4), (1, 5), (2, 6), (3, 7)]
+    assert [core.cache_group for core in facts.layout] == [0, 0, 2, 2]
+    assert facts.layout_source == "sysfs"
+    assert facts.cpu == "Some CPU @ 2.10GHz"
+    assert facts.isa == ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512_vnni")
+
+
+def test_caches_say_who_shares_them(tmp_path: Path) -> None:
+    caches = machine.read_caches(two_sockets(tmp_path), range(8))
+    assert caches == (
+        machine.Cache(1, "data", 32, shared_by=2, instances=4),
+        machine.Cache(1, "instruction", 32, shared_by=2, instances=4),
+        machine.Cache(2, "unified", 1024, shared_by=2, instances=4),
+        machine.Cache(3, "unified", 16384, shared_by=4, instances=2),
+    )
+
+
+def test_both_threads_of_one_core_are_one_core(tmp_path: Path) -> None:
+    root = two_sockets(tmp_path)
+    assert machine.usable_cores(root, allowed=(0, 4)) == 1
+    assert machine.usable_cores(root, allowed=(0, 1, 4)) == 2
+
+
+def test_affinity_of_three_of_eight(tmp_path: Path) -> None:
+    facts = machine.facts(plain(tmp_path), allowed=(5, 1, 2), mpirun=tmp_path / "none")
+    assert facts.allowed == (1, 2, 5)
+    assert (facts.cores, facts.usable_cores, len(facts.layout)) == (3, 3, 8)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"proc/self/cgroup": "0::/", "sys/fs/cgroup/cpu.max": "150000 100000"},
+        {"proc/self/cgroup": "0::/a/b", "sys/fs/cgroup/a/cpu.max": "150000 100000"},
+        {"proc/self/cgroup": "0::/../..", "sys/fs/cgroup/cpu.max": "150000 100000"},
+        {
+            "proc/self/cgroup": "4:cpu,cpuacct:/docker/abc",
+            "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us": "75000",
+            "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us": "50000",
+        },
+        {
+            "proc/self/cgroup": "4:cpuacct,cpu:/docker/abc",
+            "sys/fs/cgroup/cpu/docker/abc/cpu.cfs_quota_us": "150000",
+            "sys/fs/cgroup/cpu/docker/abc/cpu.cfs_period_us": "100000",
+            "sys/fs/cgroup/cpu/docker/cpu.cfs_quota_us": "-1",
+            "sys/fs/cgroup/cpu/docker/cpu.cfs_period_us": "100000",
+        },
+    ],
+    ids=["v2", "v2 above", "v2 namespace", "v1 at the mount", "v1 in its path"],
+)
+def test_quota_of_one_and_a_half_cpus(tmp_path: Path, files: dict[str, str]) -> None:
+    facts = machine.facts(lay(plain(tmp_path), files), allowed=range(8), mpirun=tmp_path / "none")
+    assert facts.cgroup_cpus == 1.5
+    assert (facts.cores, facts.usable_cores) == (8, 1)
+
+
+def test_quota_pays_for_whole_cores_only(tmp_path: Path) -> None:
+    root = lay(
+        plain(tmp_path), {"proc/self/cgroup": "0::/", "sys/fs/cgroup/cpu.max": "390000 100000"}
+    )
+    assert machine.usable_cores(root, allowed=range(8)) == 3
+    (root / "sys/fs/cgroup/cpu.max").write_text("50000 100000")
+    assert machine.usable_cores(root, allowed=range(8)) == 1
+    (root / "sys/fs/cgroup/cpu.max").write_text("max 100000")
+    assert machine.usable_cores(root, allowed=range(8)) == 8
+
+
+@pytest.mark.parametrize(
+    ("limit", "gib"),
+    [("4294967296", 4.0), ("max", None), ("9223372036854771712", None), ("99999999999999", None)],
+)
+def test_memory_limit(tmp_path: Path, limit: str, gib: float | None) -> None:
+    files = {"proc/self/cgroup": "0::/", "sys/fs/cgroup/memory.max": limit}
+    facts = machine.facts(lay(plain(tmp_path), files), allowed=(0,), mpirun=tmp_path / "none")
+    assert facts.memory_gib == 32.0
+    assert facts.memory_limit_gib == gib
+    assert machine.memory_gib("MemAvailable", tmp_path) == 16.0
+
+
+def test_no_memory_limit_where_the_memory_is_unknown(tmp_path: Path) -> None:
+    here = "sys/fs/cgroup/memory/memory.limit_in_bytes"
+    lay(tmp_path, {"proc/self/cgroup": "3:memory:/", here: "9223372036854771712"})
+    assert machine.cgroup_limits(tmp_path) == (None, None)
+    (tmp_path / here).write_text("4294967296")
+    assert machine.cgroup_limits(tmp_path) == (None, 4.0)
+
+
+def test_no_sysfs_falls_back_to_cpuinfo(tmp_path: Path) -> None:
+    text = "\n".join(CPU.format(cpu=n, socket=0, core=n % 2) for n in range(4))
+    facts = machine.facts(
+        lay(tmp_path, {"proc/cpuinfo": text}), allowed=(0,), mpirun=tmp_path / "none"
+    )
+    assert [core.cpus for core in facts.layout] == [(0, 2), (1, 3)]
+    assert facts.layout_source == "cpuinfo"
+    assert facts.caches == ()
+
+
+def test_nothing_to_read_says_unknown(tmp_path: Path) -> None:
+    facts = machine.facts(tmp_path, allowed=(0, 3), mpirun=tmp_path / "none")
+    assert (facts.cpu, facts.layout_source, facts.mpi, facts.mpi_version) == ("unknown",) * 4
+    assert (facts.cores, facts.usable_cores, facts.sockets) == (2, 2, 1)
+    assert facts.memory_gib is facts.memory_limit_gib is facts.cgroup_cpus is None
+    assert facts.isa == facts.caches == ()
+
+
+def test_lists_that_leave_out_an_allowed_cpu(tmp_path: Path) -> None:
+    assert machine.usable_cores(plain(tmp_path, cpus=2), allowed=(0, 1, 6)) == 3
+
+
+def test_nonsense_in_the_files_is_no_crash(tmp_path: Path) -> None:
+    root = plain(tmp_path)
+    for path in root.rglob("*"):
+        if path.is_file():
+            path.write_bytes(b"\xff\xfe nonsense: \x00\n")
+    assert machine.facts(root, allowed=(0, 1), mpirun=tmp_path / "none").usable_cores == 2
+
+
+def test_facts_survive_json(tmp_path: Path) -> None:
+    facts = machine.facts(two_sockets(tmp_path), allowed=range(8), mpirun=tmp_path / "none")
+    assert json.loads(json.dumps(asdict(facts)))["layout"][3]["cpus"] == [3, 7]
+
+
+def test_parse_cpu_list() -> None:
+    assert machine.parse_cpu_list("0-2,8, 10-11\n") == [0, 1, 2, 8, 10, 11]
+    assert machine.parse_cpu_list("") == machine.parse_cpu_list("none") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "flavour", "version"),
+    [
+        (
+            "HYDRA build details:\n    Version:                                 4.3.2\n",
+            "MPICH",
+            "4.3.2",
+        ),
+        (
+            "Intel(R) MPI Library for Linux* OS, Version 2021.13 Build 20240515",
+            "Intel MPI",
+            "2021.13",
+        ),
+        ("mpirun (Open MPI) 4.1.4\n\nReport bugs to ...", "Open MPI", "4.1.4"),
+        ("mpirun (PRRTE) 3.0.2", "unknown", "unknown"),
+        ("", "unknown", "unknown"),
+    ],
+)
+def test_parse_mpi_version(text: str, flavour: str, version: str) -> None:
+    assert machine.parse_mpi_version(text) == (flavour, version)
+
+
+def test_an_mpirun_that_fails_is_unknown(tmp_path: Path) -> None:
+    broken = tmp_path / "mpirun"
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    assert machine.facts(allowed=(0,), mpirun=broken).mpi == "unknown"  # not executable
+    broken.chmod(0o755)
+    assert machine.facts(allowed=(0,), mpirun=broken).mpi == "unknown"
+
+
+def test_native_bf16() -> None:
+    assert machine.native_bf16(("avx512f", "avx512_bf16"))
+    assert machine.native_bf16(("amx_bf16",))
+    assert not machine.native_bf16(("avx2", "avx512f", "avx512_vnni"))
+
+
+def test_this_machine() -> None:
+    facts = machine.facts()
+    assert set(facts.allowed) == os.sched_getaffinity(0)
+    assert 1 <= facts.usable_cores <= facts.cores <= len(facts.layout) <= facts.hardware_threads
+    assert facts.mpi != "unknown" and Path(facts.mpirun) == machine.mpirun_path()
+
+
+def test_the_launcher_loads_nothing_heavy() -> None:
+    """`scaleout run` imports this room and asks for the cores: neither NumPy nor matplotlib comes
+    with it."""
+    program = (
+        "import sys; from scaleout import machine; machine.usable_cores()\n"
+        "print('numpy' in sys.modules, 'matplotlib' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.split() == ["False", "False"]
+
+
+def test_sgemm_counts_two_flops_per_multiply_and_add(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = iter(range(0, 100, 2))  # a clock that says 2 s for every repeat
+    monkeypatch.delenv("SCALEOUT_QUICK", raising=False)
+    monkeypatch.setattr("time.perf_counter", lambda: float(next(seconds)))
+    median, rates = machine.sgemm_gflops(n=64, repeats=4, threads=1)
+    assert rates == [2 * 64**3 / 2 / 1e9] * 4
+    assert median == rates[0]
+
+
+def test_copy_counts_what_is_read_and_what_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = iter(range(0, 100, 2))
+    monkeypatch.delenv("SCALEOUT_QUICK", raising=False)
+    monkeypatch.setattr("time.perf_counter", lambda: float(next(seconds)))
+    calls = []
+    copyto = np.copyto
+    monkeypatch.setattr(
+        np, "copyto", lambda to, source: (calls.append(source.nbytes), copyto(to, source))
+    )
+    median, rates = machine.copy_gb_per_s(mib=1, repeats=3, threads=2)
+    assert rates == [2 * 2**20 / 2 / 1e9] * 3
+    assert median == rates[0]
+    assert sum(calls) == 4 * 2**20  # three repeats and the warm-up, in parts
+
+
+def test_quick_is_fewer_repeats_of_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCALEOUT_QUICK", "1")
+    assert len(machine.sgemm_gflops(n=64, repeats=5)[1]) == 3
+    assert len(machine.copy_gb_per_s(mib=1, repeats=2)[1]) == 2
+
+
+def test_the_picture_shows_every_hardware_thread(tmp_path: Path) -> None:
+    facts = machine.facts(two_sockets(tmp_path), allowed=(0, 1, 4), mpirun=tmp_path / "none")
+    figure = plots.machine_picture(facts, sgemm=187.4, copy=26.6)
+    (axes,) = figure.axes
+    words = [text.get_text() for text in axes.texts]
+    assert [word for word in words if word.startswith("CPU")] == ["CPU 0", "CPU 4", "CPU 1"]
+    hatched = [box for box in axes.patches if box.get_hatch()]
+    assert len(hatched) == 5 + 1  # five threads that may not be used, and the legend
+    assert {"socket 0", "socket 1", "L1 32 KiB", "L2 1 MiB", "L3 16 MiB", "memory 32.0 GiB"} <= set(
+        words
+    )
+    assert "measured: multiplies 187 GFLOP/s (SGEMM), copies 27 GB/s" in words
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_the_picture_stays_inside_its_frame(tmp_path: Path, known: bool) -> None:
+    root = two_sockets(tmp_path) if known else tmp_path
+    figure = plots.machine_picture(machine.facts(root, allowed=range(8), mpirun=tmp_path / "none"))
+    figure.canvas.draw()
+    (axes,) = figure.axes
+    assert figure.get_facecolor() == (1, 1, 1, 1)
+    frame = figure.bbox
+    for part in (*axes.patches, *axes.texts):
+        extent = part.get_window_extent()
+        assert frame.x0 <= extent.x0 and extent.x1 <= frame.x1, part
+        assert frame.y0 <= extent.y0 and extent.y1 <= frame.y1, part
+
+
+@pytest.mark.parametrize(("drawing", "shown"), [("<svg/>", True), ("an error", False)])
+def test_the_picture_of_hwloc(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drawing: str, shown: bool
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert plots.hwloc_picture() is None
+    program = tmp_path / "lstopo-no-graphics"
+    program.write_text(f"#!/bin/sh\necho '{drawing}'\n")
+    program.chmod(0o755)
+    assert (plots.hwloc_picture() is not None) == shown

@@ -1,0 +1,387 @@
+"""Comparisons: what is run in which order, what is kept, what is said; and the command's words."""
+
+import itertools
+import math
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import scaleout
+from scaleout import Comparison, compare, explain
+from scaleout.errors import ScaleoutError
+from scaleout.intervals import paired, verdict
+from scaleout.jobs.job import JobInterrupted
+from scaleout.measure import figure, rounds
+from scaleout.measure.commands import variants
+
+TWO = {"base": {"speed": 1.0}, "fast": {"speed": 1.3}}
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("SCALEOUT_RESULTS", str(tmp_path))
+    monkeypatch.delenv("SCALEOUT_QUICK", raising=False)
+    return tmp_path
+
+
+class Job:
+    """A job at a known speed, with noise that its seed fixes; what was asked of it is in `asked`."""
+
+    def __init__(self, noise: float = 0.05, seed: int = 0, stop: int = -1) -> None:
+        self.draw, self.noise, self.stop = np.random.default_rng(seed), noise, stop
+        self.asked: list[dict[str, Any]] = []
+
+    def run(self, **how: Any) -> float:
+        if len(self.asked) == self.stop:
+            self.stop = -1
+            raise KeyboardInterrupt
+        self.asked.append(how)
+        return 100 * how["speed"] * math.exp(self.noise * self.draw.normal())
+
+
+def rows(*given: list[float], unit: str = "images/s") -> list[dict[str, Any]]:
+    """Rounds of a comparison: the baseline, the baseline again, then a, b ..."""
+    names = [("base", 0), ("base", 1), ("a", 0), ("b", 0)]
+    return [
+        {"round": n, "variant": name, "again": again, "value": value, "unit": unit}
+        for n, values in enumerate(given)
+        for (name, again), value in zip(names, values, strict=False)
+    ]
+
+
+# What is run
+
+
+def test_each_round_has_the_baseline_twice_and_every_variant_once() -> None:
+    job = Job()
+    found = compare(job.run, TWO, rounds=5, quiet=True)
+    speeds = [how["speed"] for how in job.asked]
+    assert len(speeds) == 15 and speeds[:3] == [1, 1, 1.3]
+    assert all(sorted(speeds[i : i + 3]) == [1, 1, 1.3] for i in range(0, 15, 3))
+    assert found.rounds == 5 and found.verdict("fast") == "faster"
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+def test_neither_place_nor_drift_favours_a_variant(count: int) -> None:
+    of = rounds.columns([f"v{n}" for n in range(count)])
+    size, many = len(of), 2 * len(of)
+    turns = list(itertools.islice(rounds.plan(of, 0, lambda: False), many * size))
+    places = {column: [] for column in of}
+    for number, (_, column) in enumerate(turns):
+        places[column].append(number)
+    assert {round_ for round_, _ in turns} == set(range(many))
+    middles = {float(np.mean(found)) for found in places.values()}
+    assert middles == {(many * size - 1) / 2}  # the same middle: a steady drift cancels
+    for found in places.values():
+        assert sorted(number % size for number in found) == sorted(2 * list(range(size)))
+
+
+def test_what_all_variants_share_reaches_each_and_a_variant_has_the_last_word() -> None:
+    job = Job()
+    how = {"base": {}, "fast": {"speed": 2.0}}
+    compare(job.run, how, rounds=3, quiet=True, speed=1.0, batch=8)
+    assert {(one["speed"], one["batch"]) for one in job.asked} == {(1.0, 8), (2.0, 8)}
+
+
+def test_a_job_that_would_print_is_kept_quiet() -> None:
+    said: list[Any] = []
+
+    def run(speed: float, echo: bool = True) -> float:
+        said.append(echo)
+        return speed
+
+    compare(run, TWO, rounds=3, quiet=True)
+    assert said and not any(said)
+
+
+def test_quick_is_three_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCALEOUT_QUICK", "1")
+    assert compare(Job().run, TWO, quiet=True).rounds == 3
+
+
+def test_a_disturbed_round_is_named_left_out_and_replaced() -> None:
+    job = Job(noise=0.04)
+
+    def run(speed: float) -> float:
+        value = job.run(speed=speed)
+        return value / 2 if len(job.asked) == 9 else value
+
+    found = compare(run, TWO, rounds=5, quiet=True)
+    assert found.rounds == 6 and found.ratio("fast").rounds == 5
+    (note,) = [note for note in found.notes if "disturbed" in note]
+    assert re.search(r"Round 3 was disturbed: a run of (base|fast) was 4\d|5\d % slower", note)
+    assert "That leaves 5 rounds for the ratios." in found.notes
+
+
+# What is kept
+
+
+def test_an_interrupted_comparison_goes_on_and_repeats_only_the_round_that_was_cut_off() -> None:
+    job = Job(stop=10)
+    with pytest.raises(JobInterrupted, match="3 whole rounds kept; the same call goes on"):
+        compare(job.run, TWO, rounds=5, quiet=True)
+    found = compare(job.run, TWO, rounds=5, quiet=True)
+    assert len(job.asked) == 10 + 6 and found.rounds == 5
+    kept = Comparison.read(found.folder)
+    assert kept.table.equals(found.table) and kept.runs["round"].tolist() == sorted(
+        3 * list(range(5))
+    )
+
+
+def test_after_its_end_the_same_call_measures_anew_and_more_rounds_add() -> None:
+    job = Job()
+    compare(job.run, TWO, rounds=4, quiet=True, name="x")
+    again = compare(job.run, TWO, rounds=4, quiet=True, name="x")
+    assert len(job.asked) == 24 and (again.folder / "before-1.jsonl").exists()
+    more = compare(job.run, TWO, rounds=6, quiet=True, name="x")
+    assert len(job.asked) == 30 and more.rounds == 6
+
+
+def test_another_comparison_under_the_same_name_does_not_mix() -> None:
+    job = Job(stop=8)
+    with pytest.raises(JobInterrupted):
+        compare(job.run, TWO, rounds=5, quiet=True, name="x")
+    other = {"base": {"speed": 1.0}, "fast": {"speed": 5.0}}
+    found = compare(job.run, other, rounds=4, quiet=True, name="x")
+    assert found.rounds <= 4 and found.runs[found.runs.variant == "fast"].value.min() > 400
+
+
+def test_two_at_once_in_the_same_folder_are_refused() -> None:
+    def inside(speed: float) -> float:
+        compare(Job().run, TWO, quiet=True, name="x")
+        return speed
+
+    with pytest.raises(ScaleoutError, match="is running already"):
+        compare(inside, TWO, quiet=True, name="x")
+
+
+def test_a_damaged_file_is_put_aside() -> None:
+    found = compare(Job().run, TWO, rounds=4, quiet=True, name="x")
+    path = found.folder / "runs.jsonl"
+    path.write_text(path.read_text() + '{"round"')
+    assert compare(Job().run, TWO, rounds=4, quiet=True, name="x").rounds == 4
+
+
+# What is said
+
+
+STEADY = [[100, 101, 130], [101, 100, 131], [99, 100, 129.5], [100, 99, 130]]
+
+
+def test_faster_slower_no_difference_and_unclear() -> None:
+    assert Comparison(rows(*STEADY)).verdict("a") == "faster"
+    assert Comparison(rows(*STEADY), lower=True).verdict("a") == "slower"
+    near = [[100, 101, 100.5], [101, 100, 100], [99, 100, 100], [100, 99, 99.5]]
+    assert Comparison(rows(*near)).verdict("a") == "no difference shown"
+    wild = [[100, 140, 150], [120, 90, 100], [80, 100, 130]]
+    assert Comparison(rows(*wild)).verdict("a") == "unclear"
+
+
+def test_no_gain_smaller_than_what_the_baselines_differ_by() -> None:
+    """The second baseline is always 20 % faster: a gain of 11 % on their mean counts for nothing."""
+    odd = [[100, 120.5, 121], [100.5, 120, 121], [100, 120, 121.5], [99.5, 120, 121]]
+    found = Comparison(rows(*odd))
+    ratio = found.ratio("a")
+    assert ratio.low > 1 and found.noise > 0.15
+    assert found.verdict("a") == "unclear" and "the noise alone makes up to" in found.sentence("a")
+    assert any("base differs from itself" in note for note in found.notes)
+
+
+def test_the_ratio_is_the_mean_of_the_rounds_own_ratios() -> None:
+    ratio = Comparison(rows(*STEADY)).ratio("a")
+    each = [a / math.sqrt(one * two) for one, two, a in STEADY]
+    assert ratio.middle == pytest.approx(math.prod(each) ** 0.25)
+    assert ratio.low < min(each) < max(each) < ratio.high and ratio.rounds == 4
+
+
+def test_a_drift_is_reported_and_does_not_spoil_the_ratio() -> None:
+    draw = np.random.default_rng(1)
+    slower = [[100 * 0.97**n * x for x in np.exp(0.003 * draw.normal(size=3))] for n in range(7)]
+    found = Comparison(rows(*slower))
+    assert found.drift == pytest.approx(0.97**6.5 - 1, abs=0.02)
+    assert any("% slower over the runs" in note for note in found.notes)
+    assert found.ratio("a").low <= 1 <= found.ratio("a").high
+    calm = Comparison(rows(*STEADY))
+    assert not any("over the runs" in note for note in calm.notes)
+
+
+def test_more_variants_have_wider_intervals_each() -> None:
+    both = rows(*[[*values, values[2]] for values in STEADY])
+    one, two = Comparison(rows(*STEADY)), Comparison(both)
+    assert two.ratio("a").width > one.ratio("a").width
+    assert any("2 variants hold together, at 95 % (Bonferroni)" in note for note in two.notes)
+    assert paired([[1, 1.1]] * 3, {"a": [1, 2, 1]}, compared=9).ratios["a"].width > 0.1
+
+
+def test_fewer_than_three_rounds_tell_nothing() -> None:
+    found = Comparison(rows(*STEADY[:2]))
+    assert found.verdict("a") == "unclear" and "2 rounds tell too little" in found.sentence("a")
+    assert (
+        "2 rounds" in repr(found) and found.plot() and verdict(found.ratio("a"), 0, 9) != "faster"
+    )
+
+
+def test_table_text_page_and_markdown_say_the_same() -> None:
+    found = Comparison(rows(*STEADY))
+    assert list(found.table.index) == ["base", "base, again", "a"]
+    assert found.table.loc["a", "median"] == 130 and found.table.loc["a", "verdict"] == "faster"
+    sentence = found.sentence("a")
+    assert sentence == "a: faster, 1.30 times as fast as base (1.29 to 1.31)."
+    for text in (repr(found), found._repr_html_(), found.markdown()):
+        assert sentence in text
+    assert found.markdown().count("\n| ") == 4
+
+
+def test_the_best_is_one_that_is_shown_to_be_faster() -> None:
+    both = Comparison(rows(*[[*values, 1.2 * values[2]] for values in STEADY]))
+    assert both.best == "b"
+    assert Comparison(rows(*STEADY), lower=True).best == "base"
+
+
+def test_explain_prints_what_applies_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+    found = Comparison(rows(*STEADY))
+    explain(found, faster="{best} wins, {ratio} ({low} to {high}).", slower="no", unclear="no")
+    explain(Comparison(rows(*STEADY), lower=True), faster="no", slower="{variant} loses.")
+    explain(found, slower="no")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == ["a wins, 1.30 (1.29 to 1.31).", "a loses.", found.sentence("a")]
+
+
+def test_a_slip_in_a_text_shows_whatever_the_verdict_is() -> None:
+    with pytest.raises(ScaleoutError, match="fills in {variant}.*not all of '{rate} more'"):
+        explain(Comparison(rows(*STEADY)), faster="fine", slower="{rate} more")
+
+
+def test_the_figure_says_what_was_found_and_shows_the_guess() -> None:
+    picture = Comparison(rows(*STEADY)).plot(guess=1.7)
+    assert picture._suptitle.get_text() == "a: faster, 1.30 times as fast as base (1.29 to 1.31)."
+    legend = [text.get_text() for text in picture.legends[0].get_texts()]
+    assert "your guess: 1.7" in legend and "disturbed" not in legend
+    words = picture._repr_mimebundle_()[1]["image/png"]["alt"]
+    assert "a: median 130 (images/s), ratio 1.30" in words and "Your guess: 1.7." in words
+
+
+# What it is judged by
+
+
+def frame(**columns: Any) -> pd.DataFrame:
+    same = {"lab": "x", "variant": "", "rate_unit": "images/s"}
+    return pd.DataFrame([{**same, **columns}])
+
+
+def test_figures_of_records_numbers_runs_and_functions() -> None:
+    of = figure.figure
+    assert of(frame(rate=5.0), "rate") == (5.0, "images/s")
+    assert of(frame(rate=None, step_median_s=0.5), "rate") == (2.0, "steps/s")
+    assert of(frame(rate=5.0, **{"metrics.loss": 3.0}), "loss") == (3.0, "")
+    assert of(SimpleNamespace(wall_s=2.0, records=frame(rate=5.0)), "wall_s") == (2.0, "s")
+    assert of(7, "rate") == (7.0, "")
+    assert of(frame(rate=5.0), lambda records: records.rate.sum() * 2) == (10.0, "")
+
+
+@pytest.mark.parametrize(
+    ("found", "metric", "words"),
+    [
+        (frame(rate=5.0), "rat", "has no figure 'rat': type one of rate"),
+        (frame(rate=0.0), "rate", "is 0, and a rate or a time is above 0"),
+        (pd.DataFrame(), "rate", "wrote no record"),
+        ("text", "rate", "returned str, and a comparison needs"),
+        (
+            pd.concat([frame(rate=5.0), frame(rate=5.0, variant="b")]),
+            "rate",
+            "records of several kinds",
+        ),
+    ],
+)
+def test_a_figure_that_is_none_is_one_sentence(found: Any, metric: str, words: str) -> None:
+    with pytest.raises(ScaleoutError, match=words):
+        figure.figure(found, metric)
+
+
+def test_times_are_known_by_their_name() -> None:
+    assert figure.is_time("wall_s") and figure.is_time("step_median_s")
+    assert not figure.is_time("rate") and not figure.is_time("metrics.images_per_s")
+    slow = {"base": {"speed": 1.0}, "slow": {"speed": 2.0}}
+
+    def run(speed: float) -> SimpleNamespace:
+        return SimpleNamespace(wall_s=speed)
+
+    assert compare(run, slow, metric="wall_s", quiet=True).verdict("slow") == "slower"
+
+
+# What cannot be compared
+
+
+@pytest.mark.parametrize(
+    ("how", "more", "words"),
+    [
+        ({}, {}, "needs two variants or more, not 0"),
+        ({"a": {}}, {}, "needs two variants or more, not 1"),
+        ({"a": {}, "b": {}}, {}, "'a' and 'b' are the same variant"),
+        ({"a": {}, "b": 3}, {}, "The variant 'b' is 3: write the arguments"),
+        (TWO, {"rounds": 2}, "needs 3 rounds or more, not 2"),
+        (TWO, {"within": 5}, "within takes a share"),
+        (TWO, {"name": "../x"}, "has letters, digits"),
+    ],
+)
+def test_bad_input_is_one_sentence(how: Any, more: dict[str, Any], words: str) -> None:
+    with pytest.raises(ScaleoutError, match=words):
+        compare(Job().run, how, quiet=True, **more)
+
+
+def test_a_job_that_fails_is_named_with_its_variant() -> None:
+    def run(speed: float) -> float:
+        if speed > 1:
+            raise ScaleoutError("no room.")
+        return speed
+
+    with pytest.raises(ScaleoutError, match="^fast, round 1: no room"):
+        compare(run, TWO, quiet=True)
+
+
+# The command's words
+
+
+def test_two_commands_are_called_by_what_they_differ_in() -> None:
+    words = "python -m t --batch 8 :: python -m t --batch 16"
+    found = variants(words.split())
+    assert list(found) == ["--batch 8", "--batch 16"]
+    assert found["--batch 8"] == {"script": ["python", "-m", "t", "--batch", "8"], "env": {}}
+    assert list(variants(["python", "-V", "::", "python", "-V", "-c"])) == ["-V", "-V -c"]
+
+
+def test_values_of_a_variable_are_variants_and_single_ones_are_for_all() -> None:
+    found = variants(["python", "-V"], ["A=1,", "B=2"])
+    assert list(found) == ["A=1", "A=unset"]
+    assert found["A=1"] == {"script": ["python", "-V"], "env": {"B": "2", "A": "1"}}
+    assert found["A=unset"] == {"script": ["env", "-u", "A", "python", "-V"], "env": {"B": "2"}}
+
+
+@pytest.mark.parametrize(
+    ("words", "env", "said"),
+    [
+        ("", [], "A command is missing"),
+        ("python -V ::", [], "A command is missing"),
+        ("python -V", [], "There is one variant"),
+        ("python -V", ["A=1"], "There is one variant"),
+        ("python -V", ["A"], "takes NAME=VALUE1,VALUE2"),
+        ("python -V", ["A=1,1"], "A=1 is there twice"),
+        ("python -V :: python -V", [], "-V is there twice"),
+        ("python -V :: python -h", ["A=1,2"], "not both at once"),
+        ("python -V :: no-such-program", [], "no program no-such-program"),
+        ("python -V :: python gone.py", [], "no script gone.py"),
+        ("mpirun -n 2 python :: python -V", [], "Leave mpirun out"),
+    ],
+)
+def test_bad_words_are_one_sentence(words: str, env: list[str], said: str) -> None:
+    with pytest.raises(ScaleoutError, match=said):
+        variants(words.split(), env)
+
+
+def test_it_is_public() -> None:
+    assert {"Comparison", "compare", "explain"} <= set(scaleout.__all__)

@@ -1,0 +1,314 @@
+"""Reading oneDNN's report, and number formats, against lines that oneDNN 3.5 printed and against
+ml_dtypes."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pandas as pd
+import pytest
+
+from scaleout.errors import ScaleoutError
+from scaleout.measure import formats, onednn
+
+RUNME = Path(__file__).resolve().parents[3] / "solutions/01_onednn/runme.py"
+TEMPLATE = (
+    "onednn_verbose,primitive,info,template:operation,engine,primitive,implementation,prop_kind,"
+    "memory_descriptors,attributes,auxiliary,problem_desc,exec_time"
+)
+HEADER = [
+    "onednn_verbose,info,oneDNN v3.5.0 (commit N/A)",
+    "onednn_verbose,info,cpu,runtime:threadpool,nthr:2",
+    "onednn_verbose,info,cpu,isa:Intel AVX-512 with Intel DL Boost and bfloat16 support",
+    "onednn_verbose,info,gpu,runtime:none",
+    TEMPLATE,
+    "onednn_verbose,graph,info,template:operation,engine,partition_id,partition_kind,op_names,data_formats,"
+    "logical_tensors,fpmath_mode,backend,exec_time",
+]
+CONVOLUTION = (
+    "onednn_verbose,primitive,exec,cpu,convolution,brg_conv_fwd:avx512_core,forward_training,src_f32::blocked:acdb::f0 "
+    "wei_f32:a:blocked:Adcb16a::f0 bia_f32:a:blocked:a::f0 dst_f32::blocked:acdb::f0,attr-scratchpad:user "
+    "attr-post-ops:eltwise_relu,alg:convolution_direct,mb16_ic1oc16_ih28oh26kh3sh1dh0ph0_iw28ow26kw3sw1dw0pw0,0.5"
+)
+REORDER = (
+    "onednn_verbose,primitive,exec,cpu,reorder,jit:uni,undef,src_f32::blocked:cdba::f0 dst_f32::blocked:Adcb16a::f0"
+    ",,,16x1x3x3,0.1"
+)
+MOVED_IMAGES = (
+    "onednn_verbose,primitive,exec,cpu,reorder,jit:blk,undef,src_f32::blocked:acdb::f0 dst_bf16::blocked:aBcd16b::f0"
+    ",,,16x32x28x28,0.3"
+)
+GEMM = (
+    "onednn_verbose,primitive,exec,cpu,gemm_api,,undef,src_f32::blocked:ab:f0 wei_f32::blocked:ba:f0 "
+    "dst_f32::blocked:ab:f0,attr-post-ops:sum:1 ,,16x98:98x4608,0.1"
+)
+BACKWARD = (
+    "onednn_verbose,primitive,exec,cpu,convolution,brg_conv_bwd:avx512_core_bf16+brg_conv_fwd:avx512_core_bf16,"
+    "backward_data,src_bf16::blocked:acdb::f0 wei_bf16:a:blocked:BcdA16b2a::f0 bia_undef::undef::: "
+    "dst_bf16::blocked:acdb::f0,,alg:convolution_direct,mb16_ic16oc32_ih26oh24kh3sh1dh0ph0_iw26ow24kw3sw1dw0pw0,1e-1"
+)
+LINES = [*HEADER, REORDER, CONVOLUTION, "loss 2.3", GEMM, BACKWARD]
+
+
+def test_a_line_becomes_a_row() -> None:
+    frame = onednn.parse(LINES)
+    assert frame.primitive.tolist() == ["reorder", "convolution", "gemm_api", "convolution"]
+    row = frame.iloc[1]
+    assert (row.implementation, row.isa) == ("brg_conv_fwd:avx512_core", "avx512_core")
+    assert (row.src, row.wei, row.dst) == ("acdb", "Adcb16a", "acdb")
+    assert (row.prop_kind, row.post_ops, row.time_ms) == ("forward_training", "eltwise_relu", 0.5)
+    assert row.problem.startswith("mb16_ic1oc16_ih28")
+    assert frame.isa.tolist() == ["not named", "avx512_core", "not named", "avx512_core_bf16"]
+    assert frame.src_type.tolist() == ["f32", "f32", "f32", "bf16"]
+    assert frame.time_ms.iloc[3] == 0.1
+    told = {"version": "3.5.0", "runtime": "runtime:threadpool,nthr:2", "damaged": 0}
+    assert frame.attrs == told | {"isa": "Intel AVX-512 with Intel DL Boost and bfloat16 support"}
+
+
+def test_fields_are_found_by_the_template_not_by_their_place() -> None:
+    moved = TEMPLATE.replace("engine,primitive,", "primitive,novelty,engine,")
+    line = CONVOLUTION.replace("exec,cpu,convolution,", "exec,convolution,something,cpu,")
+    assert (
+        onednn.parse([moved, line])
+        .drop(columns="rank")
+        .equals(onednn.parse([TEMPLATE, CONVOLUTION]).drop(columns="rank"))
+    )
+
+
+@pytest.mark.parametrize(
+    ("in_template", "in_line"),
+    [
+        (("template:", "template:timestamp,"), (",primitive", ",1795173669296.4,primitive")),
+        (("primitive,info,template:", "info,prim_template:"), ("primitive,", "")),
+        (("_verbose,", "_verbose,v1,"), ("_verbose,", "_verbose,v1,")),
+        (("onednn", "dnnl"), ("onednn", "dnnl")),
+    ],
+    ids=["timestamps", "oneDNN 2", "oneDNN 3.6", "DNNL"],
+)
+def test_other_versions_and_settings(
+    in_template: tuple[str, str], in_line: tuple[str, str]
+) -> None:
+    frame = onednn.parse([TEMPLATE.replace(*in_template, 1), CONVOLUTION.replace(*in_line, 1)])
+    assert (frame.primitive[0], frame.wei[0], frame.time_ms[0]) == ("convolution", "Adcb16a", 0.5)
+
+
+def test_several_ranks_with_their_prefixes() -> None:
+    text = [f"[{rank}] {line}" for line in LINES for rank in (0, 1)]
+    frame = onednn.parse(text)
+    assert frame["rank"].tolist() == [0, 1] * 4
+    pairs = [(rank, line) for line in LINES for rank in (0, 1)]
+    assert onednn.parse(pairs).equals(frame)
+
+
+def test_half_lines_are_left_out_and_counted() -> None:
+    halves = [
+        CONVOLUTION[:-4],
+        CONVOLUTION[:90],
+        CONVOLUTION[:60] + CONVOLUTION,
+        CONVOLUTION[:-3] + "onednn_verb",
+    ]
+    frame = onednn.parse([*LINES, *halves])
+    assert len(frame) == 4
+    assert frame.attrs["damaged"] == 4
+
+
+@pytest.mark.parametrize("time", ["", "0.", "0.5onednn_verb", "fast", "-"])
+def test_a_time_that_is_not_whole_makes_the_line_a_half_one(time: str) -> None:
+    frame = onednn.parse([*LINES, CONVOLUTION.removesuffix("0.5") + time])
+    assert (len(frame), frame.attrs["damaged"]) == (4, 1)
+
+
+def test_other_text_before_a_line_does_no_harm() -> None:
+    """A program that prints without a line's end leaves its text, commas and all, before
+    oneDNN's."""
+    frame = onednn.parse([*HEADER, "step,exec,loss 2.3" + CONVOLUTION])
+    assert (frame.primitive.tolist(), frame.attrs["damaged"]) == (["convolution"], 0)
+
+
+def test_after_leaves_out_what_came_before() -> None:
+    frame = onednn.parse([*LINES[:-2], "Warm-up ends.", *LINES[-2:]], after="Warm-up ends")
+    assert frame.primitive.tolist() == ["gemm_api", "convolution"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "sentence"),
+    [
+        ([], "nothing in these 0 lines: run the job with ONEDNN_VERBOSE=1"),
+        (["loss 2.3", "done"], "nothing in these 2 lines: run the job with ONEDNN_VERBOSE=1"),
+        (HEADER, "loaded, but given no work"),
+        ([CONVOLUTION, REORDER], "header is missing"),
+    ],
+)
+def test_nothing_to_read_is_one_sentence(lines: list[str], sentence: str) -> None:
+    with pytest.raises(ScaleoutError, match=re.escape(sentence)) as error:
+        onednn.parse(lines)
+    assert "\n" not in str(error.value)
+
+
+def test_shares_add_up() -> None:
+    table = onednn.shares(onednn.parse(LINES))
+    assert (table.primitive[0], table.prop_kind[0], table.calls[0]) == (
+        "convolution",
+        "forward_training",
+        1,
+    )
+    assert table.share[0] == pytest.approx(0.5 / 0.8)
+    assert table.share.sum() == pytest.approx(1)
+    assert onednn.isa(onednn.parse(LINES)).set_index("isa").calls.to_dict() == {
+        "avx512_core": 1,
+        "not named": 2,
+        "avx512_core_bf16": 1,
+    }
+
+
+def test_reorders_say_what_moved_from_where_to_where() -> None:
+    table = onednn.reorders(onednn.parse([*LINES, MOVED_IMAGES, REORDER]))
+    assert table[["moved", "from", "to", "calls"]].values.tolist() == [
+        ["images", "nhwc", "nChw16c", 1],
+        ["weights", "hwio", "Owhi16o", 2],
+    ]
+    assert table.share.tolist() == pytest.approx([0.3 / 1.2, 0.2 / 1.2])
+    assert len(onednn.reorders(onednn.parse([*HEADER, CONVOLUTION]))) == 0
+
+
+def test_layouts_in_the_usual_letters() -> None:
+    assert [onednn.layout(tag) for tag in ("acdb", "abcd", "aBcd16b")] == [
+        "nhwc",
+        "nchw",
+        "nChw16c",
+    ]
+    assert [onednn.layout(tag, weights=True) for tag in ("cdba", "ABcd16b16a")] == [
+        "hwio",
+        "OIhw16i16o",
+    ]
+
+
+def test_the_summary_takes_medians_and_compares_within_a_network() -> None:
+    rates = {
+        ("cnn", "default"): [10.0],
+        ("cnn", "onednn"): [30.0],
+        ("resnet50", "onednn"): [6.0, 6.6, 6.2],
+    }
+    rates |= {("resnet50", "default"): [4.0, 5.0]}
+    rows = [
+        (network, kernels, 16, rate)
+        for (network, kernels), group in rates.items()
+        for rate in group
+    ]
+    frame = pd.DataFrame(
+        rows, columns=["metrics.network", "metrics.kernels", "batch_per_rank", "rate"]
+    )
+    table = onednn.summary(frame)
+    assert table.environment.tolist()[-2:] == ["2019, default", "2019, MKL-DNN"]
+    assert table.images_per_s.tolist() == [10, 30, 6.2, 4.5, 3.84, 17.69]
+    assert table.speed_up.tolist() == pytest.approx([1, 3, 6.2 / 4.5, 1, 1, 4.607], rel=1e-3)
+    assert table.loc[2, ["runs", "lowest", "highest"]].tolist() == [3, 6.0, 6.6]
+
+
+TYPES = {"fp32": np.float32, "fp16": np.float16, "bf16": ml_dtypes.bfloat16}
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_rounding_agrees_with_the_types_of_numpy_and_tensorflow(name: str) -> None:
+    upper = np.arange(2**16, dtype=np.uint32) << 16  # every sign and exponent
+    lower = [
+        *np.random.default_rng(0).integers(0, 2**16, 5),
+        0x8000,
+        0x7FFF,
+        0x8001,
+    ]  # among them the ties of bf16
+    x = (upper | np.array(lower, np.uint32)[:, None]).ravel().view(np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        wanted = x.astype(TYPES[name]).astype(np.float64)
+        found = formats.round_to(x, name)
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_int8_stops_at_its_ends_and_holds_whole_steps() -> None:
+    np.testing.assert_array_equal(
+        formats.round_to([0.4, 0.5, 1.5, 200, -200], "int8", scale=1), [0, 0, 2, 127, -127]
+    )
+    x = np.random.default_rng(0).standard_normal(1000)
+    steps = formats.round_to(x, "int8") / (np.abs(x).max() / 127)
+    np.testing.assert_allclose(steps, np.rint(steps), atol=1e-9)
+    assert np.abs(steps).max() == pytest.approx(127)
+    np.testing.assert_array_equal(formats.round_to(np.zeros(3), "int8"), np.zeros(3))
+
+
+def test_unknown_format_is_one_sentence() -> None:
+    with pytest.raises(ScaleoutError, match="no format 'fp8'; there are fp32, fp16, bf16, int8"):
+        formats.round_to(1.0, "fp8")
+
+
+def test_the_limits_of_the_formats() -> None:
+    table = formats.formats()
+    for name, dtype in TYPES.items():
+        info, row = ml_dtypes.finfo(dtype), table.loc[name]
+        assert (row.bits, row.exponent, row.mantissa) == (info.bits, info.nexp, info.nmant)
+        limits = [info.max, info.smallest_normal, info.smallest_subnormal, info.eps]
+        assert [row.largest, row.smallest_normal, row.smallest, row.epsilon] == [
+            float(v) for v in limits
+        ]
+        assert formats.round_to(row.largest, name) == row.largest
+        assert formats.round_to(row.smallest / 2, name) == 0  # a tie, and 0 is even
+        assert formats.round_to(1 + row.epsilon, name) == 1 + row.epsilon
+        assert formats.round_to(1 + row.epsilon / 2, name) == 1
+    assert table.loc["int8", "largest"] == np.iinfo(np.int8).max
+
+
+def test_a_sum_in_bf16_stops_growing_and_one_in_fp32_does_not() -> None:
+    ones = np.ones(4096)
+    assert formats.dot(ones, ones, "bf16", "fp32") == 4096
+    assert formats.dot(ones, ones, "bf16", "bf16") == 256  # 256 + 1 is a tie, and 256 is even
+    assert formats.dot(ones, ones, "fp16", "fp16") == 2048
+    assert formats.dot(ones, ones, "int8") == pytest.approx(4096)
+    error = formats.dot_errors([16, 256], repeats=5).groupby(["how", "length"]).error.median()
+    assert (
+        error["bf16, sum in bf16", 256]
+        > 10 * error["bf16, sum in fp32", 256]
+        > 10 * error["fp32, sum in fp32", 256]
+    )
+
+
+COUNT = """
+import importlib.util, os, sys
+sys.path.insert(0, os.path.dirname(sys.argv[1]))  # as for a script: its neighbour flags.py
+spec = importlib.util.spec_from_file_location("runme", sys.argv[1])
+lab = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(lab)
+import tensorflow as tf
+profiler = tf.compat.v1.profiler
+for network in ("cnn", "resnet50"):
+    model, (images, _) = lab.make_model(network), lab.load_data(network, 0, 1)
+    one = tf.TensorSpec((1, *images.shape[1:]))
+    graph = tf.function(lambda x: model(x, training=False)).get_concrete_function(one)
+    options = profiler.ProfileOptionBuilder(profiler.ProfileOptionBuilder.float_operation()).with_empty_output().build()
+    forward = profiler.profile(graph.graph, options=options).total_float_ops
+    print("counted", network, lab.flops_per_image(model), forward, model.count_params(), flush=True)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+def test_counted_operations_agree_with_the_profiler_and_with_the_papers() -> None:
+    assert importlib.util.find_spec("tensorflow")
+    done = subprocess.run(
+        [sys.executable, "-c", COUNT, str(RUNME)], capture_output=True, text=True, timeout=110
+    )
+    counted = {line.split()[1]: [float(v) for v in line.split()[2:]] for line in done.stdout.splitlines()
+               if line.startswith("counted")}  # fmt: skip
+    assert set(counted) == {"cnn", "resnet50"}, done.stderr[-2000:]
+    for network, (step, forward, _) in counted.items():
+        assert 0.93 * 3 * forward < step < 3 * forward, (
+            network
+        )  # no gradient of the image, no biases and ReLUs
+    assert counted["cnn"][2] == 454_922
+    # He et al., "Deep Residual Learning", table 1: 3.8e9 multiply-adds forward. Many benchmarks
+    # take 24.5e9 for a step: a later variant of the network, which shrinks its images one layer
+    # later, and 3 x forward without exception.
+    assert counted["resnet50"][0] == pytest.approx(3 * 2 * 3.8e9, rel=0.03)
+    assert counted["resnet50"][0] == pytest.approx(24.5e9, rel=0.08)

@@ -1,0 +1,134 @@
+"""Horovod's timeline is read whole, and as far as it goes when the job was ended in the middle of a
+line."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from scaleout import plots
+from scaleout.errors import ScaleoutError
+from scaleout.measure import timeline
+
+HEAD = (
+    '[\n{"name": "process_name", "ph": "M", "pid": 0, '
+    '"args": {"start_time_since_epoch_in_micros":1700000000000000}},\n'
+)
+
+
+def made(steps: int, ranks: int = 2, tensors: int = 2) -> str:
+    """A timeline as Horovod writes it: rank r is ready 10 + 2 r ms after a step begins, then 3 ms
+    of allreduce."""
+    events = []
+    for pid in range(1, tensors + 1):
+        events.append(
+            {"name": "process_name", "ph": "M", "pid": pid, "args": {"name": f"gradient_{pid}"}}
+        )
+    for step in range(steps):
+        begin = 20_000 * step
+        last = 10_000 + 2_000 * (ranks - 1)
+        for pid in range(1, tensors + 1):
+            at = begin + 10_000 - 1_000 * (tensors - pid)  # the last tensor is ready last
+            events.append({"ph": "B", "name": "NEGOTIATE_ALLREDUCE", "ts": at, "pid": pid})
+            for rank in range(ranks):
+                ready = {
+                    "ph": "X",
+                    "name": str(rank),
+                    "ts": at + 2_000 * rank,
+                    "pid": pid,
+                    "dur": 0,
+                }
+                events.append(ready)
+            events.append({"ph": "E", "ts": begin + last, "pid": pid})
+        for pid in range(1, tensors + 1):
+            events.append({"ph": "B", "name": "ALLREDUCE", "ts": begin + last, "pid": pid})
+            events.append({"ph": "B", "name": "MPI_ALLREDUCE", "ts": begin + last, "pid": pid})
+            events.append({"ph": "E", "ts": begin + last + 2_000, "pid": pid})
+            args = {"dtype": "float32", "shape": "[2]"}
+            events.append({"ph": "E", "ts": begin + last + 3_000, "pid": pid, "args": args})
+    return HEAD + ",".join(map(json.dumps, events)) + "]"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "timeline.json"
+
+
+def test_each_step_is_split_into_compute_waiting_and_communication(file: Path) -> None:
+    file.write_text(made(steps=5))
+    found = timeline.read(file)
+    assert found.whole and found.open == {}
+    assert (
+        set(found.spans.phase) == {"NEGOTIATE_ALLREDUCE", "ALLREDUCE", "MPI_ALLREDUCE"}
+        and len(found.spans) == 30
+    )
+    steps = found.steps()
+    assert steps.step.tolist() == [1, 1, 2, 2, 3, 3, 4, 4] and steps["rank"].tolist() == [0, 1] * 4
+    for rank, compute, waiting in ((0, 0.015, 0.002), (1, 0.017, 0.0)):
+        mine = steps[steps["rank"] == rank]
+        np.testing.assert_allclose(mine.compute_s, compute, atol=1e-9)
+        np.testing.assert_allclose(mine.waiting_s, waiting, atol=1e-9)
+        np.testing.assert_allclose(mine.communication_s, 0.003, atol=1e-9)
+
+
+def test_the_picture_shows_steps_as_most_are(file: Path) -> None:
+    file.write_text(made(steps=9))
+    found = timeline.read(file)
+    steps = found.steps()
+    steps.loc[steps.step.isin([1, 2, 8]), "communication_s"] = 0.5
+    figure = plots.step_timeline(SimpleNamespace(steps=lambda: steps, spans=found.spans))
+    widths = [bar.get_width() for bar in figure.axes[0].patches]
+    assert len(widths) == 2 * 2 * 3 and max(widths) < 30, "ms"
+
+
+def test_a_job_of_one_step_has_no_picture(file: Path) -> None:
+    file.write_text(made(steps=1))
+    with pytest.raises(
+        ScaleoutError, match="no whole step after the first: let the job take more steps"
+    ):
+        plots.step_timeline(timeline.read(file))
+
+
+def test_a_timeline_that_was_cut_anywhere_is_read_up_to_the_cut(file: Path) -> None:
+    text = made(steps=4)
+    whole = len(json.loads(text))
+    seen = []
+    for end in range(len(HEAD) + 400, len(text) - 1, 37):
+        file.write_text(text[:end])
+        try:
+            found = timeline.read(file)
+        except ScaleoutError:
+            continue
+        assert not found.whole and len(found.spans) <= 24
+        assert set(found.steps().step) <= {1, 2, 3}
+        np.testing.assert_allclose(found.steps().communication_s.astype(float), 0.003, atol=1e-9)
+        seen.append(len(found.spans))
+    assert whole > 0 and seen == sorted(seen) and seen[-1] == 23
+
+
+def test_a_phase_that_never_ended_is_named(file: Path) -> None:
+    text = made(steps=2)
+    file.write_text(text[: text.rindex('{"ph": "B", "name": "MPI_ALLREDUCE"')])
+    assert timeline.read(file).open == {"gradient_2": "ALLREDUCE"}
+
+
+def test_other_tensors_are_no_steps(file: Path) -> None:
+    """What is averaged once an epoch is no gradient."""
+    other = [
+        {"name": "process_name", "ph": "M", "pid": 9, "args": {"name": "accuracy"}},
+        {"ph": "B", "name": "ALLREDUCE", "ts": 500_000, "pid": 9},
+        {"ph": "E", "ts": 900_000, "pid": 9},
+    ]
+    file.write_text(made(steps=5)[:-1] + "," + ",".join(map(json.dumps, other)) + "]")
+    assert timeline.read(file).steps().communication_s.max() < 0.004
+
+
+@pytest.mark.parametrize("text", [None, "", "[", "no timeline", HEAD, '{"ph": "B"}', "[1, 2]"])
+def test_what_holds_no_timeline_is_refused_in_one_sentence(file: Path, text: str | None) -> None:
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(ScaleoutError) as caught:
+        timeline.read(file)
+    assert "\n" not in str(caught.value) and "timeline.json" in str(caught.value)

@@ -1,0 +1,177 @@
+"""A reader's guess stands in the same picture as the measurement; left empty, nothing of it
+shows."""
+
+from collections.abc import Callable
+
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from scaleout import plots, scaling
+from scaleout.errors import ScaleoutError
+
+
+def _frame(ranks: int = 1, **more: object) -> pd.DataFrame:
+    row = {
+        "ranks": ranks,
+        "step_median_s": 1 / ranks,
+        "step_s": [1 / ranks] * 3,
+        "rate": 10.0 * ranks,
+        "cores": 2,
+    }
+    return pd.DataFrame([{**row, **more}])
+
+
+def _limits(guess: object) -> Figure:
+    return plots.limits([100.0, 110.0], [10.0], guess)
+
+
+def _speed_up(guess: object) -> Figure:
+    return plots.speed_up([_frame(1), _frame(2)], guess)
+
+
+def _rate_bars(guess: object) -> Figure:
+    return plots.rate_bars(pd.concat([_frame(1), _frame(2)]), by="ranks", guess=guess)
+
+
+def _seconds_bars(guess: object) -> Figure:
+    return plots.seconds_bars({"threads": [1.0], "ranks": [0.5]}, guess=guess)
+
+
+def _thread_census(guess: object) -> Figure:
+    on_rank = [{"threads": {"Eigen": 4}, "cpus": {"Eigen": 1.5}}]
+    return plots.thread_census(
+        {"now": pd.DataFrame([{"metrics.on_rank": on_rank, "metrics.cores": [[0], [1]]}])}, guess
+    )
+
+
+def _rate_over_threads(guess: object) -> Figure:
+    grid = pd.DataFrame([(1, 1, 10.0), (1, 2, 15.0)], columns=["ranks", "threads", "rate"])
+    return plots.rate_over_threads(grid, 2, guess)
+
+
+def _bytes_sent(guess: object) -> Figure:
+    rows = [{"variant": way, "metrics.sent_bytes": [0, 100], "metrics.bytes": 100, "ranks": 2} for way in
+            ("gather-broadcast", "tree", "ring")]  # fmt: skip
+    return plots.bytes_sent([pd.DataFrame(rows)], guess)
+
+
+def _quality(guess: object) -> Figure:
+    jobs = [{"colours": k, "inertia": 100.0 / k, "psnr_db": 20.0 + k} for k in (2, 4)]
+    return plots.quality([pd.DataFrame({"metrics": [job]}) for job in jobs], guess)
+
+
+def _rank_counts(guess: object) -> Figure:
+    learned = {"accuracy": [0.5, 0.98], "at_s": [1.0, 2.0]}
+    return plots.rank_counts([_frame(n, metrics=learned) for n in (1, 2)], guess=guess)
+
+
+def _waterfall(guess: object) -> Figure:
+    return plots.waterfall(
+        {"start": [0.5], "cycle\n5 ms": [0.6], "binding": [0.4], "all": [0.8]}, guess=guess
+    )
+
+
+def _step_parts(guess: object) -> Figure:
+    job = {"shares": [{"compute_s": 0.4}]}
+    return plots.step_parts(
+        [_frame(n, variant=v, metrics=job) for n in (1, 2) for v in ("strong", "weak")], guess
+    )
+
+
+def _amdahl(guess: object) -> Figure:
+    seconds = [1.0, 1.01, 0.52, 0.53, 0.27, 0.28]
+    return plots.amdahl_law(
+        [1, 1, 2, 2, 4, 4], seconds, scaling.fit_amdahl([1, 1, 2, 2, 4, 4], seconds), guess=guess
+    )
+
+
+def _networks(guess: object) -> Figure:
+    network = scaling.NETWORKS["10 Gb/s Ethernet"]
+    step = scaling.Step(
+        network=network, compute_s=0.1, spread_s=0.01, gradient_bytes=1e8, overlap=0.5
+    )
+    return plots.efficiency_of_networks([step], guess=guess)
+
+
+def _predictions(guess: object) -> Figure:
+    table = next(iter(scaling.PUBLISHED.values()))
+    return plots.rate_predictions(
+        [table], [scaling.fit_rates(table.nodes[:4], table.rates[:4])], guess=guess
+    )
+
+
+def _who_waits(guess: object) -> Figure:
+    logs = [[("step", 0.0, 1.0), ("evaluate", 1.0, 2.0)], [("step", 0.0, 1.0), ("wait", 1.0, 2.0)]]
+    frame = pd.DataFrame({"metrics.logs": [logs], "metrics.waited": [0.25]})
+    return plots.who_waits({"rank 0": frame, "all": frame}, guess)
+
+
+def _file_rates(guess: object) -> Figure:
+    rows = [{"ranks": 1, "variant": way, "rate": 10.0, "metrics": {"cache": cache, "opens": 7}} for way in
+            ("small files", "one TFRecord") for cache in ("cold", "warm")]  # fmt: skip
+    return plots.file_rates([pd.DataFrame(rows)], guess)
+
+
+NUMBERS = [_limits, _speed_up, _rate_bars, _seconds_bars, _thread_census, _rate_over_threads, _bytes_sent, _quality,
+           _rank_counts, _step_parts, _amdahl, _networks, _predictions, _who_waits]  # fmt: skip
+NAMES = {_waterfall: "Cycle 5 ms", _file_rates: "one tfrecord"}
+
+
+def _said(figure: Figure) -> list[str]:
+    """All that the picture says of a guess: in its legends, or beside a row."""
+    legends = [axes.get_legend() for axes in figure.axes] + figure.legends
+    texts = [text for legend in legends if legend for text in legend.get_texts()]
+    texts += [tick for axes in figure.axes for tick in axes.get_yticklabels()]
+    return [text.get_text() for text in texts if "your guess" in text.get_text()]
+
+
+@pytest.mark.parametrize("draw", NUMBERS)
+def test_a_number_is_drawn_beside_the_measurement(draw: Callable[..., Figure]) -> None:
+    assert [said for said in _said(draw(3)) if "3" in said], "the picture does not name the guess"
+    assert _said(draw(None)) == []
+    with pytest.raises(
+        ScaleoutError, match="Your guess is 'three': write a number, such as 1.5, or None"
+    ):
+        draw("three")
+
+
+@pytest.mark.parametrize("draw", NAMES)
+def test_a_name_is_marked_where_it_stands(draw: Callable[..., Figure]) -> None:
+    def stars(guess: object) -> list[float]:
+        return [
+            float(line.get_xdata()[0])
+            for line in draw(guess).axes[0].lines
+            if line.get_marker() == "*"
+        ]
+
+    assert stars(NAMES[draw]) == [1.0] and _said(draw(NAMES[draw])) == [
+        f"your guess: {NAMES[draw]}"
+    ]
+    assert stars("magic") == [] and _said(draw("magic")) == ["your guess: magic (not among these)"]
+    assert stars(None) == [] and _said(draw(None)) == []
+
+
+def test_a_guess_stands_where_the_measurement_would() -> None:
+    def star(figure: Figure) -> tuple[float, float]:
+        (line,) = [line for line in figure.axes[0].lines if line.get_marker() == "*"]
+        return float(line.get_xdata()[0]), float(line.get_ydata()[0])
+
+    assert star(_speed_up(1.5)) == (2, 1.5)
+    assert star(_rate_bars(3)) == (1, 30.0), "three times the first bar"
+    assert star(_seconds_bars(4)) == (1, 0.25), "four times as fast as the first bar"
+    assert star(_step_parts(0.5)) == (1, 1000.0), (
+        "half efficient: as long as on one rank, 1 s in ms"
+    )
+    assert star(_networks(64)) == (64, 0.5)
+
+
+def test_the_guess_of_what_is_lost_has_a_row_in_the_first_picture_alone() -> None:
+    first, second = _who_waits(30).axes
+    assert [tick.get_text() for tick in first.get_yticklabels()] == [
+        "rank 0",
+        "rank 1",
+        "your guess: 30 %",
+    ]
+    assert len(second.get_yticklabels()) == 2
+    assert [round(bar.get_width()) for bar in first.patches[-2:]] == [1400, 600], "of 2 s, in ms"

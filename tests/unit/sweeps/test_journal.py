@@ -1,0 +1,95 @@
+"""A damaged points.jsonl or sweep.json: what is whole is read, what is not is named once."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from scaleout import sweeps
+from scaleout.sweeps import journal
+
+ROW: dict[str, Any] = {
+    "schema": 1,
+    "role": "point",
+    "ranks": 1,
+    "threads": 1,
+    "env": {"A": None, "B": "1"},
+    "repeat": 0,
+    "status": "ok",
+    "reason": "",
+    "rate": 10.0,
+    "unit": "images/s",
+    "values": {"0": [10.0]},
+    "wall_s": 1.0,
+    "run_id": "x",
+    "command": "mpirun -n 1 true",
+    "utc": "2026-01-01",
+    "cpu": "A CPU",
+    "cores": 2,
+}
+DEFAULT = ROW | {"role": "default, first", "threads": None}
+
+
+def _write(folder: Path, *rows: Any) -> Path:
+    path = folder / "points.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.mark.parametrize("name", [name for name in ROW if name not in ("schema", "values")])
+@pytest.mark.parametrize("value", [[], {"a": 1}, -1, float("nan"), 10**30], ids=repr)
+def test_a_field_of_another_type_costs_its_line_alone(
+    tmp_path: Path, name: str, value: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = _write(tmp_path, DEFAULT, ROW | {name: value}, ROW | {"ranks": 2})
+    result = sweeps.read(path)
+    assert result.frame.ranks.tolist() == [2] and repr(result)
+    assert capsys.readouterr().out.count("line 2: no record") == 1
+
+
+def test_many_bad_lines_are_named_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = _write(tmp_path, DEFAULT, *[{"role": "point"}] * 1000, ROW)
+    assert len(sweeps.read(path).frame) == 1
+    (said,) = capsys.readouterr().out.splitlines()
+    assert said.endswith("left out, as are 999 more lines like it.")
+
+
+def test_a_pipe_is_no_journal(tmp_path: Path) -> None:
+    said: list[str] = []
+    os.mkfifo(tmp_path / "points.jsonl")
+    assert journal.load(tmp_path / "points.jsonl", said.append) == {}
+    assert len(said) == 1 and "no regular file" in said[0]
+
+
+@pytest.mark.parametrize("text", ["", "[" * 100_000, "[]", "7", '{"metric": 3}', "\0"])
+def test_a_damaged_sweep_json_is_as_good_as_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / "sweep.json").write_text(text)
+    _write(tmp_path, DEFAULT, ROW | {"ranks": 2, "rate": 20.0})
+    result = sweeps.read(tmp_path)
+    assert result.best is not None and result.best.rate == 20 and not result.lower
+
+
+@settings(
+    max_examples=80,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    changes=st.dictionaries(
+        st.sampled_from(sorted(ROW)),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
+            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
+            max_leaves=6,
+        ),
+        max_size=3,
+    )
+)
+def test_no_line_is_too_strange_to_read(tmp_path: Path, changes: dict[str, Any]) -> None:
+    result = sweeps.read(_write(tmp_path, DEFAULT, ROW | changes, ROW | {"ranks": 3}))
+    assert 3 in result.frame.ranks.tolist() and repr(result)

@@ -1,0 +1,36 @@
+"""records.gather goes through the library that the lab has loaded, and through none without one."""
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from scaleout import records
+
+
+@pytest.fixture(autouse=True)
+def nothing_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("horovod.tensorflow", "mpi4py.MPI"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+
+
+def test_a_rank_without_a_library_is_alone() -> None:
+    assert records.gather({"rank": 0}) == [{"rank": 0}]
+
+
+def test_mpi4py_is_asked_when_it_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = SimpleNamespace(allgather=lambda mine: [mine, {"rank": 1}])
+    monkeypatch.setitem(sys.modules, "mpi4py.MPI", SimpleNamespace(COMM_WORLD=world))
+    assert records.gather({"rank": 0}) == [{"rank": 0}, {"rank": 1}]
+
+
+@pytest.mark.parametrize(("started", "ranks"), [(True, 2), (False, 1)])
+def test_horovod_comes_before_mpi4py_once_it_is_started(
+    started: bool, ranks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    horovod = SimpleNamespace(
+        is_initialized=lambda: started, allgather_object=lambda mine: [mine, mine]
+    )
+    monkeypatch.setitem(sys.modules, "horovod.tensorflow", horovod)
+    monkeypatch.setitem(sys.modules, "mpi4py.MPI", None)
+    assert len(records.gather({"rank": 0})) == ranks
