@@ -23,8 +23,13 @@ def class_picture(best: "pd.DataFrame", states: Mapping[str, Mapping[int, str]])
     """Left, each attendee's best rate for a few kinds of job, a mark a machine; right, the
     attendees by TODO and state.
 
-    best: columns job, attendee, cpu, cores, rate, rate_unit.  states: for each attendee the last
-    state by TODO."""
+    Parameters
+    ----------
+    best : DataFrame
+        A row for each attendee and kind of job: job, attendee, cpu, cores, rate, rate_unit.
+    states : mapping of attendee to mapping of TODO to state
+        The last state of each TODO, such as "passed". One that is missing counts as not started.
+    """
     figure, (rates, checks) = plt.subplots(1, 2, figsize=(9, 4), width_ratios=[3, 2])
     jobs = list(dict.fromkeys(best.job))
     spread = np.random.default_rng(0)

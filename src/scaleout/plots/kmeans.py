@@ -23,7 +23,12 @@ def quantised(before: "np.ndarray[Any, Any]", runs: "Sequence[Run]") -> Figure:
     """The photograph beside its copies in few colours; below each copy its palette, as wide as the
     colour is common.
 
-    before: (h, w, 3) in [0, 1].  runs: jobs of 04_kmeans, whose folders hold quantised.png.
+    Parameters
+    ----------
+    before : ndarray
+        The photograph, (h, w, 3) in [0, 1].
+    runs : sequence of Run
+        Jobs of 04_kmeans, whose folders hold quantised.png.
     """
     count = 1 + len(runs)
     columns = min(count, 2)
@@ -87,8 +92,17 @@ def palettes(named: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
 def quality(records: "Sequence[pd.DataFrame]", guess: float | None = None) -> Figure:
     """What more colours buy: inertia and PSNR over the number of colours, a point each job.
 
-    records: one frame a job of 04_kmeans. PSNR is 10 log10(1 / mean squared error) for values in
-    [0, 1]. guess: how many colours the reader expects to be enough."""
+    Parameters
+    ----------
+    records : sequence of DataFrame
+        One frame a job of 04_kmeans.
+    guess : float, optional
+        How many colours the reader expects to be enough.
+
+    Notes
+    -----
+    PSNR is 10 log10(1 / mean squared error), in dB, for values in [0, 1].
+    """
     jobs = sorted((frame["metrics"].iloc[0] for frame in records), key=lambda job: job["colours"])
     colours, inertia, psnr_db = (
         [job[name] for job in jobs] for name in ("colours", "inertia", "psnr_db")
@@ -114,8 +128,15 @@ def memory_bars(
     """Peak memory of each rank, in MiB: a bar a rank, in groups by job; the lower part is the
     program without rows.
 
-    records: one frame a job of modes.py.  data_mib: that of all rows, drawn as the dashed line
-    above the program."""
+    Parameters
+    ----------
+    records : mapping of name to DataFrame
+        One frame a job of modes.py, at least two when there is a guess.
+    data_mib : float
+        The MiB of all rows, drawn as the dashed line above the program.
+    guess : float, optional
+        The MiB above the program that the reader expects a rank of the second job to need.
+    """
     figure, axes = plt.subplots()
     ticks: list[float] = []
     at = 0.0

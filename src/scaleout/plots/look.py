@@ -113,21 +113,51 @@ def medians(rows: Iterable[tuple[int, float]]) -> dict[int, float]:
 
 def guess_line(axes: Axes, guess: float | None, upright: bool = False) -> None:
     """The reader's own guess, where there is one: a dotted line across, or upright at a place on
-    the x axis."""
+    the x axis.
+
+    Parameters
+    ----------
+    axes : Axes
+    guess : float or None
+        In the axis's unit; without one nothing is drawn.
+    upright : bool
+        A place on the x axis instead of the y axis.
+    """
     if guess is not None:
         draw = axes.axvline if upright else axes.axhline
         draw(guess, color=MIDDLE, linestyle=":", linewidth=2, label=f"your guess: {guess:g}")
 
 
 def guess_star(axes: Axes, x: float, y: float, guess: str, **how: Any) -> None:
-    """The reader's own guess as a star at (x, y); `guess` says it in words, for the legend."""
+    """The reader's own guess as a star, with its words in the legend.
+
+    Parameters
+    ----------
+    axes : Axes
+    x, y : float
+        Where, in the units of the axes.
+    guess : str
+        What it says, such as "1.5x".
+    **how
+        More of matplotlib's keywords for a line, which go before ours.
+    """
     star: Look = {"marker": "*", "markersize": 16, "color": "black", "markeredgecolor": "white"}
     axes.plot([x], [y], label=f"your guess: {guess}", linestyle="", zorder=5, **star | how)
 
 
 def guess_name(axes: Axes, names: Sequence[str], guess: str | None, at: float) -> None:
-    """A star at the name on the x axis that the reader guessed, `at` a part of the height; else in
-    the legend alone."""
+    """A star at the name on the x axis that the reader guessed; else in the legend alone.
+
+    Parameters
+    ----------
+    axes : Axes
+    names : sequence of str
+        What stands at 0, 1, ... on the x axis.
+    guess : str or None
+        The name or a part of it, in capitals or not. The first whole match goes before a part.
+    at : float
+        How high the star stands, as a part of the height, 0 to 1.
+    """
     if guess is None:
         return
     said = str(guess).strip()

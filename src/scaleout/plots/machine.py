@@ -27,8 +27,15 @@ def machine_picture(
     """The machine: sockets, cores with their hardware threads, caches, memory; filled is what you
     may use.
 
-    facts: of machine.facts().  sgemm (GFLOP/s) and copy (GB/s): as machine.sgemm_gflops and
-    copy_gb_per_s measure."""
+    Parameters
+    ----------
+    facts : Machine
+        Of `machine.facts()`.
+    sgemm : float, optional
+        GFLOP/s, as `machine.sgemm_gflops` measures.
+    copy : float, optional
+        GB/s, as `machine.copy_gb_per_s` measures.
+    """
     caches = [cache for cache in facts.caches if cache.kind != "instruction"]
     sizes = [
         _size([cache for cache in caches if cache.level == n])

@@ -43,8 +43,16 @@ def message_time(
     """The time of one message over its size, both logarithmic: single measurements, their median,
     the fitted line.
 
-    n: bytes of each message.  seconds: the measurements of each.  fit: from scaling.fit_alpha_beta.
-    guess: the microseconds that the reader expects of the smallest message.
+    Parameters
+    ----------
+    n : sequence of float
+        Bytes of each size of message.
+    seconds : sequence of sequence of float
+        The measurements of each size, one way.
+    fit : AlphaBeta
+        Of `scaling.fit_alpha_beta`.
+    guess : float, optional
+        The microseconds that the reader expects of the smallest message.
     """
     figure, axes = plt.subplots()
     _single(axes, n, seconds, {"color": LIGHT, "markersize": 4})
@@ -88,8 +96,13 @@ def allreduce_time(
     """The time of an allreduce over the size of the array, both logarithmic: a line a way, through
     its medians.
 
-    records: of 03_spmd's runme.py, one number of ranks.  expected: {way: seconds for n bytes},
-    drawn dashed."""
+    Parameters
+    ----------
+    records : DataFrame
+        Of 03_spmd's runme.py, all of one number of ranks.
+    expected : mapping of way to function, optional
+        What gives the seconds for n bytes, such as {"ring": f}; drawn dashed.
+    """
     figure, axes = plt.subplots()
     for way, rows in records.groupby("variant", sort=False):
         colour, marker, name = WAYS[way]
@@ -124,8 +137,17 @@ def bytes_sent(records: "Sequence[pd.DataFrame]", guess: float | None = None) ->
     """What the busiest rank sends, in arrays, over the ranks: counted by the program (marks), by
     the formula (dashed).
 
-    records: of 03_spmd's runme.py, a frame a number of ranks.  guess: the reader's, of the ring on
-    most ranks."""
+    Parameters
+    ----------
+    records : sequence of DataFrame
+        Of 03_spmd's runme.py, a frame a number of ranks.
+    guess : float, optional
+        The arrays that the reader expects of the ring on most ranks.
+
+    Notes
+    -----
+    On p ranks: p - 1 through rank 0, log2 p (rounded up) in the tree, 2 (p - 1) / p in the ring.
+    """
     figure, axes = plt.subplots()
     most = max(int(frame.ranks.iloc[0]) for frame in records)
     p = np.arange(1, most + 1)
@@ -158,9 +180,15 @@ def servers_or_ring(
     """Parameter servers and the ring as the ranks grow: bytes that the busiest rank sends, and the
     time of an update.
 
-    records: of 03_spmd's servers.py, a frame a job.  cores: where ranks begin to share them,
-    shaded.  guess: how many times as much as the ring the reader expects one server to send, on
-    the most ranks."""
+    Parameters
+    ----------
+    records : sequence of DataFrame
+        Of 03_spmd's servers.py, a frame a job.
+    cores : int
+        Beyond so many ranks they share cores: shaded.
+    guess : float, optional
+        How many times as much as the ring the reader expects one server to send, on the most ranks.
+    """
     figure, (left, right) = plt.subplots(1, 2, figsize=(8, 4))
     every = [row for frame in records for _, row in frame.iterrows()]
     looks = {1: (MIDDLE, "o", "1 server"), 2: ("#a98600", "^", "2 servers"), 99: (LIGHT, "D", "a server on every rank"),
@@ -218,8 +246,13 @@ def mpi_libraries(records: "Mapping[str, pd.DataFrame]", published: float | None
     """MPI's own allreduce in each library: its time over the size, and Open MPI's time in Intel
     MPI's, where both are.
 
-    records: {library: frame of 03_spmd's runme.py}.  published: that ratio as somebody measured it
-    elsewhere, dotted."""
+    Parameters
+    ----------
+    records : mapping of library to DataFrame
+        Frames of 03_spmd's runme.py.
+    published : float, optional
+        Open MPI's time over Intel MPI's as somebody measured it elsewhere, in training: dotted.
+    """
     both = {"Intel MPI", "Open MPI"} <= set(records)
     figure, panels = plt.subplots(1, 1 + both, figsize=(8 if both else 7, 4), squeeze=False)
     axes = panels[0, 0]

@@ -81,7 +81,15 @@ def _pieces(axes: Axes, x: float, y: float, value: int) -> None:
 @style
 def straggler_timeline(records: "Mapping[str, pd.DataFrame]", until_s: float = 0.12) -> Figure:
     """What each worker did in the first moments of 03_spmd's straggler.py: computed (dark) or
-    waited (hatched)."""
+    waited (hatched).
+
+    Parameters
+    ----------
+    records : mapping of title to DataFrame
+        One frame a job, a panel each.
+    until_s : float
+        How many seconds from the start are shown.
+    """
     figure, panels = plt.subplots(
         len(records), 1, figsize=(7, 1.1 + 1.25 * len(records)), sharex=True, squeeze=False
     )

@@ -26,12 +26,23 @@ def heat_map(
     default: float | None = None,
     lower: bool = False,
 ) -> Figure:
-    """The rate at each pair of two settings, the better the darker; failed cells and
-    those of copies are white, unmeasured ones hatched.
+    """The rate at each pair of two settings, the better the darker; failed cells and those of
+    copies are white, unmeasured ones hatched.
 
-    frame: of a sweep's result, a row a point.  x, y: two of its columns.  A cell shows the best
-    over all other settings and the best cell has a frame.  default: the rate with nothing set.
-    lower: the rate is a time, less is better."""
+    Parameters
+    ----------
+    frame : DataFrame
+        Of a sweep's result, a row a point. A cell shows the best over all other settings, and the
+        best cell has a frame around it.
+    x, y : str
+        Two of its columns.
+    unit : str
+        Of the rate.
+    default : float, optional
+        The rate with nothing set: named in the title, dashed in the colour bar.
+    lower : bool
+        The rate is a time: less is better.
+    """
     columns, rows = (sorted(frame[axis].unique(), key=sort_key) for axis in (x, y))
     copies = frame.get("status", frame.rate).eq("copies")  # a rate of one copy, not of all ranks
     counted = frame.assign(rate=frame.rate.mask(copies), copies=copies)
