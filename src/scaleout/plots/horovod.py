@@ -60,8 +60,15 @@ def rank_counts(
     """Left, images/s over the ranks, the ideal dashed, with the efficiency of each; right, accuracy
     over the seconds.
 
-    records: one frame a job of 05_horovod, the first on one rank.  goal: the accuracy whose time is
-    marked. guess: how many times as fast as one rank the reader expects two to be."""
+    Parameters
+    ----------
+    records : sequence of DataFrame
+        One frame a job of 05_horovod, the first on one rank.
+    goal : float
+        The accuracy, 0 to 1, whose time is marked.
+    guess : float, optional
+        How many times as fast as one rank the reader expects two to be.
+    """
     figure, (left, right) = plt.subplots(1, 2, figsize=(7.4, 3.8))
     rows = sorted((int(f.ranks.iloc[0]), float(f.rate.iloc[0]), f) for f in records)
     middle = medians((ranks, rate) for ranks, rate, _ in rows)
@@ -147,8 +154,19 @@ def step_timeline(timeline: "Timeline", count: int = 2) -> Figure:
     """A few steps as Horovod saw them: what each rank did, and below it each phase of each
     gradient.
 
-    count: how many steps, one after another; those are shown whose parts lie closest to the medians
-    of all steps. ScaleoutError where no step is whole."""
+    Parameters
+    ----------
+    timeline : Timeline
+        Of `timeline.read`.
+    count : int
+        How many steps, one after another; those are shown whose parts lie closest to the medians of
+        all steps.
+
+    Raises
+    ------
+    ScaleoutError
+        Where no step is whole.
+    """
     steps = timeline.steps()
     if steps.empty:
         raise ScaleoutError(

@@ -29,9 +29,20 @@ def primitive_shares(table: "pd.DataFrame", wall_s: float, steps: int = 1) -> Fi
     """Where the time of a step went: a bar for each of oneDNN's primitives, and one for all that is
     not oneDNN.
 
-    table: of onednn.shares.  wall_s: seconds that the same `steps` took by the clock. With more
-    than one inter-op thread primitives run side by side and their times can add up to more than the
-    clock's: then what is not oneDNN cannot be told, and is not drawn."""
+    Parameters
+    ----------
+    table : DataFrame
+        Of `onednn.shares`.
+    wall_s : float
+        Seconds that the same steps took by the clock.
+    steps : int
+        How many steps the table and wall_s are of.
+
+    Notes
+    -----
+    With more than one inter-op thread, primitives run side by side, and their times can add up to
+    more than the clock's: then what is not oneDNN cannot be told, and is not drawn.
+    """
     names = [
         f"{row.primitive} {row.prop_kind.replace('_', ' ')}".strip() for row in table.itertuples()
     ]
@@ -74,7 +85,12 @@ def reorders(table: "pd.DataFrame", steps: int = 1) -> Figure:
     """What changes of layout cost: a bar for each, from and to; hatched where images, not weights,
     had to move.
 
-    table: of onednn.reorders.
+    Parameters
+    ----------
+    table : DataFrame
+        Of `onednn.reorders`.
+    steps : int
+        How many steps it is of.
     """
     figure, axes = plt.subplots(figsize=(7, 0.4 * max(1, len(table)) + 1.3))
     for place, row in enumerate(table.itertuples(index=False)):
@@ -106,7 +122,13 @@ def layouts(pixels: int = 4, channels: int = 8, block: int = 4) -> Figure:
     """The same image three times, as it lies in memory: numbers are pixels, lightness is the
     channel.
 
-    channels must be a multiple of `block`; oneDNN's own blocks have 8 or 16 channels.
+    Parameters
+    ----------
+    pixels : int
+    channels : int
+        A multiple of `block`.
+    block : int
+        Channels that lie together; oneDNN's own blocks have 8 or 16.
     """
     pixel, channel = np.meshgrid(np.arange(pixels), np.arange(channels), indexing="ij")
     orders = {
@@ -211,8 +233,15 @@ def against_peak(
     """How much of the machine's own SGEMM rate (dashed) training reaches, by counted operations;
     single runs as points.
 
-    records: a row each run, with `rate` in images/s, `metrics.flops_per_image` and
-    `metrics.kernels`."""
+    Parameters
+    ----------
+    records : DataFrame
+        A row each run, with `rate` in images/s, `metrics.flops_per_image` and `metrics.kernels`.
+    sgemm_gflops : float
+        GFLOP/s, as `machine.sgemm_gflops` measures.
+    labels : mapping, optional
+        What to call each value of `metrics.kernels`.
+    """
     gflops = records.rate * records["metrics.flops_per_image"] / 1e9
     groups = {
         name: group.tolist()

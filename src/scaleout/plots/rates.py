@@ -21,8 +21,13 @@ def speed_up(records: "Sequence[pd.DataFrame]", guess: float | None = None) -> F
     """How many times faster than one rank: single runs as points, their median as a line, the ideal
     dashed.
 
-    records: one frame a job, with `ranks` and step_median_s; `guess`: what the reader expects of 2
-    ranks."""
+    Parameters
+    ----------
+    records : sequence of DataFrame
+        One frame a job, with `ranks` and step_median_s (seconds).
+    guess : float, optional
+        The speed-up that the reader expects of 2 ranks.
+    """
     rows = [(int(frame.ranks.iloc[0]), float(frame.step_median_s.iloc[0])) for frame in records]
     middle = medians(rows)
     counts, one = list(middle), middle[min(middle)]
@@ -62,10 +67,19 @@ def rate_bars(
     """Images/s: bars are medians, points single runs; above each bar, how many times the first one
     it is.
 
-    records: a row each run, with `rate` and the column `by`; its values stand in the order of
-    arrival, or of `labels`, which spells them.  published: figures of somebody else's machine,
-    drawn beside on an axis of their own. guess: what the reader expects of the second bar, in times
-    the first."""
+    Parameters
+    ----------
+    records : DataFrame
+        A row each run, with `rate` and the column `by`.
+    by : str
+        The column whose values have a bar each, in the order of arrival, or of `labels`.
+    labels : mapping, optional
+        How to spell its values.
+    published : mapping of name to float, optional
+        Images/s of somebody else's machine, drawn beside on an axis of their own.
+    guess : float, optional
+        What the reader expects of the second bar, in times the first.
+    """
     ratios = [len(labels or records[by].unique()), len(published)] if published else [1]
     figure, panels = plt.subplots(
         1, len(ratios), width_ratios=ratios, squeeze=False, figsize=(7, 4)
@@ -133,8 +147,16 @@ def seconds_bars(
     """Seconds: bars are medians, points single runs; above each bar, how many times the first one
     it is.
 
-    published: figures of somebody else's machine, beside, on an axis of their own.  guess: how many
-    times faster than the first bar the reader expects the second to be."""
+    Parameters
+    ----------
+    seconds : mapping of name to sequence of float
+        The single runs of each bar.
+    ylabel : str
+    published : mapping of name to float, optional
+        Seconds of somebody else's machine, drawn beside on an axis of their own.
+    guess : float, optional
+        How many times faster than the first bar the reader expects the second to be.
+    """
     ratios = [len(seconds), len(published)] if published else [1]
     figure, panels = plt.subplots(1, len(ratios), width_ratios=ratios, squeeze=False)
     _bars(panels[0, 0], seconds, [DARK, LIGHT, PALE, MIDDLE, "white"])
@@ -160,8 +182,12 @@ def strong_and_weak(strong: "Sequence[pd.DataFrame]", weak: "Sequence[pd.DataFra
     """Left, the same rows on more ranks: speed-up. Right, the same rows on each rank: efficiency.
     The ideal is dashed.
 
-    strong, weak: one frame a job, with `ranks`, step_median_s and `cores`; beyond the cores
-    (dotted) ranks take turns."""
+    Parameters
+    ----------
+    strong, weak : sequence of DataFrame
+        One frame a job, with `ranks`, step_median_s (seconds) and `cores`; beyond the cores
+        (dotted) ranks take turns.
+    """
     figure, panels = plt.subplots(1, 2)
     names = (("speed-up", "all rows shared out"), ("efficiency", "as many rows on each rank"))
     for axes, frames, (what, how) in zip(panels, (strong, weak), names, strict=True):

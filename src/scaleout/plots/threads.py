@@ -32,8 +32,14 @@ def thread_census(runs: "Mapping[str, pd.DataFrame]", guess: float | None = None
     """Each run by library, all ranks together: left the threads that it has, right the CPUs that
     they kept busy.
 
-    runs: {name: the records of one job of 02_threads, or of 06's watch.py}. The dotted line is at
-    the cores of the job. guess: the reader's, of the threads."""
+    Parameters
+    ----------
+    runs : mapping of name to DataFrame
+        The records of one job each, of 02_threads or of 06's watch.py. The dotted line is at the
+        cores of the job.
+    guess : float, optional
+        The threads that the reader expects.
+    """
     figure, panels = plt.subplots(1, 2, figsize=(7, 1.7 + 0.55 * len(runs)), sharey=True)
     cores = [len(frame["metrics.cores"].iloc[0]) for frame in runs.values()]
     fields = {"threads": "threads (count)", "cpus": "CPUs kept busy (count)"}
@@ -73,9 +79,18 @@ def rate_over_threads(
     """The rate over the threads of a rank, a line for each number of ranks; filled points fit the
     cores, hollow do not.
 
-    frame: of a sweep's result over ranks and threads.  guess: the best threads for one rank, as the
-    reader expects. The dashed line is the ideal for one rank: as many times the rate as it has
-    threads, up to the cores."""
+    Parameters
+    ----------
+    frame : DataFrame
+        Of a sweep's result over ranks and threads.
+    cores : int
+        The dashed line is the ideal for one rank: as many times the rate as it has threads, up to
+        the cores.
+    guess : float, optional
+        The number of threads that the reader expects to be best for one rank.
+    unit : str
+        Of the rate.
+    """
     figure, axes = plt.subplots()
     one = frame[(frame.ranks == 1) & (frame.threads == 1)].rate
     counts = sorted(frame.threads.unique())
@@ -112,8 +127,14 @@ def cliff(builds: "Mapping[str, pd.DataFrame]", cores: str = "threads for each c
     """The rate of one rank with more and more threads, a line a build: single runs as points,
     medians as lines.
 
-    builds: {name: frame of openmp.turns}, whose arms are told apart by `threads_per_rank`. Right of
-    the dotted line there are more threads than cores."""
+    Parameters
+    ----------
+    builds : mapping of name to DataFrame
+        Frames of `openmp.turns`, whose arms are told apart by `threads_per_rank`. Right of the
+        dotted line there are more threads than cores.
+    cores : str
+        What the x axis is called.
+    """
     figure, axes = plt.subplots()
     for place, (name, frame) in enumerate(builds.items()):
         colour = [DARK, MIDDLE, LIGHT][place % 3]

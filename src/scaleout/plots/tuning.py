@@ -36,8 +36,13 @@ def accuracy_over_time(records: "Mapping[str, pd.DataFrame]", target: float) -> 
     """Accuracy on the test images over the seconds of the whole job, a line a job; in the legend,
     time to the target.
 
-    records: one frame a job of 06_tuning, evaluations included in the seconds.  target: 0 to 1,
-    dashed."""
+    Parameters
+    ----------
+    records : mapping of name to DataFrame
+        One frame a job of 06_tuning, evaluations included in the seconds.
+    target : float
+        0 to 1: dashed.
+    """
     figure, axes = plt.subplots(figsize=(7.4, 4))
     lowest = 1.0
     for (name, frame), (colour, line, marker) in zip(records.items(), LINES, strict=False):
@@ -75,8 +80,13 @@ def time_shares(records: "Mapping[str, pd.DataFrame]", guess: float | None = Non
     """Where the time of each rank goes, in per cent: training, input, evaluation, waiting. A panel
     a job, a bar a rank.
 
-    records: one frame a job of 06_tuning.  guess: the reader's, of the per cent in which the first
-    rank trains."""
+    Parameters
+    ----------
+    records : mapping of title to DataFrame
+        One frame a job of 06_tuning.
+    guess : float, optional
+        The per cent of the time in which the reader expects the ranks of the first job to train.
+    """
     figure, panels = plt.subplots(
         len(records), 1, figsize=(7.4, 0.9 + 1.15 * len(records)), sharex=True, squeeze=False
     )
@@ -111,7 +121,12 @@ def memory_over_time(
     """Resident memory of each rank over time, a panel a group of jobs and a line a rank of each
     job.
 
-    records: {panel: {name: frame}}, frames of 06_tuning.  limit_mib: a memory limit, dashed.
+    Parameters
+    ----------
+    records : mapping of panel to mapping of name to DataFrame
+        Frames of 06_tuning.
+    limit_mib : float, optional
+        A memory limit, dashed.
     """
     figure, panels = plt.subplots(1, len(records), figsize=(9, 3.6), sharey=True, squeeze=False)
     for axes, (title, jobs) in zip(panels[0], records.items(), strict=True):

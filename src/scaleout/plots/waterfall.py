@@ -33,12 +33,26 @@ def waterfall(
     """Tuning as a waterfall: the start, what each step adds to it or takes away, and what all
     together reach.
 
-    steps: {name: single runs}, the start first, all together last. The runs are numbers, or a frame
-    with a row a run and the column `of`: records, or `runs` of a sweep's result, whose failed runs
-    are left out. chain: each step begins where the ones before have got to, as when settings are
-    kept; else at the start, as when each is tried alone.  reasons: {name: why}, of the steps of a
-    chain that were not kept: they stay, at 1.0x, and the reason is said below. ideal: dashed.
-    goal: what was to be reached, dotted.  guess: the step that the reader expects most of."""
+    Parameters
+    ----------
+    steps : mapping of name to runs
+        The start first, all together last. The runs are numbers, or a frame with a row a run and
+        the column `of`: records, or `runs` of a sweep's result, whose failed runs are left out.
+    ylabel : str
+    chain : bool
+        Each step begins where the ones before have got to, as when settings are kept; else at the
+        start, as when each is tried alone.
+    reasons : mapping of name to str, optional
+        Why steps of a chain were not kept: they stay, at 1.0x, and the reason is said below.
+    ideal : float, optional
+        Dashed.
+    goal : float, optional
+        What was to be reached: dotted.
+    of : str
+        The column of the frames.
+    guess : str, optional
+        The step that the reader expects most of.
+    """
     runs = {name: _runs(step, of) for name, step in steps.items()}
     why = {name: _reason(step) for name, step in steps.items() if not runs[name]} | dict(
         reasons or {}
