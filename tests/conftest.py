@@ -13,6 +13,7 @@ import pytest
 from helpers import COMMAND, left_of
 
 from scaleout.course.masters import generate
+from scaleout.jobs import output, processes, transcript
 
 MASTER = '''
     """Adds one number from each rank."""
@@ -158,6 +159,36 @@ def script(tmp_path: Path) -> Callable[..., Path]:
         return path
 
     return write
+
+
+@pytest.fixture
+def time_is_up_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """time_is_up_at("ready"): a job's time limit strikes when one of its lines holds this word.
+
+    So a test of the limit neither waits for it nor depends on how fast a job starts."""
+    ahead_s = 0.0
+
+    class Clock:
+        def monotonic(self) -> float:
+            return time.monotonic() + ahead_s
+
+    def at(word: str) -> None:
+        def add(
+            self: transcript.Transcript,
+            lines: list[tuple[int | None, str]],
+            add=transcript.Transcript.add,
+        ) -> None:
+            nonlocal ahead_s
+            add(self, lines)
+            if any(word in text for _, text in lines):
+                time.sleep(0.2)  # for the job to reach what it does after the word
+                ahead_s += 24 * 3600
+
+        monkeypatch.setattr(transcript.Transcript, "add", add)
+        monkeypatch.setattr(processes, "time", Clock())
+        monkeypatch.setattr(output, "time", Clock())
+
+    return at
 
 
 @pytest.fixture

@@ -169,7 +169,7 @@ def test_drained_nodes_are_told_while_the_job_waits(
             JobTimeout, match="still in the queue: nodes that it needs are down, drained"
         ):
             submit.submit(
-                ["true"], name="x", ranks=4, nodes=4, site=SITE, timeout=6, echo=said.append
+                ["true"], name="x", ranks=4, nodes=4, site=SITE, timeout=12, echo=said.append
             )
     finally:
         cluster.ask("scontrol", "update", "NodeName=node[2-4]", "State=RESUME")

@@ -23,6 +23,7 @@ time.sleep(float(how.get("pause", 0)))
 if here == how.get("fail"):
     raise MemoryError("no room for so many")
 if here == how.get("hang"):
+    print("hanging", flush=True)
     time.sleep(600)
 rate = (
     10

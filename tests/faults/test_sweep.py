@@ -192,9 +192,12 @@ def test_a_point_that_fails_is_kept_as_failed_with_its_reason(
     assert _failed(measure("fail=2x2", repeat=3)) == _failed(result) and len(started()) == begun
 
 
-def test_a_point_that_takes_too_long_is_kept_as_failed_and_ended(measure, no_process_left) -> None:
-    result = measure("hang=2x2", timeout=3)
-    assert _failed(result) == {(2, 2): ("timeout", "it took longer than --timeout 3 s")}
+def test_a_point_that_takes_too_long_is_kept_as_failed_and_ended(
+    measure, no_process_left, time_is_up_at
+) -> None:
+    time_is_up_at("hanging")
+    result = measure("hang=2x2", timeout=60)
+    assert _failed(result) == {(2, 2): ("timeout", "it took longer than --timeout 60 s")}
     for folder in (result.folder / "jobs").iterdir():
         no_process_left(folder.name)
 
@@ -206,12 +209,13 @@ def test_a_point_without_a_figure_is_kept_as_failed(measure) -> None:
     )
 
 
-def test_failed_points_are_tried_again_when_asked(measure, started) -> None:
-    measure("hang=2x2", timeout=3, name="mine")
+def test_failed_points_are_tried_again_when_asked(measure, started, time_is_up_at) -> None:
+    time_is_up_at("hanging")
+    measure("hang=2x2", timeout=60, name="mine")
     begun = len(started())
-    result = measure("hang=2x2", timeout=4, name="mine", retry=True)
+    result = measure("hang=2x2", timeout=70, name="mine", retry=True)
     assert [line.split()[:2] for line in started()[begun:]] == [["2", "2"], ["1", "unset"]]
-    assert _failed(result) == {(2, 2): ("timeout", "it took longer than --timeout 4 s")}
+    assert _failed(result) == {(2, 2): ("timeout", "it took longer than --timeout 70 s")}
 
 
 def test_a_default_that_fails_does_not_stop_the_rest(measure, monkeypatch) -> None:
