@@ -80,7 +80,26 @@ def silent(site: Site) -> list[str]:
 
 
 def ask(site: Site, host: str, home: str, port: int, mark: str) -> dict[str, Any]:
-    """What a host says about itself; {"error": ...} when it says nothing."""
+    """What a host says about itself.
+
+    Parameters
+    ----------
+    site : Site
+        How to reach it.
+    host : str
+    home : str
+        The name or address of this machine, to be tried from there.
+    port : int
+        On which this machine listens.
+    mark : str
+        A file in our results folder, to be seen there.
+
+    Returns
+    -------
+    dict
+        Its answer, with when it was asked (`began`, `ended`, seconds since 1970); {"error": ...}
+        when it says nothing, with whether ssh itself worked (`reached`).
+    """
     words = [sys.executable, "-", home, str(port), mark, os.getcwd()]
     began = time.time()
     try:

@@ -14,7 +14,18 @@ __all__ = ["job_script", "per_node", "start_line"]
 
 
 def per_node(ranks: int, nodes: int) -> int:
-    """Ranks on each node; ScaleoutError when they cannot be shared out evenly."""
+    """Ranks on each node.
+
+    Parameters
+    ----------
+    ranks, nodes : int
+        In all.
+
+    Raises
+    ------
+    ScaleoutError
+        They cannot be shared out evenly.
+    """
     if nodes < 1 or ranks < nodes or ranks % nodes:
         fits = max(1, ranks // max(1, nodes)) * max(1, nodes)
         raise ScaleoutError(
@@ -100,8 +111,23 @@ def job_script(
 def start_line(
     script: Sequence[str], *, folder: str, ranks: int, nodes: int, threads: int, site: Site
 ) -> str:
-    """The command of the job script that starts the ranks; its parameters are those of
-    `job_script`."""
+    """The command of the job script that starts the ranks.
+
+    Parameters
+    ----------
+    script : sequence of str
+        The command of a rank.
+    folder : str
+        Where the job writes.
+    ranks, nodes, threads : int
+        Ranks and nodes in all, threads of each rank.
+    site : Site
+
+    Raises
+    ------
+    ScaleoutError
+        The ranks cannot be shared out evenly over the nodes.
+    """
     on_each = per_node(ranks, nodes)
     if site.start == "srun":
         own = [] if site.bind == "none" else ["--cpu-bind=cores"]

@@ -17,7 +17,14 @@ FOLDERS = {"Intel MPI": "impi", "Open MPI": "openmpi"}
 
 
 def site(name: str, folder: Path) -> Site:
-    """How a job starts on the library called `name` that is installed in `folder`."""
+    """How a job starts on another MPI library.
+
+    Parameters
+    ----------
+    name : {"Intel MPI", "Open MPI"}
+    folder : Path
+        Where it is installed.
+    """
     lib = folder / "lib"
     if name == "Intel MPI":
         # Its mpirun is a script that looks for files the wheel lacks; mpiexec.hydra is what it

@@ -52,15 +52,42 @@ class Site:
     """How jobs start here. The default is the laptop: this environment's own mpirun, on this
     machine.
 
-    mpirun: its name or path.  options: more arguments for it.  env: variables for every job. cores:
-    cores to fill on each node, where the machine cannot be asked (0: ask it).  launcher: whose
-    options mpirun understands, "hydra" or "openmpi"; Open MPI's does not say which rank printed a
-    line.  bind: "core" gives each rank its own cores, "none" leaves that to others. hosts: machines
-    to start on over ssh.  ssh: a program to call in place of ssh. scheduler: "slurm" for a cluster;
-    then start says what stands in the job script, mpirun or srun with the arguments in srun;
-    partition, account, reservation and minutes are what is asked for, sbatch holds further options;
-    modules and prelude run before the job; scratch is a folder of the cluster's where it writes,
-    and is brought home from."""
+    Attributes
+    ----------
+    mpirun : str
+        Its name or path.
+    options : tuple of str
+        More arguments for it.
+    env : dict
+        Variables for every job.
+    cores : int
+        To fill on each node, where the machine cannot be asked; 0 asks it.
+    launcher : {"hydra", "openmpi"}
+        Whose options mpirun understands: MPICH and Intel MPI have Hydra's. Open MPI's does not say
+        which rank printed a line.
+    bind : {"core", "none"}
+        "core" gives each rank its own cores, "none" leaves that to others.
+    hosts : tuple of str
+        Machines to start on over ssh.
+    ssh : str
+        A program to call in place of ssh, "" for ssh itself.
+    scheduler : {"", "slurm"}
+        "slurm" for a cluster. All that follows is for a cluster alone.
+    start : {"mpirun", "srun"}
+        What starts the ranks in the job script.
+    srun : tuple of str
+        Arguments of srun.
+    partition, account, reservation : str
+        What is asked for, "" for the cluster's default.
+    minutes : int
+        The time limit that is asked for.
+    sbatch : tuple of str
+        Further options of sbatch.
+    modules, prelude : tuple of str
+        Modules to load, and shell lines to run, before the job.
+    scratch : str
+        A folder of the cluster's where the job writes, and what it wrote is brought home from.
+    """
 
     mpirun: str = "mpirun"
     options: tuple[str, ...] = ()
@@ -84,7 +111,18 @@ class Site:
 
     @classmethod
     def read(cls, path: Path | str) -> "Site":
-        """The site in a file; ScaleoutError names the file and the key that is wrong."""
+        """The site in a file.
+
+        Parameters
+        ----------
+        path : Path or str
+            A TOML file.
+
+        Raises
+        ------
+        ScaleoutError
+            The file cannot be read, or a key in it is wrong; it names both.
+        """
         import tomllib
 
         try:

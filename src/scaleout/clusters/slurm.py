@@ -111,7 +111,27 @@ def dry_run(
     env: Mapping[str, str] | None = None,
     site: Site,
 ) -> str:
-    """The job script that `submit` would write; nothing is made or started."""
+    """The job script that `submit` would write; nothing is made or started.
+
+    Parameters
+    ----------
+    script : sequence of str
+        The command of a rank.
+    name : str
+        Whose runs it would be one of.
+    ranks, nodes : int
+        In all.
+    threads : int, optional
+        Of each rank; without it a rank's share of the site's `cores`.
+    env : mapping, optional
+        More variables.
+    site : Site
+
+    Raises
+    ------
+    ScaleoutError
+        What was asked for is no job.
+    """
     check_size(ranks, threads, 1)
     check_variables({**site.env, **(env or {})})
     return job_script(

@@ -28,9 +28,18 @@ INCOMPLETE = (LookupError, AttributeError, TypeError, ValueError, FileNotFoundEr
 
 
 def todo(number: int, hints: Sequence[str]) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Marks a function of checks.py as the check of one TODO. It takes `job`, which runs the
-    attendee's runme.py, and raises AssertionError in the lab's own terms; `hints` go from vague to
-    plain."""
+    """Marks a function of checks.py as the check of one TODO.
+
+    The function takes `job`, which runs the attendee's runme.py, and raises AssertionError in the
+    lab's own terms.
+
+    Parameters
+    ----------
+    number : int
+        Of the TODO.
+    hints : sequence of str
+        From vague to plain.
+    """
 
     def mark(function: Callable[..., None]) -> Callable[..., None]:
         function.todo, function.hints = number, list(hints)  # type: ignore[attr-defined]
@@ -160,7 +169,25 @@ def overwritten(text: str) -> None:
 
 
 def hint(lab: "Topic", number: int) -> str:
-    """The next hint for a TODO, one more each time it is asked; after the last, the last again."""
+    """The next hint for a TODO, one more each time it is asked; after the last, the last again.
+
+    Parameters
+    ----------
+    lab : Topic
+        Whose results folder keeps how many hints were given.
+    number : int
+        Of the TODO.
+
+    Returns
+    -------
+    str
+        Such as "Hint 1 of 3: Horovod wraps the tape."
+
+    Raises
+    ------
+    ScaleoutError
+        The lab has no such TODO.
+    """
     (function,) = _checks(lab, number)
     hints: list[str] = function.hints  # type: ignore[attr-defined]
     path = results(lab.name) / "hints.json"

@@ -25,8 +25,18 @@ GROUPS = 4  # kinds of job drawn for a topic: those that most attendees have run
 
 @dataclass
 class Attendee:
-    """One results folder. checks: the last state of each (topic, TODO). left_out: what of it is no
-    record of the workshop, in words."""
+    """One results folder.
+
+    Attributes
+    ----------
+    name : str
+    records : DataFrame
+        A row each record.
+    checks : dict of (topic, TODO) to str
+        The last state of each.
+    left_out : str
+        What of the folder is no record of the workshop, in words.
+    """
 
     name: str
     records: "pd.DataFrame" = field(repr=False)

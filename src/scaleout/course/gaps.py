@@ -16,7 +16,15 @@ def marks(text: str) -> dict[int, int]:
 
 
 def touched(text: str, start: str, number: int) -> bool:
-    """Whether anything between this TODO and the next differs from the lab as it was given out."""
+    """Whether anything between this TODO and the next differs from the lab as it was given out.
+
+    Parameters
+    ----------
+    text, start : str
+        The lab as it is, and as it was given out.
+    number : int
+        Of the TODO.
+    """
     return _below(text, number) != _below(start, number)
 
 
@@ -57,7 +65,13 @@ def nearest(text: str, line: int, among: Iterable[int]) -> int | None:
 
 
 def removed(text: str, start: str) -> list[str]:
-    """The marks that the lab was given out with and that are gone, as they stood there."""
+    """The marks that the lab was given out with and that are gone, as they stood there.
+
+    Parameters
+    ----------
+    text, start : str
+        The lab as it is, and as it was given out.
+    """
     there = marks(text)
     lines = start.splitlines()
     return [lines[at - 1].strip() for number, at in marks(start).items() if number not in there]

@@ -25,7 +25,19 @@ Line = dict[str, Any]
 
 
 def plain(text: str, longest: int = 60) -> str:
-    """A name or a value that can be drawn, written and printed anywhere."""
+    """A name or a value that can be drawn, written and printed anywhere.
+
+    Parameters
+    ----------
+    text : str
+    longest : int
+        The letters after which it is cut.
+
+    Returns
+    -------
+    str
+        With "?" for what cannot be printed.
+    """
     known = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     return "".join(c if c.isprintable() else "?" for c in known)[:longest]
 

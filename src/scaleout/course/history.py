@@ -21,7 +21,17 @@ OURS = ("PYTHONPATH", "CHECK_DUMP_S")  # what checks give a job beside what a pe
 
 
 def keep_state(topic: str, todo: int, state: str) -> None:
-    """Adds what a check found to results/TOPIC/checks.jsonl."""
+    """Adds what a check found to results/TOPIC/checks.jsonl.
+
+    Parameters
+    ----------
+    topic : str
+        Its whole name, such as "04_kmeans".
+    todo : int
+        The number of the TODO.
+    state : str
+        As `verdict.Result` has it.
+    """
     line = {"utc": datetime.now(UTC).isoformat(timespec="seconds"), "todo": todo, "state": state}
     with open(results(topic) / "checks.jsonl", "a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
@@ -68,9 +78,20 @@ def not_passed(topic: str) -> list[int]:
 
 
 def runs(topic: str, last: int = 5) -> "pd.DataFrame":
-    """The last runs of a lab, a row each: when, how long, its rate, its median step, what changed.
+    """The last runs of a lab, and what changed from each to the next.
 
-    It comes from results/TOPIC/*/run.json and the records beside it.
+    Parameters
+    ----------
+    topic : str
+        Its whole name, such as "04_kmeans".
+    last : int
+        How many.
+
+    Returns
+    -------
+    DataFrame
+        A row each run, from results/TOPIC/*/run.json and the records beside it: status, wall_s and
+        step_median_s (seconds), rate, changed.
     """
     import pandas as pd
 

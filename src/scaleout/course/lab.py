@@ -39,8 +39,23 @@ class Lab(Topic):
 
 
 def lab(name: str, solution: bool | None = None) -> Lab:
-    """The topic called `name` ("04_kmeans", "04" or "kmeans").
+    """The topic called `name`.
 
-    A notebook in `solutions/` gets the solution's runme.py, any other the lab's; solution=True or
-    False decides."""
+    Parameters
+    ----------
+    name : str
+        Such as "04_kmeans", "04" or "kmeans".
+    solution : bool, optional
+        Whether its runme.py is the solution's; without it a notebook in `solutions/` gets the
+        solution's, any other the lab's.
+
+    Returns
+    -------
+    Lab
+
+    Raises
+    ------
+    ScaleoutError
+        There is no such topic, or its runme.py is missing.
+    """
     return Lab(name, solution)

@@ -41,8 +41,24 @@ def cut(
     """The lab's text for a master's: each solution gives way to its STARTER lines, or to
     NotImplementedError.
 
-    keep: the numbers whose solution stays (without its marks). ScaleoutError names file and line of
-    a wrong mark."""
+    Parameters
+    ----------
+    text : str
+        The master's.
+    where : str
+        What an error calls it.
+    keep : callable
+        Takes the number of a TODO; True keeps its solution (without its marks).
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    ScaleoutError
+        A mark is wrong; it names file and line.
+    """
     out: list[str] = []
     asked: tuple[int, str] | None = None  # the TODO above, which waits for its solution
     asked_at = begun = 0

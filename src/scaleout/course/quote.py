@@ -84,7 +84,20 @@ def _statement(text: str, lines: list[str], wanted: str) -> tuple[int, int]:
 
 
 def show_code(text: str, what: int | str) -> "Code":
-    """The same lines, highlighted, as the last line of a notebook's cell displays them."""
+    """The lines of `lines_of`, highlighted, as the last line of a notebook's cell displays them.
+
+    Parameters
+    ----------
+    text : str
+        The whole file.
+    what : int or str
+        A TODO's number, or a text, as for `lines_of`.
+
+    Raises
+    ------
+    ScaleoutError
+        When the file has no such TODO or no such line.
+    """
     from IPython.display import Code
 
     return Code(lines_of(text, what), language="python")

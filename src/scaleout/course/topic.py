@@ -19,7 +19,21 @@ __all__ = ["Topic"]
 
 
 class Topic:
-    """The runme.py of a topic and the scripts beside it: the lab's, or the solution's."""
+    """The runme.py of a topic and the scripts beside it: the lab's, or the solution's.
+
+    Parameters
+    ----------
+    name : str
+        Such as "04_kmeans", "04" or "kmeans".
+    solution : bool, optional
+        Whether runme.py is the solution's; without it that is so where the current folder is
+        `solutions/`, or inside it.
+
+    Raises
+    ------
+    ScaleoutError
+        There is no such topic, or its runme.py is missing.
+    """
 
     def __init__(self, name: str, solution: bool | None = None) -> None:
         self.name = topic(name)
@@ -57,9 +71,43 @@ class Topic:
     ) -> Run:
         """Runs runme.py, or another script of the topic, on so many ranks.
 
-        Further arguments become its flags: colors=16 is `--colors 16`, sizes=[1, 7] is
-        `--sizes 1 7`, and True is the flag alone. python: that of another environment, its path.
-        bind: "none" lets ranks use all cores. On Slurm, timeout counts the wait in the queue too.
+        Parameters
+        ----------
+        ranks : int
+        threads : int, optional
+            That a rank may use; without it the usable cores are shared out.
+        env : mapping, optional
+            More variables.
+        site : Site, path or str, optional
+            Where, as a Site or its file; without it this machine, or the Slurm allocation around
+            us.
+        nodes : int, optional
+            Machines to use; without it all of the site's.
+        bind : {"core", "none"}, optional
+            "core" gives each rank cores of its own; "none" lets the ranks use all that there are.
+            Without it the site decides: "core".
+        timeout : float
+            Seconds. On Slurm, the wait in the queue counts too.
+        echo : bool or callable
+            True prints each line of output as it comes; a function takes it; False keeps quiet.
+        script : str, optional
+            Another script of the topic's folder, such as "modes.py".
+        python : str
+            The path of another environment's Python.
+        **args
+            The script's flags: colors=16 is `--colors 16`, sizes=[1, 7] is `--sizes 1 7`, and True
+            is the flag alone; False and None leave it out.
+
+        Returns
+        -------
+        Run
+
+        Raises
+        ------
+        JobFailed, JobTimeout, JobInterrupted
+            In each case no process of the job is left.
+        ScaleoutError
+            There is no such script, or what was asked for is no job.
         """
         say = (lambda text: print(text, flush=True)) if echo is True else echo or None
         path = self.folder / script if script else self.script
@@ -97,7 +145,23 @@ class Topic:
         site: "Site | Path | str" = "../sites/slurm.toml",
         **args: Any,
     ) -> None:
-        """Prints the job script that run(ranks=, nodes=, site=) would submit to this Slurm."""
+        """Prints the job script that run(ranks=, nodes=, site=) would submit to this Slurm.
+
+        Parameters
+        ----------
+        ranks, nodes : int
+        threads : int
+            Of each rank.
+        site : Site, path or str
+            A Slurm site, or its file.
+        **args
+            The flags of runme.py, as in `run`.
+
+        Raises
+        ------
+        ScaleoutError
+            The site file cannot be read, or what was asked for is no job.
+        """
         from ..clusters.slurm import dry_run
 
         site = site if isinstance(site, Site) else Site.read(site)

@@ -27,8 +27,17 @@ WAITS = (
 
 @dataclass(frozen=True)
 class Result:
-    """What a check found. state: "passed", "not yet", "not started", or "not judged" where another
-    fault hides this TODO."""
+    """What a check found.
+
+    Attributes
+    ----------
+    number : int
+        Of the TODO.
+    state : str
+        "passed", "not yet", "not started", or "not judged" where another fault hides this TODO.
+    what : str
+        What was expected and what was seen.
+    """
 
     number: int
     state: str
@@ -72,7 +81,15 @@ class Judge:
         return self._share(number, self.nearest(line), what, f"runme.py, line {line}: {said}.")
 
     def failed(self, number: int, error: JobError) -> Result:
-        """What a job that did not end well means for a TODO."""
+        """What a job that did not end well means for a TODO.
+
+        Parameters
+        ----------
+        number : int
+            Of the TODO.
+        error : JobError
+            How the job ended.
+        """
         stopped = re.search(r"NotImplementedError: TODO (\d+):", error.run.output)
         if stopped:
             if int(stopped[1]) == number or not self.touched(number):

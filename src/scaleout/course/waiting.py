@@ -28,7 +28,20 @@ def variables(timeout_s: float) -> dict[str, str]:
 
 
 def in_script(text: str, script: Path) -> int | None:
-    """The line of `script` that a traceback's line names; None when it names another file."""
+    """The line of a script that a traceback's line names.
+
+    Parameters
+    ----------
+    text : str
+        A line of a traceback.
+    script : Path
+        Compared by its name and its folder's.
+
+    Returns
+    -------
+    int or None
+        None when it names another file.
+    """
     found = FRAME.match(text)
     same = found is not None and Path(found[1]).parts[-2:] == script.parts[-2:]
     return int(found[2]) if found and same else None
