@@ -85,7 +85,7 @@ def time_shares(records: "Mapping[str, pd.DataFrame]", guess: float | None = Non
     records : mapping of title to DataFrame
         One frame a job of 06_tuning.
     guess : float, optional
-        The per cent of the time in which the reader expects the ranks of the first job to train.
+        The per cent of the time in which the reader expects the first rank to train.
     """
     figure, panels = plt.subplots(
         len(records), 1, figsize=(7.4, 0.9 + 1.15 * len(records)), sharex=True, squeeze=False
