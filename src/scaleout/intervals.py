@@ -24,9 +24,15 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Ratio:
-    """How many times as fast as the baseline: middle, and the interval from low to high.
+    """How many times as fast as the baseline.
 
-    `rounds` says how many rounds it rests on; with fewer than three the interval is everything.
+    Attributes
+    ----------
+    middle : float
+    low, high : float
+        The ends of the interval.
+    rounds : int
+        How many rounds it rests on; with fewer than three the interval is everything.
     """
 
     middle: float

@@ -44,11 +44,35 @@ MPI_FLAVOURS = {
 class Machine:
     """The facts about this machine.
 
-    layout: all its physical cores; cores: how many of them this process may run on;
-    hardware_threads: all its logical CPUs; allowed: those that this process may run on.
-    cgroup_cpus and memory_limit_gib: what control groups allow, None without a limit.
-    usable_cores: how many cores a job should fill.  isa: the instruction sets in ISA that it has.
-    layout_source: "sysfs", "cpuinfo", or "unknown" (then each CPU is taken as a core)."""
+    Attributes
+    ----------
+    host, cpu, arch : str
+        The host's name, the CPU's model, and what `uname -m` says.
+    sockets, numa_nodes : int
+    cores : int
+        Physical cores that this process may run on.
+    hardware_threads : int
+        All logical CPUs of the machine.
+    allowed : tuple of int
+        The logical CPUs that this process may run on.
+    cgroup_cpus : float or None
+        How many CPUs the control groups allow; None without a limit.
+    usable_cores : int
+        How many cores a job should fill.
+    isa : tuple of str
+        The instruction sets in ISA that it has.
+    caches : tuple of Cache
+    memory_gib : float or None
+        GiB in all; None where it is unknown.
+    memory_limit_gib : float or None
+        GiB that the control groups allow; None without a limit.
+    mpirun, mpi, mpi_version : str
+        The path of this environment's mpirun, and what it says it is: such as "MPICH", "4.3.2".
+    layout : tuple of Core
+        All physical cores of the machine.
+    layout_source : {"sysfs", "cpuinfo", "unknown"}
+        Where that is known from; when it is unknown, each CPU is taken as a core.
+    """
 
     host: str
     cpu: str
@@ -87,7 +111,20 @@ def native_bf16(flags: Collection[str]) -> bool:
 
 
 def memory_gib(field: str = "MemTotal", root: Path = ROOT) -> float | None:
-    """One field of `/proc/meminfo` in GiB, or None where it is missing."""
+    """One field of `/proc/meminfo` in GiB.
+
+    Parameters
+    ----------
+    field : str
+        Such as "MemAvailable".
+    root : Path
+        Where /proc is found: for tests.
+
+    Returns
+    -------
+    float or None
+        None where it is missing.
+    """
     found = re.search(rf"^{field}:\s+(\d+) kB", read_text(root / "proc/meminfo"), re.MULTILINE)
     return round(int(found[1]) / 1024**2, 2) if found else None
 
@@ -106,7 +143,15 @@ def _fill(cores: int, cgroup_cpus: float | None) -> int:
 
 def usable_cores(root: Path = ROOT, allowed: Collection[int] | None = None) -> int:
     """How many cores a job should fill: the allowed physical ones, no more than the cgroup's quota,
-    at least 1."""
+    at least 1.
+
+    Parameters
+    ----------
+    root : Path
+        Where /proc and /sys are found: for tests.
+    allowed : collection of int, optional
+        Logical CPUs; without it those that this process may run on (its affinity).
+    """
     mine = _affinity() if allowed is None else allowed
     return _fill(_cores_with(read_cores(root, mine)[0], mine), cgroup_limits(root)[0])
 
@@ -131,8 +176,17 @@ def _ask_version(mpirun: Path) -> str:
 def facts(
     root: Path = ROOT, allowed: Collection[int] | None = None, mpirun: Path | None = None
 ) -> Machine:
-    """Looks at this machine; `allowed` defaults to the CPUs that this process may run on (its
-    affinity)."""
+    """Looks at this machine.
+
+    Parameters
+    ----------
+    root : Path
+        Where /proc and /sys are found: for tests.
+    allowed : collection of int, optional
+        Logical CPUs; without it those that this process may run on (its affinity).
+    mpirun : Path, optional
+        Which one to ask; without it this environment's own.
+    """
     mine = _affinity() if allowed is None else tuple(sorted(allowed))
     mpirun = mpirun or mpirun_path()
     layout, source = read_cores(root, mine)

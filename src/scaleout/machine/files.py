@@ -17,7 +17,14 @@ def read_text(path: Path) -> str:
 
 
 def number(text: str, default: int = -1) -> int:
-    """The whole number that a text is; the default where it is none."""
+    """The whole number that a text is.
+
+    Parameters
+    ----------
+    text : str
+    default : int
+        What comes back where it is none.
+    """
     try:
         return int(text)
     except ValueError:

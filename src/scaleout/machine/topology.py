@@ -23,9 +23,15 @@ KIB = {"K": 1, "M": 1024, "G": 1024**2}
 
 @dataclass(frozen=True)
 class Core:
-    """One physical core. cpus: its logical CPUs (two when hyper-threaded).
+    """One physical core.
 
-    cache_group: the lowest logical CPU that shares its last level of cache, -1 where unknown.
+    Attributes
+    ----------
+    socket, numa_node : int
+    cpus : tuple of int
+        Its logical CPUs, two when hyper-threaded.
+    cache_group : int
+        The lowest logical CPU that shares its last level of cache; -1 where unknown.
     """
 
     socket: int
@@ -36,8 +42,20 @@ class Core:
 
 @dataclass(frozen=True)
 class Cache:
-    """One kind of cache: KiB of each instance, the logical CPUs that share one, how many there
-    are."""
+    """One kind of cache.
+
+    Attributes
+    ----------
+    level : int
+    kind : str
+        "data", "instruction", "unified" or "unknown".
+    kib : int
+        KiB of each instance.
+    shared_by : int
+        How many logical CPUs share one.
+    instances : int
+        How many there are.
+    """
 
     level: int
     kind: str
@@ -77,8 +95,23 @@ def cpu_model(root: Path = ROOT) -> str:
 def cache_instances(
     root: Path, cpus: Iterable[int]
 ) -> Iterator[tuple[int, str, int, tuple[int, ...]]]:
-    """(level, kind, KiB, CPUs that share it) of every cache that one of these CPUs uses, each
-    once."""
+    """Every cache that one of these CPUs uses, each once.
+
+    Parameters
+    ----------
+    root : Path
+        Where /sys is found.
+    cpus : iterable of int
+        Logical CPUs.
+
+    Yields
+    ------
+    level : int
+    kind : str
+    kib : int
+    cpus : tuple of int
+        The logical CPUs that share it.
+    """
     covered: set[tuple[str, int]] = set()
     for cpu in cpus:
         for folder in (root / SYSTEM / f"cpu/cpu{cpu}/cache").glob("index[0-9]*"):
@@ -93,7 +126,20 @@ def cache_instances(
 
 
 def read_caches(root: Path = ROOT, cpus: Iterable[int] = ()) -> tuple[Cache, ...]:
-    """The caches of these logical CPUs, level by level; empty where the system does not tell."""
+    """The caches of these logical CPUs, level by level.
+
+    Parameters
+    ----------
+    root : Path
+        Where /sys is found: for tests.
+    cpus : iterable of int
+        Logical CPUs.
+
+    Returns
+    -------
+    tuple of Cache
+        Empty where the system does not tell.
+    """
     instances = [
         (level, kind, kib, len(shared)) for level, kind, kib, shared in cache_instances(root, cpus)
     ]
@@ -103,9 +149,21 @@ def read_caches(root: Path = ROOT, cpus: Iterable[int] = ()) -> tuple[Cache, ...
 
 
 def read_cores(root: Path = ROOT, allowed: Iterable[int] = ()) -> tuple[tuple[Core, ...], str]:
-    """All physical cores, and where that is known from: "sysfs", "cpuinfo" or "unknown".
+    """All physical cores, and where that is known from.
 
-    `allowed` CPUs count as present even where a container's lists leave them out.
+    Parameters
+    ----------
+    root : Path
+        Where /proc and /sys are found: for tests.
+    allowed : iterable of int
+        Logical CPUs that count as present even where a container's lists leave them out.
+
+    Returns
+    -------
+    cores : tuple of Core
+        In the order of their sockets and CPUs.
+    source : {"sysfs", "cpuinfo", "unknown"}
+        The weakest source that one of them is known from.
     """
     cpuinfo = parse_cpuinfo(read_text(root / "proc/cpuinfo"))
     cpus = sorted({*(parse_cpu_list(read_text(root / SYSTEM / "cpu/online")) or cpuinfo), *allowed})

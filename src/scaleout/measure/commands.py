@@ -21,7 +21,22 @@ BETWEEN = "::"
 
 
 def main(args: argparse.Namespace, words: Sequence[str], metric: Metric) -> int:
-    """Runs the comparison, a line a run, then prints what was found. Returns 0."""
+    """Runs the comparison, a line a run, then prints what was found.
+
+    Parameters
+    ----------
+    args : Namespace
+        The flags of `scaleout compare`.
+    words : sequence of str
+        The command of a rank, before and after `::`.
+    metric : str or function
+        As `compare` takes it.
+
+    Returns
+    -------
+    int
+        0, the exit status.
+    """
     result = compare(
         launch.run,
         variants(words, args.env),

@@ -30,6 +30,21 @@ MULTIPLE = "The intervals of {} variants hold together, at {:.0f} % (Bonferroni)
 class Comparison:
     """Variants against a baseline that ran twice a round, as far as they were measured.
 
+    Parameters
+    ----------
+    rows : iterable of mapping
+        A row each run, in the order in which they ran: round, variant, again (0, or 1 for the
+        baseline's second run of a round), value, and place, unit, run_id, utc where they are known.
+        The first variant is the baseline. What follows the last whole round is left out.
+    lower : bool
+        Less is better.
+    within : float
+        "No difference shown" needs an interval within this share of the baseline.
+    metric : str
+        What `value` is called.
+    folder : Path, optional
+        Where it is kept.
+
     Attributes
     ----------
     baseline : str
@@ -42,6 +57,11 @@ class Comparison:
         How much faster the machine was at the end than at the start, as a share.
     found : Paired
         What all of this comes from.
+
+    Raises
+    ------
+    ScaleoutError
+        There is no whole round.
     """
 
     def __init__(

@@ -91,7 +91,18 @@ def about_it(
     lower: bool,
     within: float,
 ) -> dict[str, Any]:
-    """All that decides what a comparison measures, as JSON gives it back."""
+    """All that decides what a comparison measures, as JSON gives it back.
+
+    Parameters
+    ----------
+    job, variants, metric, lower, within
+        As `compare` takes them, with the shared arguments in each variant.
+
+    Returns
+    -------
+    dict
+        schema, job, text (a digest of the scripts), variants, metric, lower, within, machine.
+    """
     about = {
         "schema": 1,
         "job": _label(job),
@@ -130,7 +141,20 @@ def _text(job: Any, variants: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def folder_name(name: str, about: Mapping[str, Any]) -> str:
-    """The one that was asked for, or the job's and a digest of all that decides its figures."""
+    """The name of a comparison's folder.
+
+    Parameters
+    ----------
+    name : str
+        The one that was asked for; "" for the job's and a digest of all that decides its figures.
+    about : mapping
+        Of `about_it`.
+
+    Raises
+    ------
+    ScaleoutError
+        The name has other characters than letters, digits, - and _.
+    """
     if name:
         if not name.replace("-", "").replace("_", "").isalnum():
             raise ScaleoutError(

@@ -47,15 +47,29 @@ DECK19 = {"default": 3.84, "MKL-DNN": 17.69}  # images/s
 
 
 def parse(lines: Iterable[Line], after: str | None = None) -> "pd.DataFrame":
-    """The primitives that oneDNN executed, a row each, from a job's output: Run.lines, or text
-    lines.
+    """The primitives that oneDNN executed, from a job's output.
 
-    after: leave out what came before the first line that holds this text (the header counts all the
-    same). Columns: rank, primitive, implementation, isa (such as avx512_core_bf16, or "not named"),
-    prop_kind, src, wei, dst (layouts in oneDNN's letters), src_type, dst_type, post_ops (what was
-    fused behind it), auxiliary, problem (shapes), time_ms.  frame.attrs: version, isa and runtime
-    from the header, and `damaged`: lines cut short, which are left out. ScaleoutError when there is
-    no such line."""
+    Parameters
+    ----------
+    lines : iterable of (rank, text) or of str
+        Run.lines, or lines of text.
+    after : str, optional
+        Leave out what came before the first line that holds this text (the header counts all the
+        same).
+
+    Returns
+    -------
+    DataFrame
+        A row each: rank, primitive, implementation, isa (such as avx512_core_bf16, or "not named"),
+        prop_kind, src, wei, dst (layouts in oneDNN's letters), src_type, dst_type, post_ops (what
+        was fused behind it), auxiliary, problem (shapes), time_ms. Its `attrs` hold version, isa
+        and runtime from the header, and `damaged`: lines cut short, which are left out.
+
+    Raises
+    ------
+    ScaleoutError
+        When there is no such line, or no header.
+    """
     import pandas as pd
 
     about: dict[str, str] = {}
@@ -181,8 +195,14 @@ def layout(tag: str, weights: bool = False) -> str:
     """oneDNN's letters in the usual ones: "acdb" is nhwc, "aBcd16b" nChw16c, "cdba" of weights
     hwio.
 
-    n images, c channels, h height, w width; weights: o outputs, i inputs. A capital is cut in
-    blocks, whose size and letter stand at the end."""
+    Parameters
+    ----------
+    tag : str
+        oneDNN's. A capital is cut in blocks, whose size and letter stand at the end.
+    weights : bool
+        The letters stand for o outputs, i inputs, h height, w width, and not for n images, c
+        channels, h, w.
+    """
     spelled = dict(zip("abcd", "oihw" if weights else "nchw", strict=True))
     return "".join(
         spelled.get(c, spelled.get(c.lower(), c).upper() if c.isalpha() else c) for c in tag

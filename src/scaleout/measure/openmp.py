@@ -48,12 +48,31 @@ def turns(
     openmp: bool = False,
     quiet: bool = False,
 ) -> "pd.DataFrame":
-    """Runs each arm once a round, so that what disturbs the machine disturbs all; the records, with
-    a column `arm`.
+    """Runs each arm once a round, so that what disturbs the machine disturbs all.
 
-    arms: {name: arguments of lab.run}.  openmp: on the OpenMP build; where it is not here, the
-    reference machine's runs of these arms.  frame.attrs["where"] says on which machine it was
-    measured, quiet: without a progress bar."""
+    Parameters
+    ----------
+    lab : Scripts
+    arms : mapping of name to arguments
+        What `lab.run` takes in each arm.
+    repeat : int
+        Rounds.
+    openmp : bool
+        On the OpenMP build; where it is not here, the reference machine's runs of these arms.
+    quiet : bool
+        Without a progress bar.
+
+    Returns
+    -------
+    DataFrame
+        The records, with a column `arm`; its attrs["where"] says on which machine they were
+        measured.
+
+    Raises
+    ------
+    ScaleoutError
+        Neither the OpenMP build nor the reference machine's runs are here.
+    """
     import pandas as pd
 
     interpreter = python() if openmp else "python"

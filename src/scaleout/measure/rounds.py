@@ -20,10 +20,24 @@ def columns(names: Sequence[str]) -> list[Column]:
 def plan(
     round_of: Sequence[Column], first: int, enough: Callable[[], bool]
 ) -> Iterator[tuple[int, Column]]:
-    """(round, column) of each run to come, from round `first` until `enough` says so.
+    """The runs to come.
 
     Every second round is the mirror image of the one before, so that a steady drift cancels, and
     each pair of rounds begins one place further on, so that nobody keeps a place.
+
+    Parameters
+    ----------
+    round_of : sequence of (variant, again)
+        The columns of a round.
+    first : int
+        The number of the first round.
+    enough : callable
+        Is asked before each round; True ends the plan.
+
+    Yields
+    ------
+    round : int
+    column : (variant, again)
     """
     number = first
     while not enough():
@@ -35,8 +49,14 @@ def plan(
 
 
 def enough(result: Comparison, rounds: int) -> bool:
-    """Whether no further round is needed: every variant is settled, or there are `rounds` of them,
-    not counting two at most that were disturbed."""
+    """Whether no further round is needed: every variant is settled, or all rounds are there.
+
+    Parameters
+    ----------
+    result : Comparison
+    rounds : int
+        At most so many, not counting two at most that were disturbed.
+    """
     if result.rounds < ROUNDS:
         return False
     settled = all(_settled(result, name) for name in result.variants)

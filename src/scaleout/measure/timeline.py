@@ -27,10 +27,18 @@ __all__ = ["Timeline", "read"]
 class Timeline:
     """What one timeline holds.
 
-    spans: a row for each phase of a tensor (NEGOTIATE_ALLREDUCE, ALLREDUCE, MPI_ALLREDUCE ...), as
-    it occurred for the `count`-th time: tensor, phase, count, start_s, end_s.  ready: a row each
-    time a rank had a tensor ready: tensor, rank, count, at_s.  whole: whether the file has an end;
-    open: phases that had begun and never ended, by tensor."""
+    Attributes
+    ----------
+    spans : DataFrame
+        A row for each phase of a tensor (NEGOTIATE_ALLREDUCE, ALLREDUCE, MPI_ALLREDUCE ...), as it
+        occurred for the `count`-th time: tensor, phase, count, start_s, end_s (seconds).
+    ready : DataFrame
+        A row each time a rank had a tensor ready: tensor, rank, count, at_s (seconds).
+    whole : bool
+        Whether the file has an end.
+    open : dict of str to str
+        Phases that had begun and never ended, by tensor.
+    """
 
     spans: "pd.DataFrame"
     ready: "pd.DataFrame"
