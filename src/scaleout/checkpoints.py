@@ -18,9 +18,27 @@ KEPT = 2
 
 
 def keep_checkpoint(folder: Path | str, arrays: Sequence[Any], number: int) -> str:
-    """Writes the arrays (or variables) to checkpoint-NUMBER.npz in this folder, whole or not at
-    all, and keeps the one before it too. Returns the file's name. ScaleoutError when the folder
-    cannot be written."""
+    """Writes the arrays to checkpoint-NUMBER.npz, whole or not at all, and keeps the one before it
+    too.
+
+    Parameters
+    ----------
+    folder : Path or str
+        Made where it is missing.
+    arrays : sequence of array or variable
+    number : int
+        Such as the step's; the largest is the newest.
+
+    Returns
+    -------
+    str
+        The file's name.
+
+    Raises
+    ------
+    ScaleoutError
+        When the folder cannot be written.
+    """
     import numpy as np
 
     place = Path(folder)
@@ -43,9 +61,22 @@ def keep_checkpoint(folder: Path | str, arrays: Sequence[Any], number: int) -> s
 
 
 def take_checkpoint(folder: Path | str, variables: Sequence[Any]) -> str | None:
-    """Assigns to the variables what the newest whole checkpoint in this folder holds; returns its
-    name, None when there is none. It prints that name, and that of each damaged one (or another
-    network's) that it passes over."""
+    """Assigns to the variables what the newest whole checkpoint holds.
+
+    It prints that one's name, and that of each damaged one (or another network's) that it passes
+    over.
+
+    Parameters
+    ----------
+    folder : Path or str
+    variables : sequence of variable
+        Of the shapes of the arrays that were kept, in the same order.
+
+    Returns
+    -------
+    str or None
+        The checkpoint's name; None when there is none.
+    """
     import numpy as np
 
     for path in _newest_first(Path(folder)):

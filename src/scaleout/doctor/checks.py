@@ -54,8 +54,18 @@ SHARED_MEMORY_MIB = (
 
 @dataclass(frozen=True)
 class Check:
-    """One finding. status: "ok", "warn" or "fail" (something required); fix: what to type, empty
-    when ok."""
+    """One finding.
+
+    Attributes
+    ----------
+    name : str
+        What was looked at.
+    status : {"ok", "warn", "fail"}
+        "fail" is of something required.
+    seen : str
+    fix : str
+        What to type; empty when ok.
+    """
 
     name: str
     status: str
@@ -133,7 +143,15 @@ def bf16(facts: Machine) -> Check:
 
 
 def memory(total: float | None, limit: float | None, available: float | None) -> Check:
-    """All in GiB; None is unknown, for `limit` no limit."""
+    """Whether there is memory for a rank that trains ResNet-50.
+
+    Parameters
+    ----------
+    total, available : float or None
+        GiB; None is unknown.
+    limit : float or None
+        The control group's, GiB; None is no limit.
+    """
     if total is None or available is None:
         return Check("memory", "warn", "unknown: /proc/meminfo does not tell", "free -h")
     usable = min(available, limit or available)
@@ -165,7 +183,16 @@ def shared_memory(free_mib: float | None) -> Check:
 
 
 def results(folder: str, free_gib: float | None, error: str = "") -> Check:
-    """error: why nothing can be written there, "" when it can."""
+    """Whether results can be written, and whether there is room.
+
+    Parameters
+    ----------
+    folder : str
+    free_gib : float or None
+        Free there, GiB; None is unknown.
+    error : str
+        Why nothing can be written there, "" when it can.
+    """
     fix = "export SCALEOUT_RESULTS=$HOME/scaleout-results"
     if error or free_gib is None:
         return Check("results", "fail", error or f"{folder}: room unknown", fix)

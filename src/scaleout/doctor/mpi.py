@@ -42,8 +42,15 @@ Report = Mapping[str, Any]
 class Job:
     """The doctor's job of two processes, ended.
 
-    status: mpirun's, None when it ran out of time.  reports: what each process wrote (see
-    probe.py)."""
+    Attributes
+    ----------
+    status : int or None
+        mpirun's; None when it ran out of time.
+    output, errors : str
+        What was said on the two streams.
+    reports : tuple of mapping
+        What each process wrote (see probe.py).
+    """
 
     status: int | None
     output: str = ""
@@ -52,7 +59,14 @@ class Job:
 
 
 def mpirun(facts: Machine, pin: str) -> Check:
-    """This environment's own mpirun; pin: which mpich is wanted, such as "==4.3.2"."""
+    """This environment's own mpirun.
+
+    Parameters
+    ----------
+    facts : Machine
+    pin : str
+        Which mpich is wanted, such as "==4.3.2".
+    """
     path = Path(facts.mpirun)
     fix = _pip(f"mpich{pin}", "--force-reinstall")
     if not path.is_file():
@@ -69,7 +83,16 @@ def mpirun(facts: Machine, pin: str) -> Check:
 
 
 def mpirun_on_path(facts: Machine, found: str | None, said: str) -> Check:
-    """What a hand-typed `mpirun` starts: its path, and what its --version says."""
+    """What a hand-typed `mpirun` starts.
+
+    Parameters
+    ----------
+    facts : Machine
+    found : str or None
+        Its path; None when there is none.
+    said : str
+        What its --version says.
+    """
     name = "mpirun on PATH"
     if found is None:
         return Check(name, "ok", "none; scaleout run knows its own")
@@ -104,7 +127,17 @@ def _library_fix(environ: Mapping[str, str], otherwise: str) -> str:
 def two_processes(
     job: Job, facts: Machine, wanted: Mapping[str, str], environ: Mapping[str, str]
 ) -> Check:
-    """Two processes see a world of two: in mpi4py, in daal4py and in Horovod."""
+    """Two processes see a world of two: in mpi4py, in daal4py and in Horovod.
+
+    Parameters
+    ----------
+    job : Job
+    facts : Machine
+    wanted : mapping of package to str
+        Which versions are wanted, such as {"mpich": "==4.3.2"}.
+    environ : mapping
+        The variables of the shell, one of which may bring another library in.
+    """
     name = "two processes"
     own = short(facts.mpirun)
     by_hand = (
@@ -152,7 +185,14 @@ def two_processes(
 
 
 def imports(job: Job, wanted: Mapping[str, str]) -> Check:
-    """mpi4py, daal4py, TensorFlow and Horovod load in one process."""
+    """mpi4py, daal4py, TensorFlow and Horovod load in one process.
+
+    Parameters
+    ----------
+    job : Job
+    wanted : mapping of package to str
+        Which versions are wanted, such as {"mpi4py": "==4.1.2"}.
+    """
     if not job.reports:
         return Check("imports", "fail", "not tried: no process started", _first("two processes"))
     wrong = (
@@ -166,7 +206,14 @@ def imports(job: Job, wanted: Mapping[str, str]) -> Check:
 
 
 def one_libmpi(job: Job, environ: Mapping[str, str]) -> Check:
-    """One MPI library, this environment's, in the processes that have loaded everything."""
+    """One MPI library, this environment's, in the processes that have loaded everything.
+
+    Parameters
+    ----------
+    job : Job
+    environ : mapping
+        The variables of the shell, one of which may bring another library in.
+    """
     libraries = _libraries(job)
     fix = _library_fix(environ, REBUILD)
     if not libraries:
@@ -183,8 +230,14 @@ def one_libmpi(job: Job, environ: Mapping[str, str]) -> Check:
 
 
 def horovod(job: Job, built_for: str, tensorflow: str) -> Check:
-    """Horovod was built for this TensorFlow (both versions, "" for unknown), with MPI, and sums
-    over two ranks."""
+    """Horovod was built for this TensorFlow, with MPI, and sums over two ranks.
+
+    Parameters
+    ----------
+    job : Job
+    built_for, tensorflow : str
+        The version that Horovod was built for, and the one that is installed; "" for unknown.
+    """
     if built_for and tensorflow and built_for != tensorflow:
         seen = f"was built for TensorFlow {built_for}, but {tensorflow} is installed"
         return Check("horovod works", "fail", seen, REBUILD)
@@ -207,8 +260,15 @@ def horovod(job: Job, built_for: str, tensorflow: str) -> Check:
 
 
 def onednn(job: Job, environ: Mapping[str, str]) -> Check:
-    """What TensorFlow's convolutions run on by default here, in oneDNN's own words
-    (ONEDNN_VERBOSE)."""
+    """What TensorFlow's convolutions run on by default here, in oneDNN's own words.
+
+    Parameters
+    ----------
+    job : Job
+        Run with ONEDNN_VERBOSE.
+    environ : mapping
+        The variables of the shell, of which TF_ENABLE_ONEDNN_OPTS may decide it.
+    """
     if not any("version" in report.get("tensorflow", {}) for report in job.reports):
         return Check("oneDNN", "fail", "not seen: TensorFlow did not load", _first("imports"))
     setting = environ.get("TF_ENABLE_ONEDNN_OPTS")

@@ -22,8 +22,21 @@ PACKAGES = (*STACK, "ipyparallel", "ipykernel", "jupyter-server")
 
 
 def versions(wanted: Mapping[str, str], found: Mapping[str, str], python: str) -> Iterator[Check]:
-    """Python and each of PACKAGES against its pin; both mappings are {package: version or
-    specifier}."""
+    """Python and each of PACKAGES against its pin.
+
+    Parameters
+    ----------
+    wanted : mapping of package to str
+        The pins, such as {"mpich": "==4.3.2"}; "python" is one of them.
+    found : mapping of package to str
+        The versions that are installed.
+    python : str
+        Python's version.
+
+    Yields
+    ------
+    Check
+    """
     from packaging.specifiers import SpecifierSet
 
     def fits(version: str, specifier: str) -> bool:
@@ -50,8 +63,15 @@ def versions(wanted: Mapping[str, str], found: Mapping[str, str], python: str) -
 
 
 def bytecode(package: str, folder: str, compiled: bool) -> Check:
-    """Whether Python finds `package`, installed in `folder`, compiled; else each process compiles
-    it in memory."""
+    """Whether Python finds a package compiled; else each process compiles it in memory.
+
+    Parameters
+    ----------
+    package : str
+    folder : str
+        Where it is installed.
+    compiled : bool
+    """
     if compiled:
         return Check("bytecode", "ok", f"{package} is compiled")
     seen = f"{package} is not compiled to bytecode: every process of every job starts seconds later"
@@ -61,7 +81,15 @@ def bytecode(package: str, folder: str, compiled: bool) -> Check:
 
 
 def compiler(path: str | None, version: str) -> Check:
-    """The C++ compiler: needed to build Horovod, not to use it."""
+    """The C++ compiler: needed to build Horovod, not to use it.
+
+    Parameters
+    ----------
+    path : str or None
+        None when there is none.
+    version : str
+        "" when it does not run.
+    """
     if path and version:
         return Check("compiler", "ok", f"{path} {version}")
     fix = "apt-get install g++   (with conda: conda install -c conda-forge gxx=13)"
@@ -71,8 +99,15 @@ def compiler(path: str | None, version: str) -> Check:
 def kernel(spec: Mapping[str, Any], prefix: str, environ: Mapping[str, str]) -> Check:
     """The `python3` kernel.
 
-    spec: {"argv": its command, "folder": where it was found}, empty when there is none.  prefix:
-    the sys.prefix of the Python that it starts, "" when that does not run."""
+    Parameters
+    ----------
+    spec : mapping
+        {"argv": its command, "folder": where it was found}; empty when there is none.
+    prefix : str
+        The sys.prefix of the Python that it starts, "" when that does not run.
+    environ : mapping
+        The variables of the shell, of which JUPYTER_PATH may name another folder.
+    """
     name = "notebook kernel"
     install = f"{short(sys.executable)} -m ipykernel install --sys-prefix"
     if not spec:

@@ -68,8 +68,13 @@ def horovod() -> dict[str, Any]:
 def main(folder: str, limit_s: float) -> None:
     """Writes FOLDER/PID.json: {part: what it says, or {"error": text}}, "stage" and "libmpi".
 
-    Ends itself after `limit_s` seconds, so that no process stays behind when whoever started it has
-    been killed."""
+    Parameters
+    ----------
+    folder : str
+    limit_s : float
+        After so many seconds it ends itself, so that no process stays behind when whoever started
+        it has been killed.
+    """
     faulthandler.dump_traceback_later(limit_s, exit=True)
     report: dict[str, Any] = {}
 

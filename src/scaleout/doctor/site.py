@@ -21,8 +21,20 @@ CLOCK_S = 2.0
 
 
 def judge(host: str, said: Mapping[str, Any], ours: Mapping[str, Any]) -> Iterator[Check]:
-    """The checks of one host. said: its answer.  ours: versions, mpirun, prefix and home of this
-    machine."""
+    """The checks of one host.
+
+    Parameters
+    ----------
+    host : str
+    said : mapping
+        Its answer, of `hosts.ask`.
+    ours : mapping
+        versions, mpirun, prefix and home of this machine.
+
+    Yields
+    ------
+    Check
+    """
     name = f"host {host}"
     if "error" in said and not said.get("reached"):
         fix = f"ssh-copy-id {host}   (and try  ssh {host} true)"

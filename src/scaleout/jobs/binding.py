@@ -22,6 +22,8 @@ class Placement:
         What tells mpirun to give each rank its own cores; empty where it is to bind none.
     warning : str
         What to say when ranks have to share cores, else "".
+    lease : Lease
+        The cores that this job holds; none where nothing is bound.
     """
 
     options: list[str]

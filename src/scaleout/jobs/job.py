@@ -91,7 +91,14 @@ class Run:
 
 
 class JobError(ScaleoutError):
-    """A job that did not end well. `run` holds what it left."""
+    """A job that did not end well.
+
+    Parameters
+    ----------
+    message : str
+    run : Run
+        What it left, kept as `run`.
+    """
 
     def __init__(self, message: str, run: Run) -> None:
         super().__init__(message)
@@ -99,7 +106,19 @@ class JobError(ScaleoutError):
 
 
 class JobFailed(JobError):
-    """The job ended with an exit status other than 0."""
+    """The job ended with an exit status other than 0.
+
+    Parameters
+    ----------
+    message : str
+    run : Run
+        What it left, kept as `run`.
+
+    Attributes
+    ----------
+    status : int
+        The job's exit status; 128 and the signal's number where a signal ended it.
+    """
 
     def __init__(self, message: str, run: Run) -> None:
         super().__init__(message, run)
@@ -128,7 +147,21 @@ def new_run(name: str) -> tuple[str, Path]:
 
 
 def check_size(ranks: int, threads: int | None, timeout: float) -> None:
-    """Raises ScaleoutError for what can be no job: ranks and threads that are no counts, no limit."""
+    """Refuses what can be no job.
+
+    Parameters
+    ----------
+    ranks : int
+    threads : int or None
+        Of each rank; None where nobody said.
+    timeout : float
+        Seconds.
+
+    Raises
+    ------
+    ScaleoutError
+        Ranks or threads are no counts, or there is no limit.
+    """
     counts = [ranks] if threads is None else [ranks, threads]
     if not all(isinstance(count, Integral) and count >= 1 for count in counts):  # NumPy's too
         asked = " and ".join(map(str, counts))
@@ -142,7 +175,16 @@ def check_size(ranks: int, threads: int | None, timeout: float) -> None:
 
 
 def keep(job: Run, script: Sequence[str], env: Mapping[str, str]) -> None:
-    """Writes run.json, whole or not at all, with the command of a rank and its own variables."""
+    """Writes run.json, whole or not at all.
+
+    Parameters
+    ----------
+    job : Run
+    script : sequence of str
+        The command of a rank.
+    env : mapping
+        The job's own variables; what looks like a secret is veiled.
+    """
     about = {
         "id": job.id,
         "name": job.name,

@@ -190,7 +190,16 @@ def _judged(ended: Run, job: Job, say: Callable[[str], None]) -> Run:
 
 
 def late(ended: Run, timeout: float, cause: str) -> str:
-    """What to say of a job that took too long."""
+    """What to say of a job that took too long.
+
+    Parameters
+    ----------
+    ended : Run
+    timeout : float
+        The seconds it was given.
+    cause : str
+        What to do about it, or why, without a full stop.
+    """
     return (
         f"{ended.name} did not end within {timeout:g} s and was ended; {cause}. "
         f"What it said so far is in {show(ended.folder / 'output.txt')}."

@@ -38,11 +38,21 @@ def finding(seen: str) -> str | None:
 
 
 def section(reason: str, output: str = "") -> str | None:
-    """Where a failure is explained, such as "docs/errors.md#not-enough-slots"; None when nobody
-    knows it.
+    """Where a failure is explained.
 
-    reason: what the first rank that failed said of it; output: all that the job said. An echo in
-    the output, which ranks print because another one failed, is no reason."""
+    Parameters
+    ----------
+    reason : str
+        What the first rank that failed said of it.
+    output : str
+        All that the job said. An echo in it, which ranks print because another one failed, is no
+        reason.
+
+    Returns
+    -------
+    str or None
+        Such as "docs/errors.md#not-enough-slots"; None when nobody knows it.
+    """
     for text in (reason, output):
         for heading, pattern in MESSAGES.items():
             if heading != ECHO and re.search(pattern, text):

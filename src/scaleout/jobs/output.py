@@ -20,11 +20,25 @@ MESSAGE_LINES = 8
 def batches(
     mpirun: "subprocess.Popen[bytes]", run_id: str, end: float
 ) -> Iterator[list[tuple[int | None, str]]]:
-    """Yields (rank, line) as whole lines arrive, those that came together in one list, until both
-    pipes close or the time `end` has come.
+    """Reads what a job says, until both pipes close.
 
     Hydra marks each piece it forwards, also in the middle of a line; the pieces of a rank are put
-    together again here."""
+    together again here.
+
+    Parameters
+    ----------
+    mpirun : Popen
+        With pipes for its output and its errors.
+    run_id : str
+        Which is in the marks.
+    end : float
+        When to stop reading, by time.monotonic().
+
+    Yields
+    ------
+    list of (rank, line)
+        Whole lines, those that came together in one list; rank is None where mpirun itself speaks.
+    """
     with selectors.DefaultSelector() as ready:
         for pipe in (mpirun.stdout, mpirun.stderr):
             assert pipe is not None
@@ -93,7 +107,14 @@ class Pieces:
 
 
 def prefixed(rank: int | None, text: str) -> str:
-    """A line with its rank before it: `[1] text`; mpirun's own as it is."""
+    """A line with its rank before it: `[1] text`.
+
+    Parameters
+    ----------
+    rank : int or None
+        None is mpirun itself, whose lines stay as they are.
+    text : str
+    """
     return text if rank is None else f"[{rank}] {text}"
 
 

@@ -85,7 +85,14 @@ class Watch:
             self._thread.start()
 
     def takes(self, rank: int | None, text: str) -> bool:
-        """Whether this line is only Hydra's count, which nobody asked to see."""
+        """Whether this line is only Hydra's count, which nobody asked to see.
+
+        Parameters
+        ----------
+        rank : int or None
+            Who said it; None is mpirun itself.
+        text : str
+        """
         if not self.counted or rank is not None:
             return False
         if found := SEEN.fullmatch(text):

@@ -121,8 +121,20 @@ class Journal:
 
     @contextlib.contextmanager
     def open(self, this: Mapping[str, Any], say: Callable[[str], None]) -> Iterator[None]:
-        """Reads what is there and holds the folder for this sweep alone; ScaleoutError when it is
-        another's."""
+        """Reads what is there and holds the folder for this sweep alone.
+
+        Parameters
+        ----------
+        this : mapping
+            What the sweep is: the command, its settings, the machine.
+        say : callable
+            Is told once what was left out, where lines are damaged.
+
+        Raises
+        ------
+        ScaleoutError
+            The sweep is running already, or the folder is another one's.
+        """
         with held(self.folder / ".lock") as mine:
             if not mine:
                 raise ScaleoutError(
@@ -167,7 +179,15 @@ class Journal:
             del self.done[key]
 
     def add(self, key: Key, row: Row) -> None:
-        """Keeps one job, on disk before anything else happens."""
+        """Keeps one job, on disk before anything else happens.
+
+        Parameters
+        ----------
+        key : (role, point, repeat)
+            role: FIRST, POINT or LAST.
+        row : dict
+            What the job gave.
+        """
         role, point, repeat = key
         whole = {
             "schema": 1,

@@ -31,6 +31,15 @@ SINGLE = ("role", "repeat", "rate", "status", "reason", "wall_s", "utc", "run_id
 class Result:
     """A sweep, as far as it was measured.
 
+    Parameters
+    ----------
+    rows : iterable of mapping
+        A row a job, as journal.py keeps them.
+    lower : bool
+        The figure is a time, so that less is better.
+    folder : Path, optional
+        The sweep's.
+
     Attributes
     ----------
     frame : pandas.DataFrame
@@ -46,8 +55,6 @@ class Result:
         the default itself where nothing beats it.
     drift : float
         By how much the last default differs from the first, as a share of it.
-    lower : bool
-        The figure is a time, so that less is better.
     """
 
     def __init__(
@@ -178,7 +185,20 @@ class Result:
 
     def write(self, command: Sequence[str], site: Site) -> list[Path]:
         """Writes a heat map for each pair of axes with a choice, and best.sh, into the sweep's
-        folder."""
+        folder.
+
+        Parameters
+        ----------
+        command : sequence of str
+            Of a rank, as it was given to the sweep.
+        site : Site
+            Where it ran.
+
+        Returns
+        -------
+        list of Path
+            What was written: nothing where all failed.
+        """
         assert self.folder is not None
         if self.best is None:
             return []

@@ -23,8 +23,14 @@ Choices = dict[str, tuple[Value, ...]]
 class Point:
     """One setting of a job.
 
-    threads: what a rank may use; None where nothing is set and mpirun binds nothing, as in the
-    default. env: (name, value) pairs; a value of None takes the variable away."""
+    Attributes
+    ----------
+    ranks : int
+    threads : int or None
+        That a rank may use; None where nothing is set and mpirun binds nothing, as in the default.
+    env : tuple of (name, value)
+        Variables; a value of None takes the variable away.
+    """
 
     ranks: int
     threads: int | None
@@ -58,8 +64,14 @@ class Point:
         return {name: value for name, value in self.env if value is not None}
 
     def shell(self, line: str, site: Site) -> str:
-        """The environment and the mpirun line of this point, for sh; without input, which mpirun
-        would take from it."""
+        """The environment and the mpirun line of this point, for sh.
+
+        Parameters
+        ----------
+        line : str
+            The mpirun line. It gets no input, which mpirun would take from the shell's.
+        site : Site
+        """
         given = job_environment(self.threads, site_env=site.env, env=self.variables)
         return "\n".join([*exports(given), f"{line} < /dev/null"])
 
@@ -76,8 +88,26 @@ def choices(
     env: Mapping[str, str | int | Sequence[str | int | None]],
     cores: int,
 ) -> Choices:
-    """The values on each axis that was asked for, in order, each once; ScaleoutError when they make
-    no grid here."""
+    """The values on each axis that was asked for, in order, each once.
+
+    Parameters
+    ----------
+    ranks, threads : int or sequence of int
+        An empty sequence is no axis.
+    env : mapping of name to values
+        None or "" takes the variable away.
+    cores : int
+        Of this machine; more than 16 ranks or 64 threads a core are refused.
+
+    Returns
+    -------
+    dict of axis to tuple of values
+
+    Raises
+    ------
+    ScaleoutError
+        They make no grid here.
+    """
     found: Choices = {
         "ranks": _counts("ranks", "-n", ranks, MOST_RANKS * cores, cores),
         "threads": _counts("threads", "-t", threads, MOST_THREADS * cores, cores),
@@ -116,8 +146,20 @@ def _counts(
 
 
 def grid(found: Choices, cores: int) -> dict[tuple[Value, ...], Point]:
-    """Every combination of the choices, {values in their order: point}. Threads that were not asked
-    for are a rank's share of the cores, as in `scaleout run`."""
+    """Every combination of the choices.
+
+    Parameters
+    ----------
+    found : dict of axis to tuple of values
+        Of `choices`.
+    cores : int
+        Threads that were not asked for are a rank's share of these, as in `scaleout run`.
+
+    Returns
+    -------
+    dict
+        {values in their order: point}.
+    """
     points = {}
     for values in itertools.product(*found.values()):
         named = dict(zip(found, values, strict=True))

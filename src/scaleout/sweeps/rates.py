@@ -108,8 +108,20 @@ class Metric:
         return replace(self, pattern=next(iter(found), ""))
 
     def doubt(self, values: Mapping[str, Sequence[float]], ranks: int) -> str:
-        """What may be wrong with figures of a job on so many ranks, in a sentence; empty when they
-        look right."""
+        """What may be wrong with the figures of a job.
+
+        Parameters
+        ----------
+        values : mapping of rank to sequence of float
+            What each rank gave.
+        ranks : int
+            How many the job had.
+
+        Returns
+        -------
+        str
+            A sentence; empty when they look right.
+        """
         if (
             self.pattern
             and ranks > 1

@@ -167,8 +167,20 @@ def _name(name: str, words: Sequence[str], about: Mapping[str, Any]) -> str:
 
 
 def main(args: argparse.Namespace, command: Sequence[str]) -> int:
-    """`scaleout sweep`: prints as it goes, then the table. Returns 1 when no point gave a
-    figure."""
+    """`scaleout sweep`: prints as it goes, then the table.
+
+    Parameters
+    ----------
+    args : Namespace
+        The flags.
+    command : sequence of str
+        What follows the `--`.
+
+    Returns
+    -------
+    int
+        The exit status: 1 when no point gave a figure.
+    """
     result = sweep(
         command,
         ranks=_numbers("-n", args.ranks),

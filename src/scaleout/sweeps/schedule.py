@@ -30,7 +30,33 @@ HOPELESS = 3  # settings that fail, and none that works, before a sweep gives up
 
 @dataclass
 class Schedule:
-    """One sweep at work. total, count: jobs in all, and jobs done; bar: tqdm's."""
+    """One sweep at work.
+
+    Attributes
+    ----------
+    words : list of str
+        The command of a rank.
+    site : Site
+    cores : int
+        Of this machine.
+    figure : Metric
+        Where the figure of a job comes from.
+    timeout : float
+        Seconds a job may take.
+    repeat : int
+        Jobs of each point.
+    max_minutes : float
+        A sweep that would take longer is refused.
+    journal : Journal
+    say : callable
+        Takes each line that a person should read.
+    total, count : int
+        Jobs in all, and jobs done.
+    told, warned, copied : bool
+        Whether it has said how long it will take, what may be wrong with the figures, and that
+        ranks never talked.
+    bar : tqdm
+    """
 
     words: list[str]
     site: Site
@@ -51,7 +77,28 @@ class Schedule:
     def measure(
         self, choices: points.Choices, seed: int, search: int, sign: float, quiet: bool
     ) -> None:
-        """The default, the grid (or as much of it as a search asks for), the default again."""
+        """Measures the default, the grid (or as much of it as a search asks for), the default
+        again.
+
+        Parameters
+        ----------
+        choices : dict of axis to tuple of values
+        seed : int
+            Of the order of the points, and of the search.
+        search : int
+            How many points a search may try; 0 measures the whole grid.
+        sign : float
+            1 where more is better, -1 where less is.
+        quiet : bool
+            Without a progress bar.
+
+        Raises
+        ------
+        JobInterrupted
+            What was measured is kept.
+        ScaleoutError
+            The command does not work at all, or the rest would take too long.
+        """
         from tqdm import tqdm
 
         self._settle_as_before()

@@ -27,13 +27,32 @@ Place = tuple[Value, ...]
 def ask(
     choices: Choices, trials: int, seed: int, measure: Callable[[Place], float | None]
 ) -> list[Place]:
-    """Measures at most `trials` different points of the grid of choices; returns them in the order
-    of asking.
+    """Measures points of the grid of choices, one after another, each chosen by what those before
+    gave.
 
-    measure: takes a value from each axis and returns what the point is worth, more being better;
-    None when it failed. The same seed and the same worths give the same order, so that a search
-    that was interrupted can be gone through again. Where TPE proposes a point that was tried, its
-    nearest neighbour that was not takes its place."""
+    Where TPE proposes a point that was tried, its nearest neighbour that was not takes its place.
+
+    Parameters
+    ----------
+    choices : dict of axis to tuple of values
+    trials : int
+        At most so many different points.
+    seed : int
+        The same seed and the same worths give the same order, so that a search that was interrupted
+        can be gone through again.
+    measure : callable
+        Takes a value from each axis and returns what the point is worth, more being better; None
+        when it failed.
+
+    Returns
+    -------
+    list of tuple
+        The points in the order of asking.
+
+    References
+    ----------
+    Bergstra, Bardenet, Bengio and Kegl, "Algorithms for Hyper-Parameter Optimization", NIPS 2011.
+    """
     optuna = _optuna()
     sampler = optuna.samplers.TPESampler(
         seed=seed, multivariate=True, n_startup_trials=max(2, round(trials / 3))
@@ -98,12 +117,29 @@ def _numbers(values: Place) -> bool:
 def replay(
     frame: "pd.DataFrame", trials: int, seed: int = 0, lower: bool = False
 ) -> "pd.DataFrame":
-    """What a search of so many trials would have found on a grid that was measured whole; no job is
-    started.
+    """What a search would have found on a grid that was measured whole; no job is started.
 
-    frame: `Result.frame` of a whole grid.  Returns its rows in the order of asking, with two more
-    columns: `best_so_far`, and `of_best`, that as a share of the whole grid's best (1 when it was
-    found). lower: the figure is a time.  ScaleoutError when the grid has gaps."""
+    Parameters
+    ----------
+    frame : DataFrame
+        `Result.frame` of a whole grid.
+    trials : int
+        How many points the search may try.
+    seed : int
+    lower : bool
+        The figure is a time: less is better.
+
+    Returns
+    -------
+    DataFrame
+        The rows of frame in the order of asking, with two more columns: `best_so_far`, and
+        `of_best`, that as a share of the whole grid's best (1 when it was found).
+
+    Raises
+    ------
+    ScaleoutError
+        When the grid has gaps.
+    """
     axes = list(frame.columns[: frame.columns.get_loc("rate")])
     axes = [axis for axis in axes if frame[axis].nunique() > 1]
     if (
