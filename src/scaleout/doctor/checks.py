@@ -1,7 +1,7 @@
 """What the doctor concludes: each function judges facts that it is handed, and names the fix to
 type.
 
-Nothing here looks at the machine (doctor.py does), so that a test can hand over facts of broken
+Nothing here looks at the machine (examine.py does), so that a test can hand over facts of broken
 ones."""
 
 import re

@@ -23,8 +23,16 @@ CERTAINTY = 1.5  # half of how many rates that guess is worth
 class Points:
     """Logarithms of rates, those on the same count put together.
 
-    counts: different, sorted.  times: how often each was measured.  means: of the logarithms there.
-    within: the sum of squares around those means; all four (counts,).
+    Attributes
+    ----------
+    counts : ndarray
+        Different, sorted; (counts,), as are all.
+    times : ndarray
+        How often each was measured.
+    means : ndarray
+        Of the logarithms there.
+    within : ndarray
+        The sum of squares around those means.
     """
 
     counts: "Array"
@@ -34,7 +42,13 @@ class Points:
 
     @classmethod
     def of(cls, nodes: "Array", log_rates: "Array") -> "Points":
-        """Points from a pair a measurement."""
+        """Points from a pair a measurement.
+
+        Parameters
+        ----------
+        nodes, log_rates : ndarray
+            (measurements,): the counts, and the natural logarithms of the rates there.
+        """
         import numpy as np
 
         counts, which, times = np.unique(nodes, return_inverse=True, return_counts=True)
@@ -88,7 +102,19 @@ def log_sum(logs: "Array") -> float:
 
 
 def student(points: int, draws: int) -> "Array":
-    """Errors of a measurement in units of its scatter, in a fixed random order."""
+    """Errors of a measurement in units of its scatter, in a fixed random order.
+
+    Parameters
+    ----------
+    points : int
+        How many measurements the scatter comes from.
+    draws : int
+
+    Returns
+    -------
+    ndarray
+        (draws,): the quantiles of Student's t, evenly spread.
+    """
     import numpy as np
     from scipy.special import stdtrit
 

@@ -29,8 +29,13 @@ BELIEVED = 1000  # candidates that are then weighed again
 class Experiment:
     """A run on so many nodes, so often, and what it should do to the interval on another number.
 
-    width_now, width: the interval's high over low, before and (in the median) after.
-    node_runs: nodes x repeats, what it costs.
+    Attributes
+    ----------
+    nodes, repeats : int
+    node_runs : int
+        nodes x repeats, what it costs.
+    width_now, width : float
+        The interval's high over low, before and (in the median) after.
     """
 
     nodes: int

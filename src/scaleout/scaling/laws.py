@@ -29,9 +29,15 @@ CANDIDATES = 4096  # of each law; a power of two, as their sequence wants
 class Law:
     """A law, with the sentence that explains it.
 
-    slowdown takes nodes (points,), candidates (draws, 4) of numbers in 0 to 1, and the largest
-    count measured; and gives (draws, points).  before: how much it counts before anything was
-    measured; twice where a collapse comes late, so that a few good points do not rule it out.
+    Attributes
+    ----------
+    name, reason : str
+    slowdown : callable
+        Takes nodes (points,), candidates (draws, 4) of numbers in 0 to 1, and the largest count
+        measured; gives (draws, points).
+    before : float
+        How much it counts before anything was measured; twice where a collapse comes late, so that
+        a few good points do not rule it out.
     """
 
     name: str

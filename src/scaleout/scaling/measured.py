@@ -18,10 +18,17 @@ LARGEST = 10**7  # nodes: no machine has more
 
 @dataclass(frozen=True)
 class Measured:
-    """A table: what was counted (nodes, ranks, ...), what was measured, and both as numbers.
+    """A table: what was counted, what was measured, and both as numbers.
 
-    what: rate; seconds, of the same work on any number of nodes (strong scaling); weak_seconds, of
-    work of which each node has its own (weak scaling).
+    Attributes
+    ----------
+    count : str
+        Nodes, ranks, ...
+    what : str
+        rate; seconds, of the same work on any number of nodes (strong scaling); weak_seconds, of
+        work of which each node has its own (weak scaling).
+    nodes, values : list of float
+        A pair a measurement.
     """
 
     count: str
@@ -40,7 +47,14 @@ class Measured:
         ]
 
     def seconds(self, nodes: float, rate: float) -> float:
-        """What the table's own work takes at that rate."""
+        """What the table's own work takes.
+
+        Parameters
+        ----------
+        nodes : float
+        rate : float
+            On so many nodes, in the unit of `rates`.
+        """
         return (nodes if self.what == WEAK else 1.0) / rate
 
 

@@ -25,10 +25,21 @@ FEWEST_SIZES = 4  # two go into the line itself; the rest say how well it fits
 
 @dataclass(frozen=True)
 class AlphaBeta:
-    """A fitted line. alpha_s: seconds; beta_s: seconds a byte; each with its standard error and 95
-    % interval, which reach to infinity where the points do not determine it.  sizes: how many
-    different message sizes it rests on. scatter: how far single points lie from it, relative (0.1
-    is 10 %)."""
+    """A fitted line.
+
+    Attributes
+    ----------
+    alpha_s, beta_s : float
+        Seconds until the first byte arrives, and seconds a byte.
+    alpha_error_s, beta_error_s : float
+        Their standard errors.
+    alpha_range_s, beta_range_s : (float, float)
+        Their 95 % intervals, which reach to infinity where the points do not determine them.
+    sizes : int
+        How many different message sizes it rests on.
+    scatter : float
+        How far single points lie from it, relative (0.1 is 10 %).
+    """
 
     alpha_s: float
     beta_s: float
@@ -56,13 +67,31 @@ class AlphaBeta:
 
 
 def fit_alpha_beta(n: Sequence[float], seconds: Sequence[float]) -> AlphaBeta:
-    """Fits alpha + beta n to the times of messages of n bytes, one pair a measurement (or a
-    median), at least 4 sizes.
+    """Fits alpha + beta n to the times of messages of n bytes.
 
+    Parameters
+    ----------
+    n : sequence of float
+        Bytes of each message, at least 4 sizes.
+    seconds : sequence of float
+        Its time: one of each measurement, or a median.
+
+    Returns
+    -------
+    AlphaBeta
+
+    Raises
+    ------
+    ScaleoutError
+        When the points are too few, or a number is no time or no size.
+
+    Notes
+    -----
     Least squares on the logarithms, so that a microsecond counts as much as a second: each point
     weighs by its relative error. Standard errors come from the scatter around the fit, the 95 %
     intervals from them and Student's t; they hold as far as the scatter is random and the law is
-    right. ScaleoutError when the points are too few."""
+    right.
+    """
     import numpy as np
     from scipy.optimize import least_squares
     from scipy.stats import t
@@ -107,17 +136,43 @@ def fit_alpha_beta(n: Sequence[float], seconds: Sequence[float]) -> AlphaBeta:
 
 
 def gather_broadcast_s(n: float, ranks: int, alpha: float, beta: float) -> float:
-    """Seconds of an allreduce of n bytes through rank 0: it takes an array from every other rank,
-    then sends one."""
+    """Seconds of an allreduce through rank 0: it takes an array from every other rank, then sends
+    one.
+
+    Parameters
+    ----------
+    n : float
+        Bytes of the array.
+    ranks : int
+    alpha, beta : float
+        Seconds until a message's first byte arrives, and seconds a byte.
+    """
     return 2 * (ranks - 1) * (alpha + beta * n)
 
 
 def tree_allreduce_s(n: float, ranks: int, alpha: float, beta: float) -> float:
-    """Seconds of an allreduce of n bytes up and down a binary tree."""
+    """Seconds of an allreduce up and down a binary tree.
+
+    Parameters
+    ----------
+    n : float
+        Bytes of the array.
+    ranks : int
+    alpha, beta : float
+        Seconds until a message's first byte arrives, and seconds a byte.
+    """
     return 2 * math.ceil(math.log2(ranks)) * (alpha + beta * n)
 
 
 def ring_allreduce_s(n: float, ranks: int, alpha: float, beta: float) -> float:
-    """Seconds of an allreduce of n bytes around a ring: ranks - 1 steps of n / ranks bytes,
-    twice."""
+    """Seconds of an allreduce around a ring: ranks - 1 steps of n / ranks bytes, twice.
+
+    Parameters
+    ----------
+    n : float
+        Bytes of the array.
+    ranks : int
+    alpha, beta : float
+        Seconds until a message's first byte arrives, and seconds a byte.
+    """
     return 2 * (ranks - 1) * (alpha + beta * n / ranks)

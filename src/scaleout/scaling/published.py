@@ -10,9 +10,19 @@ __all__ = ["LITERATURE", "PUBLISHED", "Published"]
 
 @dataclass(frozen=True)
 class Published:
-    """A published table: rates[i] of `unit` on nodes[i] of what `source` counts.
+    """A published table.
 
-    differs: what changes between the rows besides the count, or "" where the source names nothing.
+    Attributes
+    ----------
+    name : str
+    source : str
+        Who published it and when, what ran, and what `nodes` counts.
+    nodes : tuple of int
+    rates : tuple of float
+        rates[i] of `unit` on nodes[i].
+    unit : str
+    differs : str
+        What changes between the rows besides the count, or "" where the source names nothing.
     """
 
     name: str

@@ -80,8 +80,18 @@ PLAIN = (
 
 @dataclass(frozen=True)
 class Simulated:
-    """A simulated allreduce of `bytes` bytes in a ring. messages: (bytes, seconds) between two
-    neighbours there."""
+    """A simulated allreduce in a ring.
+
+    Attributes
+    ----------
+    ranks : int
+    bytes : int
+        Of the array.
+    seconds : float
+        Simulated ones.
+    messages : tuple of (bytes, seconds)
+        Between two neighbours there.
+    """
 
     ranks: int
     bytes: int
@@ -107,11 +117,30 @@ def smpi_missing() -> str:
 def simulate(
     ranks: int, mb: int = 100, gbits: float = 100.0, side: int = 32, limit_s: float = LIMIT_S
 ) -> Simulated:
-    """A ring allreduce of mb million bytes on a fat tree of side x side nodes with links of gbits
-    Gb/s.
+    """A ring allreduce on a fat tree. 128 ranks take about 10 s of your time.
 
-    Seconds are simulated ones; 128 ranks take about 10 s of yours. ScaleoutError where SimGrid is
-    missing, or limit_s have passed."""
+    Parameters
+    ----------
+    ranks : int
+        At most one a node.
+    mb : int
+        Million bytes of the array.
+    gbits : float
+        Gb/s of a link.
+    side : int
+        The tree has side x side nodes.
+    limit_s : float
+        Seconds of your time after which it gives up.
+
+    Returns
+    -------
+    Simulated
+
+    Raises
+    ------
+    ScaleoutError
+        Where SimGrid is missing, limit_s have passed, or there is no such machine.
+    """
     if why := smpi_missing():
         raise ScaleoutError(f"There is {why}")
     if not (2 <= ranks <= side * side and mb >= 1 and gbits > 0):
