@@ -148,18 +148,19 @@ class Comparison:
 
     @property
     def records(self) -> "pd.DataFrame":
-        """What the jobs themselves recorded: a row each, with the variant it belongs to."""
+        """What the jobs themselves recorded: a row each, its `variant` that of the comparison."""
         from .. import records
 
         files = {path.parent.name: path for path in results_path().rglob("records.jsonl")}
         found = records.read(*(files[run] for run in self.runs.run_id if run in files))
-        return found.merge(self.runs[["run_id", "variant"]], on="run_id")
+        variants = self.runs[["run_id", "variant"]]
+        return found.drop(columns="variant").merge(variants, on="run_id")
 
     def sentence(self, variant: str) -> str:
         """What was found of this variant, in a sentence."""
         ratio, said = self.ratio(variant), self.verdict(variant)
         if ratio.rounds < ROUNDS:
-            return f"{variant}: unclear, for {count(ratio.rounds, 'round')} tell too little."
+            return f"{variant}: unclear, after {count(ratio.rounds, 'round')}; it takes {ROUNDS}."
         times = f"{_times(ratio, ratio.middle)} times as fast as {self.baseline}"
         interval = f"{_times(ratio, ratio.low)} to {_times(ratio, ratio.high)}"
         if said == "no difference shown":

@@ -57,7 +57,7 @@ def enough(result: Comparison, rounds: int) -> bool:
     rounds : int
         At most so many, not counting two at most that were disturbed.
     """
-    if result.rounds < ROUNDS:
+    if result.rounds < min(rounds, ROUNDS):
         return False
     settled = all(_settled(result, name) for name in result.variants)
     disturbed = {number for number, _, _ in result.found.disturbed}

@@ -99,9 +99,13 @@ def test_a_job_that_would_print_is_kept_quiet() -> None:
     assert said and not any(said)
 
 
-def test_quick_is_three_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quick_is_one_round_without_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCALEOUT_QUICK", "1")
-    assert compare(Job().run, TWO, quiet=True).rounds == 3
+    found = compare(Job().run, TWO, quiet=True)
+    assert found.rounds == 1 and found.verdict("fast") == "unclear"
+    assert found.sentence("fast") == "fast: unclear, after 1 round; it takes 3."
+    assert repr(found) and found.plot() is not None
+    assert compare(Job().run, TWO, quiet=True).rounds == 1
 
 
 def test_a_disturbed_round_is_named_left_out_and_replaced() -> None:
@@ -220,7 +224,7 @@ def test_more_variants_have_wider_intervals_each() -> None:
 
 def test_fewer_than_three_rounds_tell_nothing() -> None:
     found = Comparison(rows(*STEADY[:2]))
-    assert found.verdict("a") == "unclear" and "2 rounds tell too little" in found.sentence("a")
+    assert found.verdict("a") == "unclear" and "after 2 rounds; it takes 3" in found.sentence("a")
     assert (
         "2 rounds" in repr(found) and found.plot() and verdict(found.ratio("a"), 0, 9) != "faster"
     )
