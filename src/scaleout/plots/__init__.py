@@ -7,38 +7,45 @@ from .horovod import drifting_ranks, learning_curves, rank_counts, step_shares, 
 from .kmeans import memory_bars, palettes, quality, quantised
 from .machine import hwloc_picture, machine_picture
 from .messages import allreduce_time, bytes_sent, message_time, mpi_libraries, servers_or_ring
-from .onednn import against_peak, dot_errors, layouts, number_formats, primitive_shares, reorders
+from .onednn import layouts, number_formats, operations
 from .rates import rate_bars, seconds_bars, speed_up, strong_and_weak
 from .scaling import (
     amdahl_law,
     efficiency_of_networks,
+    held_out,
     rate_predictions,
     simulated_allreduce,
-    step_of_many,
 )
 from .spmd import stale_losses, straggler_timeline, who_holds
 from .sweep import heat_map
 from .threads import cliff, rate_over_threads, settings_dots, thread_census, which_knob
-from .tuning import accuracy_over_time, made_digits, memory_over_time, time_shares
+from .tuning import (
+    accuracy_over_time,
+    kept_steps,
+    made_digits,
+    memory_over_time,
+    time_shares,
+    with_and_without,
+)
 from .waiting import file_rates, step_parts, who_waits
 from .waterfall import waterfall
 from .welcome import limits, shares
 
 __all__ = [
     "accuracy_over_time",
-    "against_peak",
     "allreduce_time",
     "amdahl_law",
     "bytes_sent",
     "class_picture",
     "cliff",
     "comparison",
-    "dot_errors",
     "drifting_ranks",
     "efficiency_of_networks",
     "file_rates",
     "heat_map",
+    "held_out",
     "hwloc_picture",
+    "kept_steps",
     "layouts",
     "learning_curves",
     "limits",
@@ -49,15 +56,14 @@ __all__ = [
     "message_time",
     "mpi_libraries",
     "number_formats",
+    "operations",
     "palettes",
-    "primitive_shares",
     "quality",
     "quantised",
     "rank_counts",
     "rate_bars",
     "rate_over_threads",
     "rate_predictions",
-    "reorders",
     "seconds_bars",
     "servers_or_ring",
     "settings_dots",
@@ -65,7 +71,6 @@ __all__ = [
     "simulated_allreduce",
     "speed_up",
     "stale_losses",
-    "step_of_many",
     "step_parts",
     "step_shares",
     "step_timeline",
@@ -77,4 +82,5 @@ __all__ = [
     "which_knob",
     "who_holds",
     "who_waits",
+    "with_and_without",
 ]

@@ -1,6 +1,7 @@
 """Figures of 07_scaling: laws and models with their intervals, and what they predict."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
@@ -10,14 +11,15 @@ from matplotlib.figure import Figure
 from .look import DARK, GREY, LIGHT, MIDDLE, PALE, Look, guess_star, style
 
 if TYPE_CHECKING:
-    from ..scaling import Amdahl, Published, RateFit, Simulated, Step
+    from ..intervals import Ratio
+    from ..scaling import Amdahl, Foretold, Published, RateFit, Simulated, Step
 
 __all__ = [
     "amdahl_law",
     "efficiency_of_networks",
+    "held_out",
     "rate_predictions",
     "simulated_allreduce",
-    "step_of_many",
 ]
 
 LINES = ((DARK, "-", "o"), (MIDDLE, "--", "s"), ("#a98600", ":", "^"), (GREY, "-.", "D"))
@@ -25,27 +27,33 @@ LINES = ((DARK, "-", "o"), (MIDDLE, "--", "s"), ("#a98600", ":", "^"), (GREY, "-
 
 @style
 def amdahl_law(
-    ranks: Sequence[int],
-    seconds: Sequence[float],
-    fit: "Amdahl",
-    most: int = 64,
-    guess: float | None = None,
+    law: "Amdahl", measured: "Mapping[int, Ratio]", most: int = 64, guess: float | None = None
 ) -> Figure:
-    """Speed-up over ranks: single runs, the fitted law with the interval of its serial part, the
+    """Speed-up over ranks: what was measured, the law with the interval of its serial part, the
     ideal dashed.
 
-    guess: the reader's, of the speed-up on `most` ranks.
+    Parameters
+    ----------
+    law : Amdahl
+    measured : mapping of ranks to Ratio
+        Speed-ups over one rank, with their intervals.
+    most : int
+        The ranks at the right end.
+    guess : float, optional
+        The reader's, of the speed-up on `most` ranks.
     """
     figure, axes = plt.subplots()
     p = np.geomspace(1, most, 200)
-    low, high = (1 / (serial + (1 - serial) / p) for serial in reversed(fit.serial_range))
+    low, high = (1 / (serial + (1 - serial) / p) for serial in reversed(law.serial_range))
     axes.fill_between(p, low, high, color=LIGHT, alpha=0.5, linewidth=0, label="95 % interval")
-    axes.plot(
-        p, [fit.speed_up(x) for x in p], color=DARK, linewidth=2, label="Amdahl's law, fitted"
-    )
+    axes.plot(p, [law.speed_up(x) for x in p], color=DARK, linewidth=2, label="Amdahl's law")
     axes.plot(p, p, linestyle="--", color=GREY, label="ideal")
-    axes.plot(
-        ranks, fit.one_s / np.asarray(seconds), "o", color=MIDDLE, label="single runs", zorder=3
+    middle = np.array([ratio.middle for ratio in measured.values()])
+    low_ends = np.array([ratio.low for ratio in measured.values()])
+    high_ends = np.array([ratio.high for ratio in measured.values()])
+    reach = np.stack([middle - low_ends, high_ends - middle])  # (2, counts)
+    axes.errorbar(
+        list(measured), middle, yerr=reach, fmt="o", color=MIDDLE, capsize=4, label="measured"
     )
     if guess is not None:
         guess_star(axes, most, guess, f"{guess:g}")
@@ -55,18 +63,36 @@ def amdahl_law(
     axes.set_yticks(ticks, ticks)
     axes.minorticks_off()
     axes.legend(loc="upper left")
+    said = (
+        f"If the law holds, {most} ranks are {low[-1]:.0f} to {high[-1]:.0f} times as fast as one."
+    )
+    axes.set_title(said, fontsize=11, loc="left")
+    points = ", ".join(f"{n} ranks: {r.middle:.2f} times" for n, r in measured.items())
+    figure.set_label(f"{said} Measured: {points}.")
     return figure
 
 
 @style
 def rate_predictions(
-    tables: "Sequence[Published]", fits: "Sequence[RateFit]", guess: float | None = None
+    tables: "Sequence[Published]",
+    fits: "Sequence[RateFit]",
+    count_of: str = "nodes",
+    guess: float | None = None,
 ) -> Figure:
-    """Published rates a node: rows that the fit saw (full), rows held out (open), the prediction
-    with its interval.
+    """Published rates, each divided by its nodes: rows that the fit saw (full), rows held out
+    (open), the prediction with its interval.
 
-    tables[i] is what fits[i] was fitted to the first rows of. The ideal, as much a node as one
-    alone, is dashed. guess: the reader's, of the rate in the last row of the first table."""
+    Parameters
+    ----------
+    tables : sequence of Published
+        A panel each. The ideal, as much a node as one alone, is dashed.
+    fits : sequence of RateFit
+        fits[i] was fitted to the first rows of tables[i].
+    count_of : str
+        What the tables count.
+    guess : float, optional
+        The rate that the reader expects in the last row of the first table.
+    """
     figure, panels = plt.subplots(1, len(tables), squeeze=False, sharey=True, figsize=(8, 4))
     for axes, table, fit in zip(panels[0], tables, fits, strict=True):
         nodes, each = np.array(table.nodes), np.array(table.rates) / np.array(table.nodes) * 1.0
@@ -98,75 +124,110 @@ def rate_predictions(
         }
         axes.plot(nodes[~seen], each[~seen], "o", label="row held out", zorder=4, **look)
         axes.set_title(table.name, fontsize=11)
-        axes.set(xscale="log", xlabel="nodes (count)")
+        axes.set(xscale="log", xlabel=f"{count_of} (count)")
         axes.set_xticks(nodes, nodes)
         axes.minorticks_off()
     if guess is not None:
         last = tables[0].nodes[-1]
         guess_star(panels[0, 0], last, guess / last, f"{guess:g}")
-    panels[0, 0].set_ylabel(f"{tables[0].unit} on each node")
+    panels[0, 0].set_ylabel(f"{tables[0].unit} for each of the {count_of}")
+    panels[0, 0].set_ylim(0, None)
     panels[0, 0].legend(fontsize=9, loc="lower left")
+    figure.set_label(
+        " ".join(_held_out(table, fit) for table, fit in zip(tables, fits, strict=True))
+    )
     return figure
 
 
+def _held_out(table: "Published", fit: "RateFit") -> str:
+    """What was predicted of the rows that a fit did not see, in words."""
+    rows = [(n, r) for n, r in zip(table.nodes, table.rates, strict=True) if n not in fit.nodes]
+    said = [(n, r, fit.predict(int(n))) for n, r in rows]
+    each = [
+        f"{n}: {p.rate:,.0f} ({p.low:,.0f} to {p.high:,.0f}), published {r:,.0f}"
+        for n, r, p in said
+    ]
+    return f"{table.name}, predicted for {'; '.join(each)}."
+
+
 @style
-def step_of_many(step: "Step", most: int = 1024) -> Figure:
-    """A training step on more and more ranks, by the model, in its three parts."""
-    figure, axes = plt.subplots()
-    counts = [2**k for k in range(int(np.log2(most)) + 1)]
-    parts = [step.parts(count) for count in counts]
-    bottom = np.zeros(len(counts))
-    looks: dict[str, Look] = {
-        "compute": {"color": DARK},
-        "exchange": {"color": LIGHT, "hatch": "//"},
-        "stragglers": {"color": MIDDLE},
-    }
-    for name, look in looks.items():
-        height = np.array([1e3 * part[name] for part in parts])
-        axes.bar(
-            range(len(counts)),
-            height,
-            bottom=bottom,
-            width=0.75,
-            label=name,
-            edgecolor="white",
-            **look,
+def held_out(rows: "Sequence[Foretold]") -> Figure:
+    """The last row of each table as the rows before it foretold it, as a share of what was
+    published: prediction and 95 % interval, open where the interval missed.
+
+    Parameters
+    ----------
+    rows : sequence of Foretold
+        What `scaling.foretell` gives for each table.
+    """
+    figure, axes = plt.subplots(figsize=(7, 1.4 + 0.27 * len(rows)))
+    names = []
+    for place, row in enumerate(sorted(rows, key=lambda row: row.table.name.lower())):
+        names.append(row.table.name)
+        if row.said is None:
+            axes.annotate("refused", (1, place), ha="center", va="center", fontsize=9)
+            continue
+        low, middle, high = (
+            each / row.truth for each in (row.said.low, row.said.rate, row.said.high)
         )
-        bottom += height
-    axes.axhline(1e3 * step.compute_s, linestyle="--", color=GREY, label="ideal")
-    axes.set_xticks(range(len(counts)), counts)
-    axes.set(xlabel="ranks (count)", ylabel="time of a step (ms)", ylim=(0, 1.35 * bottom.max()))
-    axes.set_title(step.network.name, fontsize=11)
-    axes.legend(ncols=4, fontsize=9, loc="upper left")
+        look: Look = {"color": DARK if row.held else MIDDLE, "capsize": 3}
+        look["markerfacecolor"] = DARK if row.held else "white"
+        axes.errorbar([middle], [place], xerr=[[middle - low], [high - middle]], fmt="o", **look)
+    axes.axvline(1, linestyle="--", color=GREY)
+    axes.set_yticks(range(len(names)), names, fontsize=9)
+    axes.invert_yaxis()
+    axes.set_xlabel("predicted / published; the line from low to high is the 95 % interval")
+    held = sum(row.held for row in rows)
+    said = f"{held} of {len(rows)} intervals held the row that they had not seen."
+    axes.set_title(said, fontsize=11, loc="left")
+    missed = ", ".join(row.table.name for row in rows if not row.held) or "none"
+    figure.set_label(f"{said} Missed: {missed}.")
     return figure
 
 
 @style
 def efficiency_of_networks(
-    steps: "Sequence[Step]", most: int = 1024, guess: float | None = None
+    networks: "Mapping[str, Sequence[Step]]", most: int = 1024, guess: float | None = None
 ) -> Figure:
-    """The part of a step that is compute, over the ranks: a line a network; below the dotted line,
-    half is lost.
+    """The part of a step that is compute, over the ranks: a panel for each network that is trained,
+    a line for each network between the ranks.
 
-    guess: the reader's, of the ranks with which half is lost.
+    Parameters
+    ----------
+    networks : mapping of name to steps
+        The steps differ in what is between the ranks. The shaded band reaches from no overlap of
+        messages and compute to as much as there can be.
+    most : int
+        The ranks at the right end.
+    guess : float, optional
+        The reader's, of the efficiency of the last network's first line at the right end.
     """
-    figure, axes = plt.subplots()
+    figure, panels = plt.subplots(1, len(networks), sharey=True, squeeze=False, figsize=(8, 4))
     counts = [2**k for k in range(int(np.log2(most)) + 1)]
-    for step, (colour, dash, marker) in zip(steps, LINES, strict=False):
-        worth = [step.efficiency(count) for count in counts]
-        axes.plot(
-            counts, worth, color=colour, linestyle=dash, marker=marker, label=step.network.name
-        )
-    axes.axhline(1, linestyle="--", color=GREY, linewidth=1)
-    axes.axhline(0.5, linestyle=":", color=GREY, linewidth=1)
+    said = []
+    for axes, (name, steps) in zip(panels[0], networks.items(), strict=True):
+        for step, (colour, dash, marker) in zip(steps, LINES, strict=False):
+            none, whole, worth = (
+                [replace(step, overlap=part).efficiency(count) for count in counts]
+                for part in (0.0, 1.0, step.overlap)
+            )
+            axes.fill_between(counts, none, whole, color=colour, alpha=0.18, linewidth=0)
+            label = step.network.name if axes is panels[0, 0] else ""
+            look: Look = {"linestyle": dash, "marker": marker, "markersize": 5, "label": label}
+            axes.plot(counts, worth, color=colour, **look)
+            ends = f"{none[-1]:.2f} to {whole[-1]:.2f}"
+            said.append(f"{name}, {step.network.name}: {worth[-1]:.2f} ({ends}) on {most} ranks.")
+        mb, ms = steps[0].gradient_bytes / 1e6, 1e3 * steps[0].compute_s
+        axes.set_title(f"{name}: step {ms:,.0f} ms, gradient {mb:,.1f} MB", fontsize=10, loc="left")
+        axes.axhline(1, linestyle="--", color=GREY, linewidth=1)
+        axes.set(xscale="log", xlabel="ranks (count)", ylim=(0, 1.05))
+        axes.set_xticks(counts[::2], counts[::2])
+        axes.minorticks_off()
     if guess is not None:
-        guess_star(axes, guess, 0.5, f"{guess:g} ranks")
-    axes.set(
-        xscale="log", xlabel="ranks (count)", ylabel="efficiency (compute / step)", ylim=(0, 1.05)
-    )
-    axes.set_xticks(counts, counts)
-    axes.minorticks_off()
-    figure.legend(loc="outside upper center", ncols=2, fontsize=9)
+        guess_star(panels[0, -1], most, guess, f"{guess:g}")
+    panels[0, 0].set_ylabel("efficiency (compute / step)")
+    figure.legend(loc="outside upper center", ncols=3, fontsize=9)
+    figure.set_label(" ".join(said))
     return figure
 
 
@@ -175,11 +236,21 @@ def simulated_allreduce(
     simulated: "Sequence[Simulated]",
     formula: Mapping[int, float],
     recorded: "Sequence[Simulated]" = (),
+    guess: float | None = None,
 ) -> Figure:
     """An allreduce over the ranks: simulated (marks), by the formula (dashed line), with 20 % to
     each side shaded.
 
-    formula: {ranks: seconds}.  recorded: simulated before, on another machine; drawn open.
+    Parameters
+    ----------
+    simulated : sequence of Simulated
+        What was simulated here; it may be empty where something is recorded.
+    formula : mapping of ranks to float
+        Seconds by the formula 2 (p - 1) (alpha + beta n / p).
+    recorded : sequence of Simulated
+        Simulated before, on another machine; drawn open.
+    guess : float, optional
+        How many times as long as on 2 ranks the reader expects it to take on 128.
     """
     figure, axes = plt.subplots()
     counts = sorted(formula)
@@ -207,7 +278,22 @@ def simulated_allreduce(
                 label=name,
                 **look,
             )
-    mb = (*simulated, *recorded)[0].bytes / 1e6
+    off = {}
+    for run in (*simulated, *recorded):
+        off[run.ranks] = f"{100 * (run.seconds / formula[run.ranks] - 1):+.0f} %"
+        axes.annotate(
+            off[run.ranks],
+            (run.ranks, 1e3 * run.seconds),
+            (0, 9),
+            textcoords="offset points",
+            ha="center",
+            fontsize=9,
+        )
+    runs = sorted((*simulated, *recorded), key=lambda run: run.ranks)
+    mb = runs[0].bytes / 1e6
+    if guess is not None and 2 in formula:
+        two = next((run.seconds for run in runs if run.ranks == 2), formula[2])
+        guess_star(axes, 128, 1e3 * two * guess, f"{guess:g} times as long as on 2")
     axes.set(
         xscale="log",
         xlabel="ranks (count)",
@@ -217,4 +303,6 @@ def simulated_allreduce(
     axes.set_xticks(counts, [str(count) for count in counts])
     axes.minorticks_off()
     axes.legend(loc="upper left")
+    said = "; ".join(f"on {n} ranks {more} beside the formula" for n, more in off.items())
+    figure.set_label(f"An allreduce of {mb:.0f} MB, simulated: {said}.")
     return figure

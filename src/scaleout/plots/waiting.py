@@ -18,18 +18,27 @@ __all__ = ["file_rates", "step_parts", "who_waits"]
 
 
 @style
-def step_parts(records: "Sequence[pd.DataFrame]", guess: float | None = None) -> Figure:
+def step_parts(records: "pd.DataFrame", guess: float | None = None) -> Figure:
     """What a step of 07_scaling consists of, strong and weak: the slowest rank's compute, and the
     rest, which waits.
 
-    records: one frame a job. Bars are medians over jobs, points the single steps.
-    guess: the reader's, of the efficiency in strong scaling on two ranks.
+    Parameters
+    ----------
+    records : DataFrame
+        A row each job. Bars are medians over jobs, points the single steps; the job of one rank
+        stands in both panels. The red line is where the step
+        would end by the ring's formula.
+    guess : float, optional
+        The reader's, of the efficiency in strong scaling on the most ranks.
     """
     figure, panels = plt.subplots(1, 2, sharey=True)
+    every = [row for _, row in records.iterrows()]
+    said = []
     for axes, mode in zip(panels, ("strong", "weak"), strict=True):
-        rows = [frame.iloc[0] for frame in records if frame.variant.iloc[0] == mode]
+        rows = [row for row in every if row.metrics["mode"] == mode or row.ranks == 1]
         step_s = medians((int(row.ranks), row.step_median_s) for row in rows)
         compute_s = medians((int(row.ranks), _slowest(row.metrics["shares"])) for row in rows)
+        ring_s = medians((int(row.ranks), row.metrics["ring_s"]) for row in rows)
         counts = list(step_s)
         for place, count in enumerate(counts):
             step, compute = step_s[count], min(compute_s[count], step_s[count])
@@ -38,6 +47,14 @@ def step_parts(records: "Sequence[pd.DataFrame]", guess: float | None = None) ->
             name = {"label": "exchange and waiting"} if place == 0 else {}
             look: Look = {"facecolor": PALE, "edgecolor": GREY, "hatch": "////"}
             axes.bar(place, 1e3 * (step - compute), bottom=1e3 * compute, width=0.6, **look, **name)
+            if count > 1:
+                end = 1e3 * (compute + ring_s[count])
+                line: Look = {
+                    "color": MIDDLE,
+                    "linewidth": 2.5,
+                    "label": "compute + ring's formula",
+                }
+                axes.plot([place - 0.36, place + 0.36], [end] * 2, **line)
             steps = 1e3 * np.concatenate([row.step_s for row in rows if row.ranks == count])
             name = {"label": "single steps"} if place == 0 else {}
             axes.plot(
@@ -45,23 +62,34 @@ def step_parts(records: "Sequence[pd.DataFrame]", guess: float | None = None) ->
                 steps,
                 ".",
                 color="black",
-                markersize=3,
+                markersize=2,
                 **name,
             )
         one = step_s[counts[0]]
         ideal = [1e3 * one / (n / counts[0] if mode == "strong" else 1) for n in counts]
         axes.plot(range(len(counts)), ideal, linestyle="--", color=GREY, label="ideal")
-        if guess and mode == "strong" and 2 in counts:
-            guess_star(
-                axes, counts.index(2), ideal[counts.index(2)] / guess, f"efficiency {guess:g}"
-            )
-        axes.set_title(
-            {"strong": "one batch, shared out", "weak": "a batch on each rank"}[mode], fontsize=11
-        )
+        if guess and mode == "strong":
+            guess_star(axes, len(counts) - 1, ideal[-1] / guess, f"efficiency {guess:g}")
+        worth = ideal[-1] / (1e3 * step_s[counts[-1]])
+        title = {"strong": "one batch, shared out", "weak": "a batch on each rank"}[mode]
+        axes.set_title(f"{title}:\nefficiency {worth:.2f} on {counts[-1]} ranks", fontsize=11)
         axes.set_xticks(range(len(counts)), counts)
         axes.set_xlabel("ranks (count)")
-    panels[0].set(ylabel="time of a step (ms)", ylim=(0, None))
-    panels[0].legend(fontsize=9)
+        said.append(f"{mode} scaling: efficiency {worth:.2f} on {counts[-1]} ranks.")
+    top = float(np.percentile(1e3 * np.concatenate([row.step_s for row in every]), 99))
+    top = max(
+        top,
+        *(
+            line.get_ydata().max()
+            for axes in panels
+            for line in axes.lines
+            if line.get_marker() == "*"
+        ),
+        0.0,
+    )
+    panels[0].set(ylabel="time of a step (ms)", ylim=(0, 1.35 * top))
+    panels[0].legend(fontsize=8, loc="upper right")
+    figure.set_label(" ".join(said).capitalize())
     return figure
 
 
@@ -74,8 +102,14 @@ def who_waits(records: "Mapping[str, pd.DataFrame]", guess: float | None = None)
     """What each rank did during 07_scaling's evaluation.py: trained (dark), evaluated (red), waited
     (hatched).
 
-    guess: the part of all time that the reader expects to be lost in the first job, in per cent; a
-    row of its own."""
+    Parameters
+    ----------
+    records : mapping of title to DataFrame
+        One frame a job, a panel each.
+    guess : float, optional
+        The part of all time, in per cent, that the reader expects to be lost in the first job; it
+        gets a row of its own.
+    """
     figure, panels = plt.subplots(
         len(records), 1, figsize=(7.4, 1 + 1.4 * len(records)), sharex=True, squeeze=False
     )
@@ -116,8 +150,13 @@ def file_rates(records: "Sequence[pd.DataFrame]", guess: str | None = None) -> F
     """MB/s of 07_scaling's files.py: many small files and one TFRecord, from the disk and from
     memory, by ranks.
 
-    records: one frame a job. Bars are medians, points single jobs.  guess: the way that the reader
-    finds faster."""
+    Parameters
+    ----------
+    records : sequence of DataFrame
+        One frame a job. Bars are medians, points single jobs.
+    guess : str, optional
+        The way that the reader expects to be faster.
+    """
     rows = [row for frame in records for _, row in frame.iterrows()]
     counts = sorted({int(row.ranks) for row in rows})
     figure, panels = plt.subplots(1, len(counts), sharey=True, squeeze=False)

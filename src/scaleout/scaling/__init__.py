@@ -3,6 +3,7 @@ are."""
 
 from .amdahl import Amdahl, efficiency, fit_amdahl, knee
 from .experiment import Experiment, next_experiment
+from .foretold import Foretold, foretell
 from .laws import LAWS, Law
 from .measured import Measured, read_measured, read_table
 from .messages import (
@@ -27,6 +28,7 @@ __all__ = [
     "AlphaBeta",
     "Amdahl",
     "Experiment",
+    "Foretold",
     "Law",
     "Measured",
     "Network",
@@ -39,6 +41,7 @@ __all__ = [
     "fit_alpha_beta",
     "fit_amdahl",
     "fit_rates",
+    "foretell",
     "gather_broadcast_s",
     "knee",
     "main",

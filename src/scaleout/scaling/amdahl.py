@@ -6,29 +6,58 @@ approach to achieving large scale computing capabilities", AFIPS 30, 1967)."""
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from ..errors import ScaleoutError
-from .points import count_points
+from ..intervals import Ratio
+from .points import FEWEST_COUNTS, count_points
 
 __all__ = ["Amdahl", "efficiency", "fit_amdahl", "knee"]
-
-FEWEST_RUNS = 3
-FEWEST_OF_TWO = 3  # runs on each, where a machine has no third number of ranks
 
 
 @dataclass(frozen=True)
 class Amdahl:
-    """A fitted law. one_s: seconds on one rank.  serial: the serial part, 0 to 1, and its 95 %
-    interval.
+    """The law with its serial part.
 
-    counts: how many different numbers of ranks it rests on; two decide it, a third begins to test
-    it."""
+    Attributes
+    ----------
+    one_s : float
+        Seconds on one rank.
+    serial : float
+        0 to 1.
+    serial_range : (float, float)
+        Its 95 % interval.
+    counts : int
+        How many different numbers of ranks it rests on; two decide it and cannot test it.
+    scatter : float
+        How far single runs lie from it, relative (0.1 is 10 %).
+    """
 
     one_s: float
     serial: float
     serial_range: tuple[float, float]
     counts: int
     scatter: float
+
+    @classmethod
+    def assumed(cls, ranks: int, speed_up: Ratio) -> Self:
+        """What one measured speed-up would mean if the law held, which it cannot tell.
+
+        Parameters
+        ----------
+        ranks : int
+            On how many.
+        speed_up : Ratio
+            Of a comparison with one rank, with its interval.
+        """
+        if ranks < 2:
+            raise ScaleoutError(f"A speed-up needs at least 2 ranks; asked for {ranks}.")
+
+        def serial(times: float) -> float:
+            return min(1.0, max(0.0, (ranks / times - 1) / (ranks - 1)))
+
+        ends = serial(speed_up.high), serial(speed_up.low)
+        return cls(1.0, serial(speed_up.middle), ends, 2, 0.0)
 
     def seconds(self, ranks: float) -> float:
         """The time on so many ranks."""
@@ -45,25 +74,34 @@ class Amdahl:
             if self.serial > 0
             else "no limit seen"
         )
-        tested = (
-            ""
-            if self.counts > 2
-            else "; two numbers of ranks decide the law, a third would test it"
-        )
+        tested = "" if self.counts > 2 else "; if the law holds, which two counts cannot tell"
         return f"serial part {100 * self.serial:.2g} % ({low:.2g} to {high:.2g}): {most}{tested}"
 
 
 def fit_amdahl(ranks: Sequence[float], seconds: Sequence[float]) -> Amdahl:
-    """Fits the law to times of the same work, one pair a run: on at least 3 numbers of ranks, or on
-    2 at least 3 times each.
+    """Fits the law to times of the same work.
 
-    Least squares of relative errors; the interval comes from the scatter of the runs and Student's
-    t, and holds as far as the law does.
+    Parameters
+    ----------
+    ranks : sequence of float
+        Of each run, at least 4 different numbers.
+    seconds : sequence of float
+        That each run took.
+
+    Returns
+    -------
+    Amdahl
 
     Raises
     ------
     ScaleoutError
-        When the runs are too few, or a number is no count or no time.
+        When there are fewer than 4 different counts, as `fit_rates` has it, or a number is no count
+        or no time.
+
+    Notes
+    -----
+    Least squares of relative errors; the interval comes from the scatter of the runs and Student's
+    t, and holds as far as the law does.
     """
     import numpy as np
     from scipy.optimize import lsq_linear
@@ -71,15 +109,10 @@ def fit_amdahl(ranks: Sequence[float], seconds: Sequence[float]) -> Amdahl:
 
     p, y = np.asarray(ranks, float), np.asarray(seconds, float)  # (runs,)
     counts = count_points(p, y, "time", "ranks")
-    if counts < 2 or len(p) < FEWEST_RUNS:
+    if counts < FEWEST_COUNTS:
         raise ScaleoutError(
-            f"{len(p)} runs on {counts} numbers of ranks are too few to tell a serial part and how "
-            f"sure it is: measure at least 3 numbers of ranks."
-        )
-    if counts == 2 and min(np.unique(p, return_counts=True)[1]) < FEWEST_OF_TWO:
-        raise ScaleoutError(
-            "2 numbers of ranks decide a serial part, and nothing is left to say how sure it is: "
-            f"measure a third number, or both {FEWEST_OF_TWO} times."
+            f"{counts} different numbers of ranks are too few to tell a serial part and how sure it "
+            f"is: measure at least {FEWEST_COUNTS}, such as 1, 2, 4 and 8."
         )
     # (runs, 2): the serial time and the parallel one
     basis = np.stack([np.ones_like(p), 1 / p], axis=1) / y[:, None]
@@ -96,19 +129,40 @@ def fit_amdahl(ranks: Sequence[float], seconds: Sequence[float]) -> Amdahl:
 
 
 def efficiency(one_s: float, seconds: float, ranks: int, weak: bool = False) -> float:
-    """The part of ranks' time that was worth it: speed-up over ranks; weak: each rank had as much
-    work as the one."""
+    """The part of the ranks' time that was worth it: speed-up over ranks.
+
+    Parameters
+    ----------
+    one_s, seconds : float
+        The time on one rank, and on all.
+    ranks : int
+    weak : bool
+        Each rank had as much work as the one.
+    """
     return one_s / seconds if weak else one_s / seconds / ranks
 
 
 def knee(
     seconds: Callable[[float], float], gain: float = 1.5, most: int = 2**20, weak: bool = False
 ) -> int | None:
-    """The smallest power of two from which twice the ranks give less than `gain` times the speed;
-    None: beyond `most`.
+    """The smallest power of two from which twice the ranks are not worth it.
 
-    seconds: of a law, for so many ranks.  weak: seconds are of a step in which each rank has work
-    of its own."""
+    Parameters
+    ----------
+    seconds : callable
+        The seconds on so many ranks, by a law.
+    gain : float
+        Twice the ranks are worth it when they give at least so many times the speed.
+    most : int
+        How far to look.
+    weak : bool
+        The seconds are of a step in which each rank has work of its own.
+
+    Returns
+    -------
+    int or None
+        None: it lies beyond `most`.
+    """
     p = 1
     while p <= most:
         if seconds(p) / seconds(2 * p) * (2 if weak else 1) < gain:

@@ -10,11 +10,20 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["count_points"]
+__all__ = ["FEWEST_COUNTS", "count_points"]
+
+FEWEST_COUNTS = 4  # two begin a law, two say how well it foretells
 
 
 def count_points(n: "Array", y: "Array", what: str, where: str) -> int:
     """How many different counts there are.
+
+    Parameters
+    ----------
+    n, y : ndarray
+        (points,): the counts, and what was measured on each.
+    what, where : str
+        What y and n are called in an error, such as "rate", "nodes".
 
     Raises
     ------

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from ..errors import ScaleoutError
 from .belief import Points, log_sum, student
 from .laws import LAWS, Law, candidates
-from .points import count_points
+from .points import FEWEST_COUNTS, count_points
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Prediction", "RateFit", "fit_rates"]
 
-FEWEST_NODES = 4  # different node counts: two begin a law, two say how well it foretells
 UNSEEN = 2  # the smallest counts, with which a law begins
 MOST_COUNTS = 200
 DRAWS = 4000  # candidates kept, each as often as it is believed
@@ -40,8 +39,15 @@ FARTHEST = 16  # times the most nodes measured
 class Prediction:
     """The rate on so many nodes, and the interval that a measurement there falls into, 95 in 100.
 
-    efficiency is against as many times the rate of one node.  low_law: the law that speaks for the
-    low end most.
+    Attributes
+    ----------
+    nodes : int
+    rate, low, high : float
+        The median, and the ends of the interval, in the unit of the fit's rates.
+    efficiency : float
+        Against as many times the rate of one node.
+    low_law : str
+        The law that speaks for the low end most.
     """
 
     nodes: int
@@ -79,7 +85,21 @@ class _Believed:
 
 @dataclass(frozen=True)
 class RateFit:
-    """Laws weighed by a table of rates.  scatter: of single rates around the best candidate."""
+    """Laws weighed by a table of rates.
+
+    Attributes
+    ----------
+    weights : dict of law to float
+        How far each is believed; together 1.
+    nodes : tuple of float
+        The counts that were measured, sorted.
+    points : int
+        How many measurements.
+    scatter : float
+        Of single rates around the best candidate, relative.
+    believed : tuple
+        The candidates of each law, as often as they are believed.
+    """
 
     weights: dict[str, float]
     nodes: tuple[float, ...]
@@ -159,7 +179,18 @@ class RateFit:
 
 
 def fit_rates(nodes: Sequence[float], rates: Sequence[float]) -> RateFit:
-    """Weighs the laws by rates on so many nodes, a pair a measurement; a count may come often.
+    """Weighs the laws by rates on so many nodes.
+
+    Parameters
+    ----------
+    nodes : sequence of float
+        Of each measurement; a count may come often.
+    rates : sequence of float
+        Units of work a second, of all nodes together.
+
+    Returns
+    -------
+    RateFit
 
     Raises
     ------
@@ -171,10 +202,10 @@ def fit_rates(nodes: Sequence[float], rates: Sequence[float]) -> RateFit:
 
     n, r = np.asarray(nodes, float), np.asarray(rates, float)  # (points,)
     different = count_points(n, r, "rate", "nodes")
-    if different < FEWEST_NODES:
+    if different < FEWEST_COUNTS:
         raise ScaleoutError(
             f"{different} different numbers of nodes are too few to say how sure a prediction is: "
-            f"measure at least {FEWEST_NODES}, such as 1, 2, 4 and 8."
+            f"measure at least {FEWEST_COUNTS}, such as 1, 2, 4 and 8."
         )
     if different > MOST_COUNTS:
         raise ScaleoutError(

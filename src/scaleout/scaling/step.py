@@ -3,17 +3,30 @@
 step = compute + what of the ring allreduce is not hidden behind it + waiting for the slowest.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
 
 from ..errors import ScaleoutError
-from .messages import AlphaBeta, ring_allreduce_s
+from .messages import ring_allreduce_s
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["NETWORKS", "Network", "Step"]
 
 
 @dataclass(frozen=True)
 class Network:
-    """A network by name. alpha_s: seconds until the first byte arrives.  beta_s: seconds a byte."""
+    """A network by name.
+
+    Attributes
+    ----------
+    name : str
+    alpha_s : float
+        Seconds until the first byte arrives.
+    beta_s : float
+        Seconds a byte.
+    """
 
     name: str
     alpha_s: float
@@ -38,10 +51,24 @@ NETWORKS = {
 class Step:
     """A step of synchronous training, each rank with a batch of its own.
 
-    compute_s: seconds of one rank alone, in the median.  spread_s: the standard deviation of that,
-    from step to step. gradient_bytes: what all ranks add up in each step.  overlap: the part of
-    compute_s behind which messages can hide, 0 to 1; the gradient of the last layers is there
-    before that of the first."""
+    Attributes
+    ----------
+    compute_s : float
+        Seconds of one rank alone, in the median.
+    gradient_bytes : float
+        What all ranks add up in each step.
+    network : Network
+    overlap : float
+        The part of compute_s behind which messages can hide, 0 to 1; the gradient of the last
+        layers is there before that of the first.
+    spread_s : float
+        The standard deviation of compute_s, from step to step, in seconds.
+
+    Raises
+    ------
+    ScaleoutError
+        A time or the bytes are below 0, or the overlap is not between 0 and 1.
+    """
 
     compute_s: float
     gradient_bytes: float
@@ -57,6 +84,33 @@ class Step:
             raise ScaleoutError(
                 "A step needs times and bytes of 0 or more, and an overlap between 0 and 1."
             )
+
+    @classmethod
+    def measured(
+        cls, records: "pd.DataFrame", network: Network, overlap: float = 0.0, **other: float
+    ) -> Self:
+        """A step whose compute and whose gradient are those of one job of 02_threads.
+
+        Parameters
+        ----------
+        records : DataFrame
+            Of that job, one rank alone.
+        network : Network
+            Between the ranks that it is imagined on.
+        overlap : float
+            See above; no job of one rank can tell it.
+        **other
+            Fields to set in another way.
+        """
+        import numpy as np
+
+        (job,) = (row for _, row in records.iterrows())
+        found = {
+            "compute_s": float(np.median(job.step_s)),
+            "spread_s": float(np.std(job.step_s)),
+            "gradient_bytes": float(job.metrics["on_rank"][0]["gradient_bytes"]),
+        }
+        return cls(**{**found, **other}, network=network, overlap=overlap)
 
     def exchange_s(self, ranks: int) -> float:
         """The whole ring allreduce."""
@@ -82,14 +136,6 @@ class Step:
     def efficiency(self, ranks: int) -> float:
         """The part of the step that is compute."""
         return self.compute_s / self.seconds(ranks)
-
-    def range_s(self, ranks: int, fit: AlphaBeta) -> tuple[float, float]:
-        """Between what a step lies, with alpha and beta at the two ends of their 95 % intervals."""
-        low, high = (
-            replace(self, network=Network(self.network.name, alpha, beta)).seconds(ranks)
-            for alpha, beta in zip(fit.alpha_range_s, fit.beta_range_s, strict=True)
-        )
-        return low, high
 
 
 def _slowest(ranks: int) -> float:

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from scaleout import plots, scaling
 from scaleout.errors import ScaleoutError
+from scaleout.intervals import Ratio
 
 
 def _frame(ranks: int = 1, **more: object) -> pd.DataFrame:
@@ -73,17 +74,17 @@ def _waterfall(guess: object) -> Figure:
 
 
 def _step_parts(guess: object) -> Figure:
-    job = {"shares": [{"compute_s": 0.4}]}
-    return plots.step_parts(
-        [_frame(n, variant=v, metrics=job) for n in (1, 2) for v in ("strong", "weak")], guess
-    )
+    jobs = []
+    for n in (1, 2):
+        for mode in ("strong", "weak"):
+            job = {"shares": [{"compute_s": 0.4}], "mode": mode, "ring_s": 0.1}
+            jobs.append(_frame(n, variant=mode, metrics=job))
+    return plots.step_parts(pd.concat(jobs), guess)
 
 
 def _amdahl(guess: object) -> Figure:
-    seconds = [1.0, 1.01, 0.52, 0.53, 0.27, 0.28]
-    return plots.amdahl_law(
-        [1, 1, 2, 2, 4, 4], seconds, scaling.fit_amdahl([1, 1, 2, 2, 4, 4], seconds), guess=guess
-    )
+    ratio = Ratio(1.9, 1.8, 1.95, 5)
+    return plots.amdahl_law(scaling.Amdahl.assumed(2, ratio), {2: ratio}, guess=guess)
 
 
 def _networks(guess: object) -> Figure:
@@ -91,7 +92,12 @@ def _networks(guess: object) -> Figure:
     step = scaling.Step(
         network=network, compute_s=0.1, spread_s=0.01, gradient_bytes=1e8, overlap=0.5
     )
-    return plots.efficiency_of_networks([step], guess=guess)
+    return plots.efficiency_of_networks({"one": [step]}, guess=guess)
+
+
+def _simulated(guess: object) -> Figure:
+    runs = [scaling.Simulated(2, 10**8, 0.01), scaling.RECORDED[128]]
+    return plots.simulated_allreduce(runs, {2: 0.01, 128: 0.02}, guess=guess)
 
 
 def _predictions(guess: object) -> Figure:
@@ -114,7 +120,7 @@ def _file_rates(guess: object) -> Figure:
 
 
 NUMBERS = [_limits, _speed_up, _rate_bars, _seconds_bars, _thread_census, _rate_over_threads, _bytes_sent, _quality,
-           _rank_counts, _step_parts, _amdahl, _networks, _predictions, _who_waits]  # fmt: skip
+           _rank_counts, _step_parts, _amdahl, _networks, _simulated, _predictions, _who_waits]  # fmt: skip
 NAMES = {_waterfall: "Cycle 5 ms", _file_rates: "one tfrecord"}
 
 
@@ -163,7 +169,8 @@ def test_a_guess_stands_where_the_measurement_would() -> None:
     assert star(_step_parts(0.5)) == (1, 1000.0), (
         "half efficient: as long as on one rank, 1 s in ms"
     )
-    assert star(_networks(64)) == (64, 0.5)
+    assert star(_networks(0.5)) == (1024, 0.5)
+    assert star(_simulated(2)) == (128, 20.0), "twice as long as on 2 ranks, in ms"
 
 
 def test_the_guess_of_what_is_lost_has_a_row_in_the_first_picture_alone() -> None:

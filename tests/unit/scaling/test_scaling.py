@@ -4,10 +4,12 @@ refused."""
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from scaleout import scaling
 from scaleout.errors import ScaleoutError
+from scaleout.intervals import Ratio
 
 ALPHA_S, BETA_S = 2e-6, 0.5e-9
 BYTES = 4.0 ** np.arange(1, 13)
@@ -120,28 +122,28 @@ def test_amdahl_the_interval_holds_the_truth_as_often_as_it_says() -> None:
 
 
 def test_amdahl_all_parallel_is_no_negative_serial_part() -> None:
-    fit = scaling.fit_amdahl([1, 1, 2, 2, 4, 4], [1, 1, 0.49, 0.5, 0.24, 0.25])
+    fit = scaling.fit_amdahl([1, 1, 2, 2, 4, 4, 8], [1, 1, 0.49, 0.5, 0.24, 0.25, 0.12])
     assert fit.serial == 0 and fit.serial_range[0] == 0 and "no limit seen" in str(fit)
 
 
-@pytest.mark.parametrize(
-    ("ranks", "seconds"), [([1, 2], [1, 0.6]), ([2, 2, 2], [1, 1, 1]), ([], [])]
-)
-def test_amdahl_too_few_runs_are_refused_in_a_sentence(
-    ranks: list[int], seconds: list[float]
-) -> None:
+@pytest.mark.parametrize("ranks", [[1, 2], [1, 2, 4] * 3, []])
+def test_amdahl_is_refused_what_the_other_fit_is_refused(ranks: list[int]) -> None:
+    seconds = [1 / n for n in ranks]
     with pytest.raises(ScaleoutError, match="too few to tell a serial part"):
         scaling.fit_amdahl(ranks, seconds)
+    with pytest.raises(ScaleoutError, match="too few to say how sure"):
+        scaling.fit_rates(ranks, seconds)
 
 
-def test_amdahl_two_counts_are_told_to_be_untested() -> None:
-    found = scaling.fit_amdahl([1, 1, 1, 2, 2, 2], [1, 1.01, 0.99, 0.6, 0.61, 0.6])
-    assert "a third would test it" in str(found)
-
-
-def test_amdahl_two_counts_measured_once_or_twice_are_refused() -> None:
-    with pytest.raises(ScaleoutError, match="measure a third number, or both 3 times"):
-        scaling.fit_amdahl([1, 1, 2, 2], [1, 1.01, 0.6, 0.61])
+def test_a_speed_up_means_a_serial_part_if_the_law_holds() -> None:
+    law = scaling.Amdahl.assumed(4, Ratio(2.0, 1.6, 2.5, 5))  # 1 / (s + (1 - s) / 4) = 2: s = 1 / 3
+    assert law.serial == pytest.approx(1 / 3) and law.speed_up(4) == pytest.approx(2)
+    assert law.serial_range == pytest.approx((0.2, 0.5))
+    assert "if the law holds, which two counts cannot tell" in str(law)
+    more = scaling.Amdahl.assumed(2, Ratio(2.1, 1.9, 2.3, 5))
+    assert more.serial == 0 and more.serial_range[0] == 0 < more.serial_range[1]
+    with pytest.raises(ScaleoutError, match="at least 2 ranks"):
+        scaling.Amdahl.assumed(1, Ratio(1.0, 0.9, 1.1, 5))
 
 
 @pytest.mark.parametrize("fit", [scaling.fit_amdahl, scaling.fit_rates])
@@ -189,11 +191,16 @@ def test_a_step_that_cannot_be_is_refused() -> None:
         scaling.Step(0.1, 1e6, network).seconds(0)
 
 
-def test_the_range_of_a_step_holds_it() -> None:
-    fit = scaling.fit_alpha_beta(BYTES, _times(0))
-    step = scaling.Step(0.01, 10e6, scaling.Network("mine", fit.alpha_s, fit.beta_s))
-    low, high = step.range_s(64, fit)
-    assert low < step.seconds(64) < high
+def test_a_measured_step_has_compute_and_gradient_of_one_job() -> None:
+    copies = [{"gradient_bytes": 4000}]
+    job = pd.DataFrame({"step_s": [[0.1, 0.2, 0.3]], "metrics": [{"on_rank": copies}]})
+    network = scaling.Network("made up", ALPHA_S, BETA_S)
+    step = scaling.Step.measured(job, network, overlap=0.5)
+    assert (step.compute_s, step.gradient_bytes, step.overlap) == (0.2, 4000.0, 0.5)
+    assert step.spread_s == pytest.approx(0.0816, rel=1e-2)
+    assert scaling.Step.measured(job, network, spread_s=0.0).spread_s == 0
+    with pytest.raises(ValueError, match="too many values"):
+        scaling.Step.measured(pd.concat([job, job]), network)
 
 
 # Rates
