@@ -16,7 +16,16 @@ from .facts import (
     versions,
 )
 from .limits import copy_gb_per_s, sgemm_gflops
-from .topology import Cache, Core, cpu_model, parse_cpu_list, parse_cpuinfo, read_caches, read_cores
+from .topology import (
+    Cache,
+    Core,
+    cpu_model,
+    example_cores,
+    parse_cpu_list,
+    parse_cpuinfo,
+    read_caches,
+    read_cores,
+)
 
 __all__ = [
     "Cache",
@@ -25,6 +34,7 @@ __all__ = [
     "cgroup_limits",
     "copy_gb_per_s",
     "cpu_model",
+    "example_cores",
     "facts",
     "memory_gib",
     "mpirun_path",

@@ -12,6 +12,7 @@ __all__ = [
     "Core",
     "cache_instances",
     "cpu_model",
+    "example_cores",
     "parse_cpu_list",
     "parse_cpuinfo",
     "read_caches",
@@ -200,3 +201,28 @@ def read_cores(root: Path = ROOT, allowed: Iterable[int] = ()) -> tuple[tuple[Co
     sources = {core[0] for core in siblings}
     weakest = next((name for name in ("unknown", "cpuinfo", "sysfs") if name in sources), "unknown")
     return tuple(sorted(layout, key=lambda core: (core.socket, core.cpus))), weakest
+
+
+def example_cores(sockets: int = 2, cores: int = 24, threads: int = 2) -> tuple[Core, ...]:
+    """The cores of a machine that is not here, for pictures: CPUs are counted as Linux usually
+    counts them, the first hardware thread of every core before the second of any.
+
+    Parameters
+    ----------
+    sockets : int
+        Each with memory of its own.
+    cores : int
+        Of a socket.
+    threads : int
+        Hardware threads of a core.
+    """
+    whole = sockets * cores
+    return tuple(
+        Core(
+            core // cores,
+            core // cores,
+            tuple(core + whole * thread for thread in range(threads)),
+            core // cores * cores,
+        )
+        for core in range(whole)
+    )

@@ -1,26 +1,28 @@
-"""Settings in turn, on either build of TensorFlow: ours, and the OpenMP one that `make intel`
+"""Settings compared on either build of TensorFlow: ours, and the OpenMP one that `make intel`
 brings to .side/intel.
 
-Where that one is missing, runs of a reference machine take its place, and say so.
+Where that one is missing, a comparison that a reference machine made takes its place, and says so.
 """
 
-import statistics
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from .. import progress
 from ..errors import ScaleoutError
 from ..jobs.job import Run
 from ..paths import show, side
+from .compare import compare
+from .comparison import Comparison
 
 if TYPE_CHECKING:
     import pandas as pd
 
+__all__ = ["MISSING", "REFERENCE", "Scripts", "keep", "on_openmp", "python"]
 
-__all__ = ["MISSING", "REFERENCE", "Scripts", "python", "table", "turns"]
-
-REFERENCE = "reference.jsonl"  # beside a lab's runme.py: records, each with the name of its arm
+REFERENCE = (
+    "reference.jsonl"  # beside a lab's runme.py: records, each with its place in a comparison
+)
 MISSING = "The OpenMP build of TensorFlow is not here: type  make intel  in a terminal (370 MB, Python 3.11)."
 
 
@@ -34,6 +36,19 @@ class Scripts(Protocol):
         ...
 
 
+class Reference(Comparison):
+    """A comparison made on another machine, with the records of its jobs."""
+
+    def __init__(self, rows: "list[dict[str, Any]]", kept: "pd.DataFrame") -> None:
+        super().__init__(rows)
+        self._kept = kept
+
+    @property
+    def records(self) -> "pd.DataFrame":
+        """What the jobs themselves recorded."""
+        return self._kept
+
+
 def python() -> str | None:
     """The path of its Python, for lab.run(python=...) and scaleout run --python; None when it is
     not here."""
@@ -41,96 +56,87 @@ def python() -> str | None:
     return show(folder / "bin" / "python") if folder else None
 
 
-def turns(
-    lab: Scripts,
-    arms: Mapping[str, Mapping[str, Any]],
-    repeat: int = 1,
-    openmp: bool = False,
-    quiet: bool = False,
-) -> "pd.DataFrame":
-    """Runs each arm once a round, so that what disturbs the machine disturbs all.
+def on_openmp(
+    lab: Scripts, variants: Mapping[str, Mapping[str, Any]], *, name: str, **how: Any
+) -> Comparison:
+    """Compares variants on the OpenMP build; where it is not here, gives the reference machine's
+    comparison of that name and says whose it is.
 
     Parameters
     ----------
     lab : Scripts
-    arms : mapping of name to arguments
-        What `lab.run` takes in each arm.
-    repeat : int
-        Rounds.
-    openmp : bool
-        On the OpenMP build; where it is not here, the reference machine's runs of these arms.
-    quiet : bool
-        Without a progress bar.
+    variants : mapping of name to arguments
+        What `lab.run` takes in each variant; the first is the baseline.
+    name : str
+        Of the comparison, as the reference has it.
+    **how
+        Further arguments of `compare`, and those that all variants share.
 
     Returns
     -------
-    DataFrame
-        The records, with a column `arm`; its attrs["where"] says on which machine they were
-        measured.
+    Comparison
 
     Raises
     ------
     ScaleoutError
-        Neither the OpenMP build nor the reference machine's runs are here.
+        Where neither the build nor such a comparison is here.
     """
-    import pandas as pd
-
-    interpreter = python() if openmp else "python"
-    if interpreter is None:
-        return _reference(lab.folder / REFERENCE, list(arms))
-    plan = [name for _ in range(repeat) for name in arms]
-    frames = []
-    for name in progress.bar(plan, unit="job", disable=quiet):
-        run = lab.run(**{"echo": False, "python": interpreter, **arms[name]})
-        frames.append(run.records.assign(arm=name))
-    found = pd.concat(frames, ignore_index=True)
-    found.attrs["where"] = "this machine"
+    interpreter = python()
+    if interpreter:
+        return compare(lab.run, variants, name=name, python=interpreter, **how)
+    found = _reference(lab.folder / REFERENCE, name, list(variants))
+    first = found.records.iloc[0]
+    print(
+        f"{MISSING}\nWhat follows is from a reference machine, not yours: {first.cpu}, "
+        f"{first.cores} cores, measured {first.utc[:10]}."
+    )
     return found
 
 
-def _reference(file: Path, names: list[str]) -> "pd.DataFrame":
+def _reference(file: Path, name: str, variants: list[str]) -> Reference:
     from .. import records
 
-    if not file.is_file():
+    every = records.read(file)
+    compared = list(every.get("compared", []))
+    mine = [at for at, place in enumerate(compared) if place["name"] == name]
+    rows = [compared[at] for at in mine]
+    if lost := [variant for variant in variants if variant not in {row["variant"] for row in rows}]:
         raise ScaleoutError(
-            f"{MISSING} The reference machine's records, {show(file)}, are missing too."
+            f"{MISSING} The reference machine, {show(file)}, has no runs of: {', '.join(lost)}."
         )
-    kept = records.read(file)
-    kept = kept[kept.arm.isin(names)]
-    if lost := [name.replace("\n", " ") for name in names if name not in set(kept.arm)]:
-        raise ScaleoutError(f"{MISSING} The reference machine has no runs of: {', '.join(lost)}")
-    order = {name: place for place, name in enumerate(names)}
-    kept = kept.sort_values("arm", key=lambda arms: arms.map(order), kind="stable").reset_index(
-        drop=True
-    )
-    first = kept.iloc[0]
-    kept.attrs["where"] = f"reference machine, not yours: {first.cpu}, {first.cores} cores"
-    print(f"{MISSING}\nWhat follows is from a {kept.attrs['where']}, measured {first.utc[:10]}.")
-    return kept
+    kept = every.iloc[mine].reset_index(drop=True)
+    return Reference(rows, kept.assign(variant=[row["variant"] for row in rows]))
 
 
-def table(frame: "pd.DataFrame") -> "pd.DataFrame":
-    """The arms side by side: runs, images_per_s (the median run), lowest, highest, ratio to the
-    first arm, verdict.
+def keep(found: Comparison, name: str, file: Path) -> None:
+    """Puts a comparison into a file of references, in place of one of the same name.
 
-    verdict: "no difference here" where the runs of an arm and those of the first overlap, or where
-    there are too few to tell (one run each); else "faster" or "slower"."""
-    import pandas as pd
+    Parameters
+    ----------
+    found : Comparison
+        Just made, with the records of its jobs still in results/.
+    name : str
+    file : Path
+    """
+    from .. import records
 
-    groups = {name: group.rate.tolist() for name, group in frame.groupby("arm", sort=False)}
-    base = next(iter(groups.values()))
-    rows = {}
-    for place, (name, rates) in enumerate(groups.items()):
-        apart = (
-            "faster"
-            if min(rates) > max(base)
-            else "slower"
-            if max(rates) < min(base)
-            else "no difference here"
-        )
-        few = min(len(rates), len(base)) < 2
-        verdict = "" if place == 0 else "one run tells nothing" if few else apart
-        ratio = statistics.median(rates) / statistics.median(base)
-        rows[name] = (len(rates), statistics.median(rates), min(rates), max(rates), ratio, verdict)
-    columns = ["runs", "images_per_s", "lowest", "highest", "ratio", "verdict"]
-    return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+    old = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+    lines = [line for line in old if json.loads(line).get("compared", {}).get("name") != name]
+    placed = found.runs.set_index("run_id")
+    for _, job in found.records.iterrows():
+        place = placed.loc[job.run_id]
+        copies = [{**copy, "cpu_s": []} for copy in job.metrics["on_rank"]]
+        record = {
+            **{field: job[field] for field in records.FIELDS},
+            "host": "reference",
+            "step_s": [job.step_median_s],
+            "metrics": {**job.metrics, "on_rank": copies},
+            "compared": {"name": name, "run_id": job.run_id, **place.to_dict()},
+        }
+        lines.append(json.dumps(record, default=_plain))
+    file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def _plain(value: Any) -> Any:
+    """A number of NumPy's as Python's own."""
+    return value.item() if hasattr(value, "item") else value

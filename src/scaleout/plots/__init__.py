@@ -18,7 +18,7 @@ from .scaling import (
 )
 from .spmd import stale_losses, straggler_timeline, who_holds
 from .sweep import heat_map
-from .threads import cliff, rate_over_threads, settings_dots, thread_census, which_knob
+from .threads import rank_map, rate_over_threads, thread_census, which_knob
 from .tuning import (
     accuracy_over_time,
     kept_steps,
@@ -37,7 +37,6 @@ __all__ = [
     "amdahl_law",
     "bytes_sent",
     "class_picture",
-    "cliff",
     "comparison",
     "drifting_ranks",
     "efficiency_of_networks",
@@ -61,12 +60,12 @@ __all__ = [
     "quality",
     "quantised",
     "rank_counts",
+    "rank_map",
     "rate_bars",
     "rate_over_threads",
     "rate_predictions",
     "seconds_bars",
     "servers_or_ring",
-    "settings_dots",
     "shares",
     "simulated_allreduce",
     "speed_up",

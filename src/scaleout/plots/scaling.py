@@ -51,7 +51,8 @@ def amdahl_law(
     middle = np.array([ratio.middle for ratio in measured.values()])
     low_ends = np.array([ratio.low for ratio in measured.values()])
     high_ends = np.array([ratio.high for ratio in measured.values()])
-    reach = np.stack([middle - low_ends, high_ends - middle])  # (2, counts)
+    known = np.isfinite(high_ends)  # else the rounds were too few for an interval
+    reach = np.where(known, np.stack([middle - low_ends, high_ends - middle]), 0.0)  # (2, counts)
     axes.errorbar(
         list(measured), middle, yerr=reach, fmt="o", color=MIDDLE, capsize=4, label="measured"
     )

@@ -1,7 +1,7 @@
 """Figures of 02: who has threads and how busy they are, the rate over threads, settings side by
 side."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING
 
@@ -10,12 +10,16 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from .. import words
-from .look import DARK, LIGHT, MIDDLE, PALE, Look, guess_line, style
+from .look import DARK, LIGHT, MIDDLE, NOT_ALLOWED, PALE, Look, guess_line, style
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["cliff", "rate_over_threads", "settings_dots", "thread_census", "which_knob"]
+    from ..machine import Core
+
+__all__ = ["rank_map", "rate_over_threads", "thread_census", "which_knob"]
+
+SHADES = (DARK, MIDDLE, LIGHT, "#e6c229")
 
 LIBRARIES = {
     "Eigen": (DARK, ""),
@@ -68,8 +72,20 @@ def thread_census(runs: "Mapping[str, pd.DataFrame]", guess: float | None = None
     panels[0].set_yticks(range(len(runs)), [fill(name, 16) for name in runs])
     panels[0].invert_yaxis()
     handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=5, fontsize=10)
+    figure.legend(handles, labels, loc="outside lower center", ncols=5, fontsize=10)
+    said = [_census(name, frame) for name, frame in runs.items()]
+    figure.suptitle("\n".join(said), fontsize=11, x=0.01, ha="left")
+    figure.set_label(" ".join(said))
     return figure
+
+
+def _census(name: str, frame: "pd.DataFrame") -> str:
+    """Threads and busy CPUs of one job in a sentence."""
+    ranks = frame["metrics.on_rank"].iloc[0]
+    threads = sum(sum(each["threads"].values()) for each in ranks)
+    busy = sum(sum(each["cpus"].values()) for each in ranks)
+    cores = len(frame["metrics.cores"].iloc[0])
+    return f"{name}: {threads} threads keep {busy:.1f} of {words.count(cores, 'core')} busy."
 
 
 @style
@@ -119,100 +135,111 @@ def rate_over_threads(
     )
     axes.set(xticks=counts, ylim=(0, frame.rate.max() * 1.15))
     axes.legend(fontsize=10, ncols=2, loc="lower right")
+    alone = frame[frame.ranks == 1]
+    if alone.rate.notna().any():
+        best = alone.loc[alone.rate.idxmax()]
+        threads = words.count(int(best.threads), "thread")
+        said = f"One rank: highest median with {threads}, {words.rounded(best.rate)} {unit}."
+        axes.set_title(said, fontsize=11, loc="left")
+        figure.set_label(said)
     return figure
 
 
 @style
-def cliff(builds: "Mapping[str, pd.DataFrame]", cores: str = "threads for each core") -> Figure:
-    """The rate of one rank with more and more threads, a line a build: single runs as points,
-    medians as lines.
+def which_knob(builds: "Mapping[str, pd.DataFrame]", guess: float | None = None) -> Figure:
+    """CPUs kept busy under each setting, a panel a build: a knob is real where the bar follows it.
 
     Parameters
     ----------
     builds : mapping of name to DataFrame
-        Frames of `openmp.turns`, whose arms are told apart by `threads_per_rank`. Right of the
-        dotted line there are more threads than cores.
-    cores : str
-        What the x axis is called.
+        The records of a comparison, with its `variant`. Points are single runs; beside each bar
+        stands its median rate.
+    guess : float, optional
+        The reader's, of the CPUs that the second setting keeps busy in the first build.
     """
-    figure, axes = plt.subplots()
-    for place, (name, frame) in enumerate(builds.items()):
-        colour = [DARK, MIDDLE, LIGHT][place % 3]
-        each = frame.threads_per_rank / frame.cores
-        axes.scatter(each, frame.rate, color=colour, marker=MARKERS[place], zorder=3, s=35)
-        median = frame.groupby(each).rate.median()
-        axes.plot(
-            median.index,
-            median,
-            color=colour,
-            linewidth=2,
-            marker=MARKERS[place],
-            label=_where(name, frame),
-        )
-    axes.axvline(1, color="black", linestyle=":", label="as many threads as cores")
-    top = max(frame.rate.max() for frame in builds.values())
-    axes.set(xlabel=cores, ylabel="images/s trained, one rank", ylim=(0, top * 1.15))
-    axes.legend(fontsize=9, loc="lower right")
-    return figure
-
-
-def _where(name: str, frame: "pd.DataFrame") -> str:
-    where = frame.attrs.get("where", "this machine")
-    return name if where == "this machine" else f"{name}\n({fill(where, 48)})"
-
-
-@style
-def which_knob(builds: "Mapping[str, pd.DataFrame]") -> Figure:
-    """CPUs kept busy under each setting, a panel a build: a knob is real where the bar follows it.
-
-    builds: {name: frame of openmp.turns}.  Points are single runs; beside each bar its median rate.
-    """
-    figure, panels = plt.subplots(1, len(builds), figsize=(7, 3.2), sharey=True, squeeze=False)
+    figure, panels = plt.subplots(1, len(builds), figsize=(7.5, 3.6), sharey=True, squeeze=False)
     widest = max(frame["metrics.cpus_busy"].max() for frame in builds.values())
-    for axes, (name, frame) in zip(panels[0], builds.items(), strict=True):
-        arms = list(dict.fromkeys(frame.arm))
-        for place, arm in enumerate(arms):
-            runs = frame[frame.arm == arm]
+    settings = list(dict.fromkeys(name for frame in builds.values() for name in frame.variant))
+    said = []
+    for axes, (build, frame) in zip(panels[0], builds.items(), strict=True):
+        for place, name in enumerate(settings):
+            runs = frame[frame.variant == name]
+            if runs.empty:
+                continue
             busy = runs["metrics.cpus_busy"]
-            axes.barh(
-                place, busy.median(), color=[PALE, LIGHT][place > 0], edgecolor=DARK, height=0.6
-            )
-            axes.scatter(
-                busy, [place] * len(busy), color="white", edgecolor="black", s=26, zorder=3
-            )
-            axes.annotate(f"{runs.rate.median():,.0f}/s", (busy.max(), place), (7, -4), textcoords="offset points",
-                          fontsize=9)  # fmt: skip
-        axes.set(xlabel="CPUs kept busy (count)", xlim=(0, widest * 1.45))
-        where = frame.attrs.get("where", "this machine")
-        axes.set_title(
-            name if where == "this machine" else f"{name}\n{fill(where, 36)}", fontsize=9
-        )
+            bar: Look = {"color": [PALE, LIGHT][place > 0], "edgecolor": DARK, "height": 0.6}
+            axes.barh(place, busy.median(), **bar)
+            dot: Look = {"color": "white", "edgecolor": "black", "s": 22, "zorder": 3}
+            axes.scatter(busy, [place] * len(busy), **dot)
+            how: Look = {"textcoords": "offset points", "fontsize": 9}
+            axes.annotate(f"{runs.rate.median():,.0f}/s", (busy.max(), place), (7, -4), **how)
+            said.append(f"{build}, {name}: {busy.median():.1f} CPUs busy")
+        axes.set(xlabel="CPUs kept busy (count)", xlim=(0, widest * 1.5))
+        first = frame[frame.variant == settings[0]]["metrics.cpus_busy"].median()
+        moved = [n for n in settings[1:] if _busy(frame, n) > 1.25 * first]
+        axes.set_title(f"{build}:\n{_moves(moved)}", fontsize=10, loc="left")
         axes.grid(axis="y", visible=False)
-        axes.set_yticks(range(len(arms)), [fill(arm, 18) for arm in arms])
-    panels[0, 0].invert_yaxis()
+    if guess is not None:
+        mark: Look = {"marker": "*", "color": "black", "s": 150, "zorder": 4, "edgecolor": "white"}
+        panels[0, 0].scatter([guess], [1], label=f"your guess: {guess:g}", **mark)
+        figure.legend(loc="outside lower left", fontsize=9)
+    panels[0, 0].set_yticks(range(len(settings)), [fill(name, 18) for name in settings])
+    panels[0, 0].set_ylim(len(settings) - 0.4, -0.6)
+    figure.set_label("; ".join(said) + ".")
     return figure
 
 
-@style
-def settings_dots(frame: "pd.DataFrame") -> Figure:
-    """The rate of each arm: single runs as points, the median as a bar, the first arm's spread as a
-    grey band.
+def _busy(frame: "pd.DataFrame", name: str) -> float:
+    return float(frame[frame.variant == name]["metrics.cpus_busy"].median())
 
-    frame: of openmp.turns.  An arm whose points lie in the band does not differ from the first.
+
+def _moves(names: Sequence[str]) -> str:
+    """Which settings brought more CPUs to work, in words."""
+    if not names:
+        return "no setting brings more CPUs to work"
+    return fill(f"more CPUs work with {', '.join(names)}", 40)
+
+
+@style
+def rank_map(maps: "Mapping[str, tuple[Sequence[Core], int, int]]") -> Figure:
+    """Which rank runs on which core, a panel a machine or a choice: cores in their NUMA nodes, the
+    rank's number in each, hatched where a core is nobody's.
+
+    Parameters
+    ----------
+    maps : mapping of title to (cores, ranks, threads)
+        The cores of a machine, and a job that is bound to them in order, a core for each thread.
     """
-    arms = list(dict.fromkeys(frame.arm))
-    figure, axes = plt.subplots(figsize=(7, 1.4 + 0.45 * len(arms)))
-    base = frame[frame.arm == arms[0]].rate
-    axes.axvspan(base.min(), base.max(), color="#dddddd", label=f"all runs of: {arms[0]}")
-    for place, arm in enumerate(arms):
-        rates = frame[frame.arm == arm].rate
-        axes.plot([rates.median()] * 2, [place - 0.3, place + 0.3], color=DARK, linewidth=3)
-        axes.scatter(rates, [place] * len(rates), color="white", edgecolor="black", s=36, zorder=3)
-    axes.set_xlim(0, frame.rate.max() * 1.1)
-    axes.set_yticks(range(len(arms)), arms)
-    axes.invert_yaxis()
-    axes.set_xlabel("images/s trained")
-    where = frame.attrs.get("where", "this machine")
-    axes.set_title(where, fontsize=9, loc="left")
-    figure.legend(fontsize=9, loc="outside lower right")
+    from matplotlib.patches import Rectangle
+
+    figure, panels = plt.subplots(len(maps), 1, squeeze=False, figsize=(7.5, 2.3 * len(maps)))
+    for axes, (title, (cores, ranks, threads)) in zip(panels.flat, maps.items(), strict=True):
+        homes = sorted({core.numa_node for core in cores})
+        most = max(sum(core.numa_node == home for core in cores) for home in homes)
+        columns = min(most, 12)
+        rows = -(-most // columns)
+        taken: dict[int, set[int]] = {}
+        for place, home in enumerate(homes):
+            left = place * (columns + 1)
+            axes.add_patch(Rectangle((left - 0.2, -0.2), columns + 0.3, rows + 0.9, facecolor=PALE))
+            memory = f"memory {home}: {sum(core.numa_node == home for core in cores)} cores"
+            axes.text(left, rows + 0.3, memory, fontsize=9, va="center")
+            for spot, core in enumerate(core for core in cores if core.numa_node == home):
+                rank = list(cores).index(core) // threads
+                mine = rank < ranks
+                look: Look = {"facecolor": SHADES[rank % 4], "edgecolor": "white"}
+                corner = (left + spot % columns, rows - 1 - spot // columns)
+                axes.add_patch(Rectangle(corner, 0.92, 0.86, **(look if mine else NOT_ALLOWED)))
+                if mine:
+                    taken.setdefault(rank, set()).add(home)
+                    at = (corner[0] + 0.46, corner[1] + 0.43)
+                    tone = "white" if rank % 4 < 2 else "black"
+                    axes.text(*at, str(rank), ha="center", va="center", fontsize=9, color=tone)
+        across = sum(len(both) > 1 for both in taken.values())
+        said = f"{words.count(ranks, 'rank')} x {words.count(threads, 'thread')}"
+        reach = "" if len(homes) == 1 else f", {across} of them in both memories"
+        axes.set_title(f"{title}: {said}{reach}", fontsize=10, loc="left")
+        axes.set(xlim=(-0.4, len(homes) * (columns + 1)), ylim=(-0.4, rows + 0.9))
+        axes.set_axis_off()
+    figure.set_label(". ".join(axes.get_title(loc="left") for axes in panels.flat) + ".")
     return figure

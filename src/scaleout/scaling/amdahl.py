@@ -54,6 +54,8 @@ class Amdahl:
             raise ScaleoutError(f"A speed-up needs at least 2 ranks; asked for {ranks}.")
 
         def serial(times: float) -> float:
+            if times <= 0:  # after a round or two the interval is everything
+                return 1.0
             return min(1.0, max(0.0, (ranks / times - 1) / (ranks - 1)))
 
         ends = serial(speed_up.high), serial(speed_up.low)

@@ -6,11 +6,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import matplotlib
 import pandas as pd
 import pytest
 
-from scaleout import paths, plots, records
+from scaleout import machine, paths, plots, records
 from scaleout.errors import ScaleoutError
 from scaleout.measure import openmp
 
@@ -36,85 +35,73 @@ def record(**more: Any) -> dict[str, Any]:
     )
 
 
-def frame(rates: dict[str, list[float]]) -> pd.DataFrame:
-    return pd.DataFrame(
-        [{"arm": arm, "rate": rate} for arm, several in rates.items() for rate in several]
-    )
+def compared(variant: str, again: int = 0, round_: int = 0, name: str = "knobs") -> dict[str, Any]:
+    return {"name": name, "round": round_, "variant": variant, "again": again, "value": 2.0}
 
 
 @pytest.fixture
 def reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """A lab without the OpenMP build, with the records of another machine beside it."""
+    """A lab without the OpenMP build, with a comparison of another machine beside it."""
     monkeypatch.setattr(openmp, "python", lambda: None)
-    lines = [
-        record(arm=arm, rate=rate, cpu="A CPU")
-        for arm, rate in (("b", 5.0), ("a", 1.0), ("b", 7.0), ("c", 9.0))
-    ]
-    (tmp_path / openmp.REFERENCE).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    rows = []
+    for round_ in range(3):
+        for place, (variant, again) in enumerate((("a", 0), ("a", 1), ("b", 0))):
+            about = compared(variant, again, round_) | {"place": 3 * round_ + place}
+            about |= {"value": 9.0 if variant == "b" else 3.0, "unit": "images/s"}
+            rows.append(record(cpu="A CPU", rate=about["value"], compared=about))
+    rows.append(record(cpu="Another", rate=1.0, compared=compared("z", name="kmp")))
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (tmp_path / openmp.REFERENCE).write_text(text)
     return SimpleNamespace(folder=tmp_path, run=lambda **how: pytest.fail("a job was started"))
 
 
-def test_a_difference_is_one_where_the_runs_do_not_overlap() -> None:
-    rates = {
-        "first": [10, 12, 11],
-        "more": [13, 14, 15],
-        "less": [7, 8, 9],
-        "within": [11.5, 30, 40],
-        "below": [2, 10.5],
-    }
-    rates["once"] = [99]
-    found = openmp.table(frame(rates))
-    words = [
-        "",
-        "faster",
-        "slower",
-        "no difference here",
-        "no difference here",
-        "one run tells nothing",
-    ]
-    assert found.verdict.tolist() == words and list(found.index) == list(rates)
-    assert found.loc["more"].tolist()[:5] == [3, 14, 13, 15, 14 / 11]
-
-
 def test_where_the_build_is_missing_the_reference_stands_in_and_says_so(reference, capsys) -> None:
-    found = openmp.turns(reference, {"a": {}, "b": {}}, openmp=True)
-    assert found.arm.tolist() == ["a", "b", "b"] and found.rate.tolist() == [1, 5, 7]
-    assert found.attrs["where"] == "reference machine, not yours: A CPU, 2 cores"
+    found = openmp.on_openmp(reference, {"a": {}, "b": {}}, name="knobs", ranks=1)
+    assert found.verdict("b") == "faster" and found.ratio("b").middle == pytest.approx(3)
+    assert found.records.variant.tolist() == ["a", "a", "b"] * 3
+    assert set(found.records.cpu) == {"A CPU"}
     said = capsys.readouterr().out
-    assert (
-        "make intel" in said
-        and "reference machine, not yours: A CPU, 2 cores, measured 2026-01-02" in said
-    )
+    assert "make intel" in said
+    assert "reference machine, not yours: A CPU, 2 cores, measured 2026-01-02" in said
 
 
 def test_without_a_reference_it_says_what_is_missing(reference) -> None:
     (reference.folder / openmp.REFERENCE).unlink()
-    with pytest.raises(ScaleoutError, match="make intel.*are missing too"):
-        openmp.turns(reference, {"a": {}}, openmp=True)
+    with pytest.raises(ScaleoutError, match="make intel.*has no runs of: a"):
+        openmp.on_openmp(reference, {"a": {}}, name="knobs")
 
 
-def test_an_arm_that_the_reference_has_not_is_named(reference) -> None:
+def test_a_variant_that_the_reference_has_not_is_named(reference) -> None:
     with pytest.raises(ScaleoutError, match="has no runs of: z"):
-        openmp.turns(reference, {"a": {}, "z": {}}, openmp=True)
+        openmp.on_openmp(reference, {"a": {}, "z": {}}, name="knobs")
 
 
-def test_the_sides_take_turns() -> None:
+def test_where_the_build_is_here_it_runs_the_jobs(monkeypatch: pytest.MonkeyPatch, results) -> None:
+    monkeypatch.setattr(openmp, "python", lambda: "side/python")
     started = []
 
     def run(**how: Any) -> SimpleNamespace:
         started.append(how)
         return SimpleNamespace(records=pd.DataFrame([record(rate=1.0)]))
 
-    found = openmp.turns(
-        SimpleNamespace(run=run), {"a": {"ranks": 1}, "b": {"ranks": 2}}, repeat=2, quiet=True
-    )
-    assert [how["ranks"] for how in started] == [1, 2, 1, 2] and found.arm.tolist() == [
-        "a",
-        "b",
-        "a",
-        "b",
-    ]
-    assert all(how["python"] == "python" and how["echo"] is False for how in started)
+    lab = SimpleNamespace(folder=Path(), run=run)
+    openmp.on_openmp(lab, {"a": {"ranks": 1}, "b": {"ranks": 2}}, name="t", rounds=3, quiet=True)
+    assert {how["python"] for how in started} == {"side/python"} and len(started) >= 3
+
+
+def test_a_comparison_that_was_kept_is_read_back(tmp_path: Path, reference) -> None:
+    made = openmp.on_openmp(reference, {"a": {}, "b": {}}, name="knobs")
+    made._kept["run_id"] = [f"run-{n}" for n in range(9)]
+    for n, row in enumerate(made._rows):
+        row["run_id"] = f"run-{n}"
+    file = reference.folder / openmp.REFERENCE
+    openmp.keep(made, "knobs", file)
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert len(lines) == 10, "the nine runs took the place of the nine before"
+    assert {line["host"] for line in lines[1:]} == {"reference"}
+    assert not any(copy["cpu_s"] for line in lines[1:] for copy in line["metrics"]["on_rank"])
+    again = openmp.on_openmp(reference, {"a": {}, "b": {}}, name="knobs")
+    assert again.ratio("b") == made.ratio("b")
 
 
 def test_an_environment_that_was_cut_off_does_not_count(
@@ -141,34 +128,50 @@ def test_the_lock_has_the_openmp_build_and_the_numpy_that_it_wants() -> None:
 def test_the_shipped_reference_names_its_machine_and_no_path() -> None:
     file = ROOT / "solutions/02_threads" / openmp.REFERENCE
     kept = records.read(file)
-    assert (
-        len(kept) > 10
-        and kept.cpu.notna().all()
-        and kept.arm.notna().all()
-        and (kept.rate > 0).all()
-    )
+    names = {place["name"] for place in kept.compared}
+    assert names == {"knobs", "kmp"}
+    assert len(kept) > 10 and kept.cpu.notna().all() and (kept.rate > 0).all()
+    assert set(kept.host) == {"reference"}
     assert kept.versions.map(lambda versions: "intel-tensorflow" in versions).all()
     assert not re.search(r"(?<![\w.])/(root|work|home|tmp|Users)/", file.read_text())
     assert len(file.read_bytes()) < 200_000
 
 
-def test_figures_have_axes_with_units() -> None:
+def test_figures_have_axes_with_units_and_say_what_was_found() -> None:
     runs = pd.DataFrame(
-        [record(arm=a, rate=r, threads_per_rank=n) for a, r, n in (("a", 1.0, 1), ("b", 2.0, 4))]
+        [
+            record(variant=variant, rate=rate, threads_per_rank=threads)
+            for variant, rate, threads in (("all 1", 1.0, 1), ("all cores", 2.0, 4))
+        ]
     )
     runs["metrics.on_rank"] = [row["on_rank"] for row in runs.metrics]
-    runs["metrics.cores"], runs["metrics.cpus_busy"] = [row["cores"] for row in runs.metrics], 1.5
+    runs["metrics.cores"] = [row["cores"] for row in runs.metrics]
+    runs["metrics.cpus_busy"] = [1.0, 1.9]
+    still = runs.assign(**{"metrics.cpus_busy": 1.0})
     grid = pd.DataFrame(
         [(n, t, 10.0 * n + t) for n in (1, 2) for t in (1, 4)], columns=["ranks", "threads", "rate"]
     )
-    drawn = {
-        "threads (count)": plots.thread_census({"one": runs[:1], "other": runs[1:]}),
-        "threads a rank (count); hollow: more threads in all than cores": plots.rate_over_threads(
-            grid, 2, guess=3
-        ),
-        "threads for each core": plots.cliff({"ours": runs}),
-        "CPUs kept busy (count)": plots.which_knob({"ours": runs, "theirs": runs}),
-        "images/s trained": plots.settings_dots(runs),
-    }
-    for label, figure in drawn.items():
-        assert isinstance(figure, matplotlib.figure.Figure) and figure.axes[0].get_xlabel() == label
+    census = plots.thread_census({"one": runs[:1], "other": runs[1:]})
+    assert census.axes[0].get_xlabel() == "threads (count)"
+    assert "one: 5 threads keep 1.6 of 2 cores busy." in census.get_label()
+    lines = plots.rate_over_threads(grid, 2, guess=3)
+    assert lines.axes[0].get_title(loc="left") == (
+        "One rank: highest median with 4 threads, 14.0 images/s."
+    )
+    knobs = plots.which_knob({"ours": still, "theirs": runs}, guess=2)
+    titles = [" ".join(axes.get_title(loc="left").split()) for axes in knobs.axes]
+    assert titles == [
+        "ours: no setting brings more CPUs to work",
+        "theirs: more CPUs work with all cores",
+    ]
+
+
+def test_a_map_says_how_many_ranks_reach_into_both_memories() -> None:
+    node = machine.example_cores(sockets=2, cores=24)
+    assert len(node) == 48 and node[24].cpus == (24, 72) and node[24].numa_node == 1
+    drawn = plots.rank_map({"a": (node, 4, 12), "b": (node, 3, 16), "c": (node[:24], 2, 12)})
+    assert [axes.get_title(loc="left") for axes in drawn.axes] == [
+        "a: 4 ranks x 12 threads, 0 of them in both memories",
+        "b: 3 ranks x 16 threads, 1 of them in both memories",
+        "c: 2 ranks x 12 threads",
+    ]

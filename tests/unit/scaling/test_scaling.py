@@ -140,6 +140,7 @@ def test_a_speed_up_means_a_serial_part_if_the_law_holds() -> None:
     assert law.serial == pytest.approx(1 / 3) and law.speed_up(4) == pytest.approx(2)
     assert law.serial_range == pytest.approx((0.2, 0.5))
     assert "if the law holds, which two counts cannot tell" in str(law)
+    assert scaling.Amdahl.assumed(2, Ratio(1.9, 0.0, float("inf"), 1)).serial_range == (0, 1)
     more = scaling.Amdahl.assumed(2, Ratio(2.1, 1.9, 2.3, 5))
     assert more.serial == 0 and more.serial_range[0] == 0 < more.serial_range[1]
     with pytest.raises(ScaleoutError, match="at least 2 ranks"):
