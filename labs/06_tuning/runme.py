@@ -11,9 +11,9 @@ with --evaluate-every 100 you see how the accuracy grows.
 import argparse
 import os
 
-# TODO 4: the settings that your sweep found, such as
-# {"HOROVOD_CYCLE_TIME": "2.5"}, before TensorFlow loads. You come to it in
-# step 8 of the notebook, after the other three.  (1 to 5 lines)
+# TODO 4: the settings that you kept, such as {"HOROVOD_CYCLE_TIME": "2.5"},
+# before TensorFlow loads. Leave this one until the notebook has found them,
+# in its step "Waiting".  (1 to 5 lines)
 found = {}
 for name, value in found.items():
     # What the launcher asks for wins.
@@ -51,36 +51,8 @@ def real_or_made(classes: tf.Tensor) -> tf.Tensor:
     return tf.zeros_like(classes[:, 0])
 
 
-def main(args: argparse.Namespace) -> float:
-    # Distributed: the ranks find each other
-    hvd.init()
-    # Distributed: which copy of the program this is
-    rank = hvd.rank()
-    # Distributed: how many copies there are
-    ranks = hvd.size()
-    batch = args.batch_per_rank
-
-    x, y, x_test, y_test = data.digits()  # (n, 28, 28, 1), (n,), and to test
-    refuse_unusable(args, len(x), ranks)
-    known = with_label(y, args.labels, args.seed)  # (labels,)
-
-    options = {"auto_mixed_precision_onednn_bfloat16": args.bf16}
-    tf.config.optimizer.set_experimental_options(options)
-    # Distributed: each rank draws noise of its own
-    keras.utils.set_random_seed(args.seed + 1000 * rank)
-    trunk, generator = networks(args.side)
-    head = keras.Sequential([
-        keras.layers.Dropout(0.5),
-        keras.layers.Dense(10),
-    ])
-    classifier = keras.Sequential([trunk, head])  # images to logits, (n, 10)
-
-    # Distributed: fewer steps go as far, each on a better average
-    rate = LEARNING_RATE * batch * ranks / BASE_BATCH
-    learns = keras.optimizers.Adam(rate, beta_1=0.5)
-    learns.build(classifier.trainable_variables)
-    makes = keras.optimizers.Adam(rate, beta_1=0.5)
-    makes.build(generator.trainable_variables)
+def training_step(trunk, head, generator, learns, makes, supervised=False):
+    """The function that trains both networks by a step, as a graph."""
 
     # Distributed: AutoGraph would rewrite Horovod's own Python too, in 5 s
     @tf.function(autograph=False)
@@ -110,7 +82,7 @@ def main(args: argparse.Namespace) -> float:
             # none of `made` for real.  (2 lines)
             unlabelled = tf.constant(0.0)
             loss = labelled
-            if not args.supervised:
+            if not supervised:
                 loss += unlabelled
 
             # The generator is to make images whose features are, on average,
@@ -121,16 +93,74 @@ def main(args: argparse.Namespace) -> float:
 
         # Distributed: gradient() gives the average over all ranks
         tape = hvd.DistributedGradientTape(tape)
-        weights = classifier.trainable_variables
+        weights = trunk.trainable_variables + head.trainable_variables
         gradients = tape.gradient(loss, [v.value for v in weights])
         learns.apply(gradients, weights)
-        if not args.supervised:
+        if not supervised:
             weights = generator.trainable_variables
             gradients = tape.gradient(matching, [v.value for v in weights])
             makes.apply(gradients, weights)
         mean_real = tf.reduce_mean(real)
         mean_fake = tf.reduce_mean(fake)
         return tf.stack([labelled, unlabelled, matching, mean_real, mean_fake])
+
+    return train_step
+
+
+def way_to_classify(classifier, evaluation):
+    """The function from images, (TEST_BATCH, side, side, 1), to logits."""
+
+    def predict(images):
+        return classifier.predict(images, verbose=0)
+
+    @tf.function(autograph=False)
+    def compiled(images):
+        return classifier(images, training=False)
+
+    if evaluation == "predict":
+        return predict
+    if evaluation == "predict_on_batch":
+        return classifier.predict_on_batch
+    return compiled
+
+
+def my_batches(batches, evaluation, rank, ranks):
+    """Which of the test batches this rank evaluates."""
+    # TODO 3: with "shared", each batch is tested by one of the ranks; else
+    # rank 0 tests them all.  (1 to 3 lines)
+    return batches if rank == 0 else []
+
+
+def main(args: argparse.Namespace) -> float:
+    # Distributed: the ranks find each other
+    hvd.init()
+    # Distributed: which copy of the program this is
+    rank = hvd.rank()
+    # Distributed: how many copies there are
+    ranks = hvd.size()
+    batch = args.batch_per_rank
+
+    x, y, x_test, y_test = data.digits()  # (n, 28, 28, 1), (n,), and to test
+    refuse_unusable(args, len(x), ranks)
+    known = with_label(y, args.labels, args.seed)  # (labels,)
+
+    options = {"auto_mixed_precision_onednn_bfloat16": args.bf16}
+    tf.config.optimizer.set_experimental_options(options)
+    # Distributed: each rank draws noise of its own
+    keras.utils.set_random_seed(args.seed + 1000 * rank)
+    trunk, head, generator = networks(args.side)
+    classifier = keras.Sequential([trunk, head])  # images to logits, (n, 10)
+
+    # Distributed: fewer steps go as far, each on a better average
+    rate = LEARNING_RATE * batch * ranks / BASE_BATCH
+    learns = keras.optimizers.Adam(rate, beta_1=0.5)
+    learns.build(classifier.trainable_variables)
+    makes = keras.optimizers.Adam(rate, beta_1=0.5)
+    makes.build(generator.trainable_variables)
+
+    train_step = training_step(
+        trunk, head, generator, learns, makes, args.supervised
+    )
 
     # What a checkpoint holds. It counts images, not steps: after a restart
     # there may be more ranks, or fewer.
@@ -151,24 +181,10 @@ def main(args: argparse.Namespace) -> float:
     if done >= goal:
         refuse(f"{done // batch} steps are done: ask for more with --steps.")
 
-    # Four ways to classify test images, (TEST_BATCH, side, side, 1).
-    def predict(images):
-        return classifier.predict(images, verbose=0)
-
-    @tf.function
-    def compiled(images):
-        return classifier(images, training=False)
-
-    classify = compiled
-    if args.evaluation == "predict":
-        classify = predict
-    if args.evaluation == "predict_on_batch":
-        classify = classifier.predict_on_batch
+    classify = way_to_classify(classifier, args.evaluation)
     firsts = range(0, len(x_test), TEST_BATCH)
     batches = [slice(first, first + TEST_BATCH) for first in firsts]
-    # TODO 3: with --evaluation shared, each batch is tested by one of the
-    # ranks; else rank 0 tests them all. Which are mine?  (3 lines)
-    mine = batches if rank == 0 else []
+    mine = my_batches(batches, args.evaluation, rank, ranks)
 
     # What the samples are made from, the same on every rank and each time.
     fixed = np.random.default_rng(0).standard_normal((32, NOISE), np.float32)

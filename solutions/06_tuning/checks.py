@@ -113,7 +113,7 @@ def images_without_a_label_count(job):
         "as the training images are dealt.",
         "A slice with a step takes every second element; begin where your "
         "rank begins: batches[first::every]",
-        'if args.evaluation == "shared": mine = batches[rank::ranks]',
+        'if evaluation == "shared": return batches[rank::ranks]',
     ],
 )
 def nobody_waits_for_the_evaluation(job):
@@ -139,7 +139,8 @@ def nobody_waits_for_the_evaluation(job):
 @todo(
     4,
     hints=[
-        "Your sweep in step 8 left a best.sh: which variables does it set?",
+        "The step \"Waiting\" of the notebook prints what it kept: which "
+        "variables are these?",
         "A dictionary from names to text; Horovod reads HOROVOD_CYCLE_TIME "
         "(milliseconds) when it starts.",
         'found = {"HOROVOD_CYCLE_TIME": "5"}, with the values that won on '
@@ -151,7 +152,7 @@ def the_settings_are_in_effect(job):
     saw = metrics_of(job)["settings"].get(KNOB)
     assert saw is not None, (
         f"expected {KNOB} among the settings of the job; saw none. This one "
-        "can wait until you have found yours, in step 8 of the notebook."
+        "can wait until you have found yours, in the step \"Waiting\"."
     )
     try:
         above_zero = float(saw) > 0

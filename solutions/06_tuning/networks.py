@@ -22,8 +22,9 @@ def sides_of(side: int) -> list[int]:
     return sides
 
 
-def networks(side: int) -> tuple[keras.Model, keras.Model]:
-    """The trunk, images to features, and the generator, noise to images.
+def networks(side: int) -> tuple[keras.Model, keras.Model, keras.Model]:
+    """The trunk, images to features; the head, features to the logits of the
+    ten classes; and the generator, noise to images.
 
     Images are (n, side, side, 1), features (n, 128), noise (n, NOISE). Each
     convolution of the trunk halves the picture until it is 4 wide; the
@@ -62,7 +63,8 @@ def networks(side: int) -> tuple[keras.Model, keras.Model]:
 
     trunk.append(layers.Flatten())
     trunk.append(layers.Dense(128, activation="relu"))
-    return keras.Sequential(trunk), keras.Sequential(generator)
+    head = [keras.Input((128,)), layers.Dropout(0.5), layers.Dense(10)]
+    return tuple(map(keras.Sequential, (trunk, head, generator)))
 
 
 def with_label(y: np.ndarray, labels: int, seed: int) -> np.ndarray:

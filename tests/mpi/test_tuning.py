@@ -1,6 +1,7 @@
 """06_tuning: what its two heads share, what it may not see, and what is the same whoever computes
 it."""
 
+import json
 import math
 import re
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from scaleout import launch
+from scaleout import Comparison, launch
 from scaleout.jobs.job import JobFailed, Run
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -67,7 +68,7 @@ ONE_RANK = """
 
     def poisoned():
         x, y, x_test, y_test = digits()
-        known = runme.with_label(y, 100, 0)
+        known = runme.with_label(y, 20, 0)
         y_poisoned = y * 0 + 99
         y_poisoned[known] = y[known]
         return x, y_poisoned, x_test, y_test
@@ -78,7 +79,7 @@ ONE_RANK = """
 
 
 def test_images_without_a_label_move_both_heads_and_never_show_their_label(several) -> None:
-    """Two steps, with them, without them, and with labels that no digit has on all but the 100."""
+    """Two steps, with them, without them, and with labels that no digit has on all but the 20."""
     both, supervised, poisoned = every(several(1, ONE_RANK), 3)
     for saw in (both, supervised):
         for classes, real in zip(saw["heads"]["classes"], saw["heads"]["real"], strict=True):
@@ -86,7 +87,7 @@ def test_images_without_a_label_move_both_heads_and_never_show_their_label(sever
     assert both["shares"][0]["start"] == supervised["shares"][0]["start"]
     for head in ("classes", "real"):
         assert both["heads"][head] != supervised["heads"][head]
-    assert len(set(both["labelled"])) == 100 and both["losses"]["unlabelled"] > 0
+    assert len(set(both["labelled"])) == 20 and both["losses"]["unlabelled"] > 0
     assert poisoned["labelled"] == both["labelled"]
     assert poisoned["shares"][0]["end"] == both["shares"][0]["end"] != both["shares"][0]["start"]
     assert poisoned["losses"] == both["losses"] and poisoned["accuracy"] == both["accuracy"]
@@ -207,3 +208,58 @@ def test_a_rank_that_runs_out_of_memory_ends_the_job_and_says_so(several, no_pro
     for caught in (own, refused):
         assert "Traceback" not in caught.value.run.output
         no_process_left(caught.value.run.id)
+
+
+QUICK = ["--rounds=3", "--steps=2", "--batch-per-rank=4"]
+WAYS = {
+    "first": {"threads": 2, "bind": "none", "evaluation": "predict", "evaluate_every": 1},
+    "shared": {"evaluate_every": 2, "cycle_ms": 3},
+    "bf16": {"ranks": 1, "threads": 2, "bf16": True},
+}
+
+
+def tune(ranks: int, *words: str) -> Run:
+    command = ["python", "-m", "mpi4py", str(LAB / "tune.py"), *QUICK, *words]
+    return launch.run(
+        command, name="06_tuning", ranks=ranks, threads=1, timeout=LIMIT_S, bind="none", echo=None
+    )
+
+
+def test_variants_are_measured_in_rounds_in_one_job(no_process_left) -> None:
+    run = tune(4, "--variants", json.dumps(WAYS))
+    (saw,) = every(run, 1)
+    found = Comparison(saw["runs"])
+    assert found.baseline == "first" and found.variants == ["shared", "bf16"]
+    assert found.rounds == 3 and sorted(found.runs.place) == list(range(12))
+    assert (found.runs.value > 0).all() and list(found.runs.place) != list(range(12))
+    assert saw["variants"]["shared"]["ranks"] == 2, "what is not said is as in DEFAULTS"
+    no_process_left(run.id)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "words", "said"),
+    [
+        (1, [], "These variants need 2 ranks, not 1."),
+        (1, ["--variants={"], "argument --variants: it takes JSON"),
+        (1, ['--variants={"a": {}, "b": {"cycle": 1}}'], "b has cycle, which is none of ranks"),
+        (1, ['--variants={"a": {}}'], "it takes two variants or more"),
+    ],
+)
+def test_bad_variants_are_one_sentence(ranks: int, words: list[str], said: str) -> None:
+    with pytest.raises(JobFailed) as caught:
+        tune(ranks, *words)
+    assert caught.value.status == 2 and said in caught.value.run.output
+    assert "Traceback" not in caught.value.run.output
+
+
+def test_each_seed_learns_with_the_gan_and_without_it() -> None:
+    run = job(2, LAB / "worth.py", seeds=2, steps=2)
+    saw = run.records
+    assert saw.variant.tolist() == ["shared", "supervised"] * 2 and saw.seed.tolist() == [
+        0,
+        0,
+        1,
+        1,
+    ]
+    labelled = [set(known) for known in saw["metrics.labelled"]]
+    assert labelled[0] == labelled[1] != labelled[2] == labelled[3]

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 from matplotlib.figure import Figure
 
-from scaleout import plots, sweeps
+from scaleout import Comparison, plots, sweeps
 
 
 def _said(figure: Figure) -> list[str]:
@@ -78,7 +79,7 @@ def test_the_runs_of_a_sweep_are_taken_and_its_failures_said() -> None:
 def _job(**metrics: object) -> pd.DataFrame:
     parts = {"train_s": 6.0, "input_s": 1.0, "evaluation_s": 3.0, "wait_s": 0.0}
     idle = parts | {"evaluation_s": 0.0, "wait_s": 3.0, "rss_mib": [(0.5, 300.0), (2.0, 310.0)]}
-    job = {"at_s": [1.0, 2.0], "at_step": [10, 20], "accuracy": [0.5, 0.92], "to_target_s": 2.0}
+    job = {"at_s": [1.0, 2.0], "at_step": [10, 20], "accuracy": [0.5, 0.92]}
     job |= {
         "samples": [np.full((112, 224), grey, np.uint8).tolist() for grey in (0, 250)],
         "samples_at_s": [1.0, 2.0],
@@ -89,14 +90,66 @@ def _job(**metrics: object) -> pd.DataFrame:
     )
 
 
-def test_the_time_to_the_target_stands_in_the_legend_and_a_star_on_the_line() -> None:
-    jobs = {"first": _job(), "slow": _job(to_target_s=None)}
-    figure = plots.accuracy_over_time(jobs, 0.9)
-    axes = figure.axes[0]
-    legend = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert legend == ["first: 2.0 s", "slow: not reached", "target: 90 %"]
-    (star,) = [line for line in axes.lines if line.get_marker() == "*"]
-    assert star.get_xydata().tolist() == [[2.0, 90.0]]
+def test_the_accuracy_at_the_end_stands_in_the_title() -> None:
+    figure = plots.accuracy_over_time({"first": _job(), "tuned": _job(accuracy=[0.6, 0.9])})
+    first, tuned = figure.axes[0].lines
+    assert first.get_xydata().tolist() == [[1.0, 50.0], [2.0, 92.0]]
+    assert tuned.get_ydata().tolist() == [60.0, 90.0]
+    assert "first: 92.0 % after 2.0 s; tuned: 90.0 % after 2.0 s" in figure.get_label()
+
+
+def _pairs(gains: list[float]) -> pd.DataFrame:
+    """A seed each: 60 % from the labels alone, and so many points more with the GAN."""
+    rows = []
+    for seed, gain in enumerate(gains):
+        for variant, share in (("supervised", 0.6), ("shared", 0.6 + gain / 100)):
+            metrics = {"accuracy": [0.1, share], "labelled": list(range(20))}
+            rows.append({"seed": seed, "variant": variant, "metrics": metrics})
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize(
+    ("gains", "said"),
+    [
+        ([10.0, 11.0, 12.0], "+11.0 points with the GAN (+8.5 to +13.5), so it earns its place."),
+        ([-4.0, 1.0, 6.0], "+1.0 points with the GAN (-11.4 to +13.4), so no gain is shown."),
+        ([-10.0, -11.0, -12.0], "so it does harm."),
+        ([10.0, 11.0], "2 seeds tell too little."),
+    ],
+)
+def test_whether_the_gan_earns_its_place_follows_from_the_seeds(
+    gains: list[float], said: str
+) -> None:
+    figure = plots.with_and_without(_pairs(gains), guess=5)
+    assert said in figure.get_label()
+    ends = [line.get_ydata()[1] for line in figure.axes[0].lines[: len(gains)]]
+    assert np.allclose(ends, [60 + gain for gain in gains])
+    assert "your guess: +5 points" in [text.get_text() for text in figure.legends[0].get_texts()]
+
+
+def _found(*factors: float) -> Comparison:
+    """Variants that are so many times as fast, in five quiet rounds."""
+    rows = []
+    for round_ in range(5):
+        drawn = np.random.default_rng(round_).normal(0, 0.001, 2 + len(factors))
+        names = ["so far", "so far", *(f"x{factor}" for factor in factors)]
+        for place, (name, factor) in enumerate(zip(names, (1, 1, *factors), strict=True)):
+            row = {"round": round_, "variant": name, "again": int(place == 1)}
+            rows.append(row | {"value": 100 * factor * (1 + drawn[place]), "unit": "images/s"})
+    return Comparison(rows)
+
+
+def test_a_kept_step_is_a_bar_and_the_next_begins_on_top_of_it() -> None:
+    steps = {"one": _found(1.5, 2.0), "other": _found(0.8), "last": _found(1.5)}
+    figure = plots.kept_steps(steps, guess="other")
+    bars = [(round(low, 1), round(high, 1)) for low, high in _bars(figure)]
+    assert bars == [(0, 1), (1, 2), (2, 3), (0, 3)]
+    points = [
+        float(line.get_ydata()[0]) for line in figure.axes[0].lines if line.get_marker() == "o"
+    ]
+    assert [round(point, 1) for point in points] == [2.0, 1.6, 3.0]
+    assert any("0.80x,\nnot kept" in text for text in _said(figure))
+    assert figure.get_label().startswith("2 of 3 steps kept, and together they promise 3.0x")
 
 
 def test_shares_of_the_time_are_per_cent_of_each_rank() -> None:
@@ -112,17 +165,21 @@ def test_shares_of_the_time_are_per_cent_of_each_rank() -> None:
         "30 %",
     ]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["rank 0", "rank 1"]
+    assert "first: rank 0 trains in 60% of its time, rank 1 waits in 30%" in figure.get_label()
     assert "your guess: 70" in [text.get_text() for text in figure.legends[0].get_texts()]
 
 
-def test_memory_has_a_line_for_each_rank_and_a_panel_for_each_group() -> None:
-    figure = plots.memory_over_time(
-        {"side 28": {"predict": _job()}, "side 64": {"predict": _job()}}, limit_mib=420
-    )
-    assert [axes.get_title() for axes in figure.axes] == ["side 28", "side 64"]
-    first, second, limit = figure.axes[0].lines
-    assert first.get_ydata().tolist() == [400, 450] and second.get_ydata().tolist() == [300, 310]
-    assert limit.get_ydata()[0] == 420
+def test_memory_has_a_line_for_each_rank_and_says_how_fast_it_climbs() -> None:
+    def grows(by: float) -> pd.DataFrame:
+        shares = [
+            {"rss_mib": [(s, 400.0 + by * s) for s in range(8)]},
+            {"rss_mib": [(0, 300.0)] * 8},
+        ]
+        return _job(shares=shares)
+
+    figure = plots.memory_over_time({"predict": grows(2.5), "compiled": grows(0.0)})
+    assert len(figure.axes[0].lines) == 4 and figure.axes[0].get_ylim()[0] == 0
+    assert "predict: at most 2.50 MiB an evaluation; compiled: at most 0.00" in figure.get_label()
 
 
 def test_made_digits_are_shown_in_the_order_in_which_they_were_made() -> None:
