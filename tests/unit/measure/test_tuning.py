@@ -1,0 +1,78 @@
+"""Tuning step by step: each step is against what is kept, and only what is shown to be faster is
+kept."""
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from scaleout import Tuning
+from scaleout.errors import ScaleoutError
+from scaleout.measure.tuning import processes
+
+
+class Job:
+    """Stands in for a lab's run: each setting has its speed, and noise that a seed fixes."""
+
+    def __init__(self, noise: float = 0.002) -> None:
+        self.noise, self.asked = noise, list[dict[str, Any]]()
+
+    def run(self, *, variants: str, rounds: int = 5, **how: Any) -> Any:
+        tables = json.loads(variants)
+        self.asked.append({**how, "variants": tables})
+        draw = np.random.default_rng(len(self.asked))
+        names = list(tables)
+        rows = []
+        for round_ in range(rounds):
+            for name, again in [(names[0], 0), (names[0], 1), *((name, 0) for name in names[1:])]:
+                how = tables[name]
+                speed = how["threads"] * (1.5 if how["bind"] == "core" else 1.0)
+                value = 100 * speed * float(np.exp(self.noise * draw.normal()))
+                row = {"round": round_, "variant": name, "again": again, "unit": "images/s"}
+                rows.append({**row, "value": value})
+        return SimpleNamespace(records=pd.DataFrame({"metrics.runs": [rows]}))
+
+
+FIRST = {"ranks": 2, "threads": 1, "bind": "none"}
+
+
+def test_a_step_begins_with_what_the_ones_before_have_kept() -> None:
+    job = Job()
+    tuning = Tuning(job.run, **FIRST)
+    bound = tuning.step("binding", {"bound": {"bind": "core"}})
+    assert bound.best == "bound" and tuning.kept == {**FIRST, "bind": "core"}
+    threads = tuning.step("threads", {"two": {"threads": 2}, "three": {"threads": 3}})
+    assert job.asked[1]["variants"]["bound"] == {**FIRST, "bind": "core"}, "the new baseline"
+    assert threads.baseline == "bound" and threads.best == "three"
+    assert tuning.kept == {"ranks": 2, "threads": 3, "bind": "core"}
+    assert tuning.gain == pytest.approx(4.5, rel=0.02)
+
+
+def test_what_is_slower_or_lost_in_the_noise_is_not_kept() -> None:
+    tuning = Tuning(Job(noise=1.0).run, **FIRST)
+    lost = tuning.step("binding", {"bound": {"bind": "core"}})
+    assert lost.verdict("bound") == "unclear" and tuning.kept == FIRST
+    tuning = Tuning(Job().run, ranks=2, threads=1, bind="core")
+    slower = tuning.step("binding", {"unbound": {"bind": "none"}})
+    assert slower.verdict("unbound") == "slower" and tuning.kept["bind"] == "core"
+    assert tuning.gain == 1.0
+
+
+def test_a_change_that_changes_nothing_is_refused() -> None:
+    tuning = Tuning(Job().run, **FIRST)
+    with pytest.raises(ScaleoutError, match="'same' changes nothing"):
+        tuning.step("threads", {"same": {"threads": 1}})
+
+
+def test_a_job_has_ranks_for_each_number_of_threads() -> None:
+    two, one = {"ranks": 2, "threads": 2}, {"ranks": 2, "threads": 1}
+    assert processes({"a": two, "b": one, "c": {"ranks": 1, "threads": 2}}) == 4
+    assert processes({"a": one, "b": one}) == 2
+
+
+def test_the_rounds_that_were_asked_for_are_those_of_each_step() -> None:
+    tuning = Tuning(Job().run, rounds=3, **FIRST)
+    assert tuning.step("binding", {"bound": {"bind": "core"}}).rounds == 3
