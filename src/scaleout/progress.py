@@ -1,10 +1,12 @@
 """A bar for the loops of a notebook that take minutes."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
-__all__ = ["bar"]
+from .settings import quick
+
+__all__ = ["bar", "rounds"]
 
 Item = TypeVar("Item")
 
@@ -28,3 +30,20 @@ def bar(items: Iterable[Item], **how: Any) -> Iterable[Item]:
 
     shown: Iterable[Item] = tqdm(items, file=sys.stdout, **how)
     return shown
+
+
+def rounds(items: Sequence[Item], times: int = 3) -> Iterable[Item]:
+    """Every item once a round, so that what disturbs the machine for a while disturbs them all.
+
+    Parameters
+    ----------
+    items : sequence
+    times : int
+        Rounds. With SCALEOUT_QUICK=1, one.
+
+    Returns
+    -------
+    iterable
+        The items of one round after another, with a bar over all of them.
+    """
+    return bar([*items] * (1 if quick() else times))
