@@ -18,6 +18,7 @@ from flags import one_or_more, refuse, zero_or_more
 
 from scaleout import data, records
 
+QUICK_STEPS = 24
 EVALUATIONS = ["predict", "predict_on_batch", "compiled", "shared"]
 KNOBS = ("HOROVOD_", "KMP_", "OMP_", "TF_NUM_")
 LOSSES = ("labelled", "unlabelled", "matching", "real", "fake")
@@ -29,7 +30,7 @@ def arguments(
     """The flags, as typed or as words; what: the program in a sentence."""
     parser = argparse.ArgumentParser(description=what)
     parser.error = refuse
-    steps = 60 if data.quick() else 2000
+    steps = 2000
     parser.add_argument("--labels", type=zero_or_more, default=20,
                         help="training images whose label is known (20)")
     parser.add_argument("--steps", type=one_or_more, default=steps,
@@ -53,7 +54,10 @@ def arguments(
                       help="let oneDNN compute in bfloat16")
     more.add_argument("--memory-mib", type=zero_or_more, default=0,
                       help="MiB that a rank may use (0: what there is)")
-    return parser.parse_args(words)
+    args = parser.parse_args(words)
+    if data.quick():
+        args.steps = min(args.steps, QUICK_STEPS)
+    return args
 
 
 def refuse_unusable(args: argparse.Namespace, n: int, ranks: int) -> None:

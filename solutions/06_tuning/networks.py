@@ -5,6 +5,7 @@ fill in here.
 """
 
 import math
+from collections.abc import Callable
 
 import keras
 import numpy as np
@@ -65,6 +66,23 @@ def networks(side: int) -> tuple[keras.Model, keras.Model, keras.Model]:
     trunk.append(layers.Dense(128, activation="relu"))
     head = [keras.Input((128,)), layers.Dropout(0.5), layers.Dense(10)]
     return tuple(map(keras.Sequential, (trunk, head, generator)))
+
+
+def way_to_classify(classifier: keras.Model, evaluation: str) -> Callable:
+    """The function from images, (n, side, side, 1), to logits, (n, 10)."""
+
+    def predict(images):
+        return classifier.predict(images, verbose=0)
+
+    @tf.function(autograph=False)
+    def compiled(images):
+        return classifier(images, training=False)
+
+    if evaluation == "predict":
+        return predict
+    if evaluation == "predict_on_batch":
+        return classifier.predict_on_batch
+    return compiled
 
 
 def with_label(y: np.ndarray, labels: int, seed: int) -> np.ndarray:

@@ -31,7 +31,14 @@ import tensorflow as tf
 from bookkeeping import Notes, arguments, refuse_unusable, say_out_of_memory
 from flags import refuse
 from mpi4py import MPI
-from networks import NOISE, enlarged, mosaic, networks, with_label
+from networks import (
+    NOISE,
+    enlarged,
+    mosaic,
+    networks,
+    way_to_classify,
+    with_label,
+)
 
 from scaleout import data, records
 
@@ -105,23 +112,6 @@ def training_step(trunk, head, generator, learns, makes, supervised=False):
         return tf.stack([labelled, unlabelled, matching, mean_real, mean_fake])
 
     return train_step
-
-
-def way_to_classify(classifier, evaluation):
-    """The function from images, (TEST_BATCH, side, side, 1), to logits."""
-
-    def predict(images):
-        return classifier.predict(images, verbose=0)
-
-    @tf.function(autograph=False)
-    def compiled(images):
-        return classifier(images, training=False)
-
-    if evaluation == "predict":
-        return predict
-    if evaluation == "predict_on_batch":
-        return classifier.predict_on_batch
-    return compiled
 
 
 def my_batches(batches, evaluation, rank, ranks):
