@@ -25,32 +25,31 @@ def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.error = refuse
-    parser.add_argument("--how", default="right",
+    parser.add_argument("--how", nargs="+", default=["right"],
                         choices=["right", "no-broadcast", "uneven"],
-                        help="what goes wrong (right: nothing)")
+                        help="what goes wrong, one after another (right: "
+                        "nothing)")
     parser.add_argument("--steps", type=one_or_more, default=30,
                         help="steps on each rank (30)")
     return parser.parse_args()
 
 
-def main(args: argparse.Namespace) -> list[float]:
-    # Distributed: the ranks find each other
-    hvd.init()
-    # Distributed: which copy of the program this is
+def train(how: str, most: int) -> list[list[float]]:
+    """The weight of each rank, before the first step and after each."""
+    # Distributed: which copy of the program this is, of how many
     rank = hvd.rank()
-    # Distributed: how many copies there are
     ranks = hvd.size()
 
     # Distributed: each rank begins somewhere else
     weight = tf.Variable(float(rank + 1))
-    if args.how != "no-broadcast":
+    if how != "no-broadcast":
         # Distributed: all begin where rank 0 does
         hvd.broadcast_variables([weight], root_rank=0)
 
-    steps = args.steps
-    if args.how == "uneven" and rank == ranks - 1:
+    steps = most
+    if how == "uneven" and rank == ranks - 1:
         # Distributed: this is the mistake, a step that one rank leaves out
-        steps = args.steps - 1
+        steps = most - 1
 
     path = [float(weight)]
     for _ in range(steps):
@@ -60,23 +59,29 @@ def main(args: argparse.Namespace) -> list[float]:
         gradient = hvd.allreduce(gradient, name="gradient")
         weight.assign_sub(0.1 * gradient)
         path.append(float(weight))
-    if steps < args.steps:
+    if steps < most:
         print(f"rank {rank} has done its {steps} steps and goes on to the end",
               flush=True)
 
     # Distributed: rank 0 hears from everybody
-    paths = hvd.allgather_object(path, name="paths")
-    # Distributed: one report, not one from each rank
-    if rank == 0:
-        ends = [f"rank {r}: {path[-1]:.3f}" for r, path in enumerate(paths)]
-        print(", ".join(ends), flush=True)
-        records.write(
-            lab="05_horovod",
-            variant=args.how,
-            ranks=ranks,
-            metrics={"weight": paths},
-        )
-    return path
+    return hvd.allgather_object(path, name="paths")
+
+
+def main(args: argparse.Namespace) -> None:
+    # Distributed: the ranks find each other
+    hvd.init()
+    for how in args.how:
+        paths = train(how, args.steps)
+        # Distributed: one report, not one from each rank
+        if hvd.rank() == 0:
+            ends = [f"rank {r}: {p[-1]:.3f}" for r, p in enumerate(paths)]
+            print(f"{how}: {', '.join(ends)}", flush=True)
+            records.write(
+                lab="05_horovod",
+                variant=how,
+                ranks=hvd.size(),
+                metrics={"weight": paths},
+            )
 
 
 if __name__ == "__main__":

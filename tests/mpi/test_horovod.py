@@ -10,6 +10,7 @@ import pytest
 from helpers import flags, metrics, run_script
 
 from scaleout.jobs.job import JobFailed, Run
+from scaleout.measure import timeline
 
 pytestmark = [
     pytest.mark.mpi,
@@ -151,3 +152,46 @@ def test_bad_input_is_one_sentence_from_rank_0(given: dict[str, object], words: 
         job(2, **given)
     assert caught.value.run.lines == [(0, words)]
     assert words in str(caught.value)
+
+
+def test_tune_runs_each_variant_once_a_round_and_its_baselines_twice() -> None:
+    """In one job: one rank alone, two that talk, two that do not, and one with two threads."""
+    variants = ["1 rank", "1 rank, 2 threads", "2 ranks, cycle 4 ms", "2 ranks, apart"]
+    words = ["--rounds=2", "--steps=1", "--against", variants[1], "--traced", variants[2]]
+    run = run_script(
+        LAB / "tune.py", "--variants", *variants, *words, ranks=3, timeout=LIMIT_S, env=YIELDING
+    )
+    saw = metrics(run)
+    for name, first, left_out in (("runs", 0, None), ("against", 1, 0)):
+        others = [v for v in range(4) if v not in (first, left_out)]
+        wanted = [(variants[first], 0), (variants[first], 1), *((variants[v], 0) for v in others)]
+        rows = [(row["round"], row["variant"], row["again"]) for row in saw[name]]
+        assert rows == [(r, *row) for r in range(2) for row in wanted]
+        assert all(row["value"] > 0 for row in saw[name])
+    steps = timeline.read(run.folder / "timeline-0.json").steps()
+    assert set(steps["rank"]) == {0, 1}, "the traced variant has both ranks"
+
+
+def test_schedules_train_each_seed_once_and_the_baseline_twice() -> None:
+    run = run_script(
+        LAB / "schedules.py", "--images=200", "--seen=200", "--seeds=1", ranks=2, timeout=LIMIT_S
+    )
+    saw = metrics(run)
+    rates = saw["rates"]
+    rows = sorted((row["variant"], row["again"]) for row in saw["runs"])
+    assert rows == sorted([*((name, 0) for name in rates), ("batch 64", 1)])
+    assert {row["images"] for row in saw["runs"]} == {200}
+    assert set(rates["512, 8 times at once"]) == {8 * rates["512, rate of 64"][0]}
+    gradual, whole = rates["512, gradual warm-up"], rates["512, warm-up and decay"]
+    assert gradual[0] == pytest.approx(0.02) and gradual[-1] == pytest.approx(0.16)
+    assert whole[:20] == gradual[:20] and max(whole) == pytest.approx(0.16) and whole[-1] == 0
+    constant = rates["512, constant warm-up"]
+    assert sorted(set(constant)) == pytest.approx([0.02, 0.16]) and constant == sorted(constant)
+
+
+def test_the_keras_way_averages_nothing_and_its_callback_fails() -> None:
+    """As the notebook says of Horovod 0.28.1 with Keras 3."""
+    saw = metrics(run_script(LAB / "keras_way.py", ranks=2, timeout=LIMIT_S))
+    one, other = saw["shares"]
+    assert one["start"] == other["start"] and one["end"] != other["end"]
+    assert "no attribute 'ref'" in saw["said"]

@@ -3,11 +3,20 @@ readable in grey."""
 
 from .classroom import class_picture
 from .comparison import comparison
-from .horovod import drifting_ranks, learning_curves, rank_counts, step_shares, step_timeline
+from .horovod import cycle_times, step_shares, step_timeline
 from .kmeans import memory_bars, palettes, quality, quantised
+from .learning import drifting_ranks, schedules
 from .machine import hwloc_picture, machine_picture
 from .messages import allreduce_time, bytes_sent, message_time, mpi_libraries, servers_or_ring
 from .onednn import layouts, number_formats, operations
+from .parallelism import (
+    crossing,
+    crossover,
+    idle_over_micro_batches,
+    pipeline_timeline,
+    rank_memory,
+    who_talks,
+)
 from .rates import rate_bars, seconds_bars, speed_up, strong_and_weak
 from .scaling import (
     amdahl_law,
@@ -38,15 +47,18 @@ __all__ = [
     "bytes_sent",
     "class_picture",
     "comparison",
+    "crossing",
+    "crossover",
+    "cycle_times",
     "drifting_ranks",
     "efficiency_of_networks",
     "file_rates",
     "heat_map",
     "held_out",
     "hwloc_picture",
+    "idle_over_micro_batches",
     "kept_steps",
     "layouts",
-    "learning_curves",
     "limits",
     "machine_picture",
     "made_digits",
@@ -57,13 +69,15 @@ __all__ = [
     "number_formats",
     "operations",
     "palettes",
+    "pipeline_timeline",
     "quality",
     "quantised",
-    "rank_counts",
     "rank_map",
+    "rank_memory",
     "rate_bars",
     "rate_over_threads",
     "rate_predictions",
+    "schedules",
     "seconds_bars",
     "servers_or_ring",
     "shares",
@@ -80,6 +94,7 @@ __all__ = [
     "waterfall",
     "which_knob",
     "who_holds",
+    "who_talks",
     "who_waits",
     "with_and_without",
 ]

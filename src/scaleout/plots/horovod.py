@@ -1,6 +1,8 @@
-"""Figures of 05_horovod: learning with many ranks, and where the time of a step goes."""
+"""Figures of 05_horovod: its cycle time, and where the time of a step goes."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Mapping
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
@@ -8,18 +10,17 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .. import words
 from ..errors import ScaleoutError
-from .look import DARK, LIGHT, MIDDLE, NOT_ALLOWED, PALE, Look, guess_star, medians, style
+from .look import DARK, GREY, LIGHT, MIDDLE, NOT_ALLOWED, PALE, Look, guess_line, style
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ..measure.comparison import Comparison
     from ..measure.timeline import Timeline
 
-__all__ = ["drifting_ranks", "learning_curves", "rank_counts", "step_shares", "step_timeline"]
+__all__ = ["cycle_times", "step_shares", "step_timeline"]
 
-LINES = ((DARK, "o", "-"), (MIDDLE, "s", "--"), ("#6b705c", "^", ":"), (LIGHT, "D", "-."))
 PARTS: dict[str, tuple[str, Look]] = {
     "compute_s": ("computes", {"color": DARK, "edgecolor": "white", "linewidth": 0.4}),
     "waiting_s": ("waits for the slowest", {**NOT_ALLOWED, "linewidth": 0.4}),
@@ -28,89 +29,66 @@ PARTS: dict[str, tuple[str, Look]] = {
 
 
 @style
-def learning_curves(records: "Mapping[str, pd.DataFrame]") -> Figure:
-    """Left, the accuracy after each epoch; right, the learning rate that brought it, logarithmic.
-
-    records: one frame a job of 05_horovod.
-    """
-    figure, (left, right) = plt.subplots(1, 2, figsize=(7.4, 3.8))
-    for (name, frame), (colour, marker, line) in zip(records.items(), LINES, strict=False):
-        job = frame["metrics"].iloc[0]
-        epochs = len(job["accuracy"])
-        look = {"color": colour, "linestyle": line, "linewidth": 2}
-        left.plot(
-            range(1, epochs + 1),
-            [100 * a for a in job["accuracy"]],
-            marker=marker,
-            markersize=4,
-            **look,
-        )
-        rates = job["learning_rates"]
-        right.plot(np.arange(len(rates)) * epochs / len(rates), rates, label=name, **look)
-    left.set(xlabel="epochs (count)", ylabel="accuracy (%)", ylim=(0, 102))
-    right.set(xlabel="epochs (count)", ylabel="learning rate", yscale="log")
-    figure.legend(loc="outside upper center", ncols=2, fontsize=9)
-    return figure
-
-
-@style
-def rank_counts(
-    records: "Sequence[pd.DataFrame]", goal: float = 0.97, guess: float | None = None
+def cycle_times(
+    result: "Comparison", goal: float | None = None, guess: float | None = None
 ) -> Figure:
-    """Left, images/s over the ranks, the ideal dashed, with the efficiency of each; right, accuracy
-    over the seconds.
+    """The parallel efficiency of two ranks over Horovod's cycle time.
 
     Parameters
     ----------
-    records : sequence of DataFrame
-        One frame a job of 05_horovod, the first on one rank.
-    goal : float
-        The accuracy, 0 to 1, whose time is marked.
+    result : Comparison
+        Of tune.py of 05_horovod: the baseline on one rank, variants named "... cycle N ms", and
+        perhaps one named "... apart", the limit.
+    goal : float, optional
+        The efficiency to be reached, dotted.
     guess : float, optional
-        How many times as fast as one rank the reader expects two to be.
+        The cycle that the reader expects to be best, in milliseconds.
     """
-    figure, (left, right) = plt.subplots(1, 2, figsize=(7.4, 3.8))
-    rows = sorted((int(f.ranks.iloc[0]), float(f.rate.iloc[0]), f) for f in records)
-    middle = medians((ranks, rate) for ranks, rate, _ in rows)
-    counts = list(middle)
-    one = middle[counts[0]] / counts[0]
-    left.plot(counts, [n * one for n in counts], linestyle="--", color="#888888", label="ideal")
-    left.scatter(
-        [n for n, _, _ in rows],
-        [rate for _, rate, _ in rows],
-        color=MIDDLE,
-        zorder=3,
-        label="single runs",
+    runs = result.runs
+    base = runs[runs.variant == result.baseline].groupby("round").value.median()
+    found = {}
+    for name in result.variants:
+        own = runs[runs.variant == name].set_index("round").value
+        found[name] = (own / base / 2).dropna().to_numpy()
+    cycles = {name: re.search(r"cycle ([\d.]+) ms", name) for name in found}
+    places = {name: float(match[1]) for name, match in cycles.items() if match}
+    if not places:
+        raise ScaleoutError('No variant has a cycle: name them "2 ranks, cycle 4 ms" and so on.')
+    names = sorted(places, key=lambda name: places[name])
+    middle = [float(np.median(found[name])) for name in names]
+    figure, axes = plt.subplots(figsize=(7, 4.2))
+    axes.axhline(1, color=GREY, linestyle="--", label="ideal")
+    apart = [float(np.median(values)) for name, values in found.items() if "apart" in name]
+    if apart:
+        axes.axhline(apart[0], color=DARK, linestyle="-.", label=f"without talking: {apart[0]:.2f}")
+    if goal is not None:
+        axes.axhline(goal, color=MIDDLE, linestyle=":", label=f"to be reached: {goal:g}")
+    for name in names:
+        axes.scatter(
+            [places[name]] * len(found[name]),
+            found[name],
+            s=22,
+            color="white",
+            edgecolor=DARK,
+            zorder=3,
+            label="a run" if name == names[0] else "",
+        )
+    axes.plot([places[n] for n in names], middle, color=MIDDLE, linewidth=2, label="median")
+    guess_line(axes, guess, upright=True)
+    best = int(np.argmax(middle))
+    limit = f"; without talking they reach {apart[0]:.2f}" if apart else ""
+    title = f"Best at {places[names[best]]:g} ms: an efficiency of {middle[best]:.2f}{limit}"
+    axes.set_title(fill(title, 70), fontsize=11, loc="left")
+    low = min(float(values.min()) for values in found.values())
+    axes.set(
+        xlabel="cycle time (ms)",
+        ylabel="parallel efficiency of 2 ranks",
+        xticks=[places[n] for n in names],
+        ylim=(min(0.4, 0.95 * low), 1.08),
     )
-    for n, rate in middle.items():
-        left.annotate(
-            f"{rate / n / one:.2f}", (n, rate), (6, -13), textcoords="offset points", fontsize=10
-        )
-    if guess is not None:
-        guess_star(left, 2, guess * one, f"{guess:g}x")
-    left.set(xlabel="ranks (count)", ylabel="images/s trained", xticks=counts, ylim=(0, None))
-    left.set_title("beside each point: efficiency", fontsize=10)
-    left.legend(fontsize=9, loc="upper left")
-    for count, (colour, marker, line) in zip(counts, LINES, strict=False):
-        job = next(frame for ranks, _, frame in rows if ranks == count)["metrics"].iloc[0]
-        percent = [100 * a for a in job["accuracy"]]
-        reached = [at for at, a in zip(job["at_s"], job["accuracy"], strict=True) if a >= goal][:1]
-        name = f"{words.count(count, 'rank')}: " + (
-            f"{reached[0]:.1f} s" if reached else "not reached"
-        )
-        right.plot(
-            job["at_s"],
-            percent,
-            color=colour,
-            linestyle=line,
-            marker=marker,
-            markersize=4,
-            label=name,
-        )
-    right.axhline(100 * goal, color="#888888", linestyle="--", linewidth=1)
-    right.set(xlabel="seconds since the first step", ylabel="accuracy (%)", ylim=(0, 102))
-    right.set_title(f"in the legend: time to {100 * goal:g} %", fontsize=10)
-    right.legend(fontsize=9, loc="lower right")
+    axes.legend(fontsize=9, ncols=3, loc="lower center")
+    each = [f"{places[n]:g} ms: {m:.2f}." for n, m in zip(names, middle, strict=True)]
+    figure.set_label(" ".join([f"{title}.", *each]))
     return figure
 
 
@@ -219,20 +197,3 @@ def _phases(axes: Axes, spans: "pd.DataFrame", tensors: list[str], begin: float)
                       height=height, color=colour, edgecolor="#444444", linewidth=0.3,
                       label=label if place == 0 else "")  # fmt: skip
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3, fontsize=9)
-
-
-@style
-def drifting_ranks(records: "Mapping[str, pd.DataFrame]") -> Figure:
-    """One weight on each rank, step by step, of wrong.py: equal on all ranks, or apart for ever. A
-    panel a job."""
-    figure, panels = plt.subplots(1, len(records), sharey=True, squeeze=False, figsize=(7, 3.2))
-    for axes, (title, frame) in zip(panels.flat, records.items(), strict=True):
-        for rank, weights in enumerate(frame["metrics.weight"].iloc[0]):
-            colour, marker, line = LINES[rank % len(LINES)]
-            look = {"linestyle": line, "marker": marker, "markersize": 9 - 4 * rank, "linewidth": 2}
-            axes.plot(range(len(weights)), weights, color=colour, label=f"rank {rank}", **look)
-        axes.set_title(title, fontsize=11)
-        axes.set_xlabel("steps (count)")
-    panels[0, 0].set_ylabel("the first weight")
-    panels[0, 0].legend(fontsize=9)
-    return figure

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from scaleout import plots, scaling
+from scaleout import Comparison, plots, scaling
 from scaleout.errors import ScaleoutError
 from scaleout.intervals import Ratio
 
@@ -62,9 +62,15 @@ def _quality(guess: object) -> Figure:
     return plots.quality([pd.DataFrame({"metrics": [job]}) for job in jobs], guess)
 
 
-def _rank_counts(guess: object) -> Figure:
-    learned = {"accuracy": [0.5, 0.98], "at_s": [1.0, 2.0]}
-    return plots.rank_counts([_frame(n, metrics=learned) for n in (1, 2)], guess=guess)
+def _cycle_times(guess: object) -> Figure:
+    names = ["1 rank", "2 ranks, apart", "2 ranks, cycle 3 ms", "2 ranks, cycle 5 ms"]
+    runs = [("1 rank", 1), *((name, 0) for name in names)]
+    rows = [
+        {"round": r, "place": 5 * r + i, "variant": name, "again": again, "value": 10.0 + 3 * i}
+        for r in range(3)
+        for i, (name, again) in enumerate(runs)
+    ]
+    return plots.cycle_times(Comparison(rows), guess=guess)
 
 
 def _waterfall(guess: object) -> Figure:
@@ -120,7 +126,7 @@ def _file_rates(guess: object) -> Figure:
 
 
 NUMBERS = [_limits, _speed_up, _rate_bars, _seconds_bars, _thread_census, _rate_over_threads, _bytes_sent, _quality,
-           _rank_counts, _step_parts, _amdahl, _networks, _simulated, _predictions, _who_waits]  # fmt: skip
+           _cycle_times, _step_parts, _amdahl, _networks, _simulated, _predictions, _who_waits]  # fmt: skip
 NAMES = {_waterfall: "Cycle 5 ms", _file_rates: "one tfrecord"}
 
 

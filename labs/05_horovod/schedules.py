@@ -1,0 +1,221 @@
+"""A large batch with one learning rate after another, several seeds of each.
+
+    mpirun -n 2 python -m mpi4py labs/05_horovod/schedules.py
+
+One rank with a batch of 512 takes the very steps that 8 ranks with 64 images
+each would take together. So nobody has to wait here: each rank trains some of
+the networks alone. The images are halved to 14 x 14, which makes a training
+four times as short. You will see the accuracy of each on images that it was
+not trained on. It takes two minutes.
+"""
+
+import argparse
+import os
+from time import perf_counter
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+import horovod.tensorflow as hvd
+import keras
+import numpy as np
+import tensorflow as tf
+from flags import above_zero, one_or_more, refuse
+from mpi4py import MPI
+
+from scaleout import data, records
+
+SMALL = 64  # images a step that --lr is meant for
+WARM_UP = 0.2  # of all steps
+SCHEDULES = {
+    "batch 64": "before",
+    "batch 64, decay": "before decay",
+    "512, rate of 64": "before",
+    "512, 8 times at once": "",
+    "512, constant warm-up": "constant",
+    "512, constant warm-up, momentum corrected": "constant corrected",
+    "512, gradual warm-up": "gradual",
+    "512, decay": "decay",
+    "512, warm-up and decay": "gradual decay",
+    "512, warm-up and decay, power 2": "gradual decay power",
+}
+
+
+def settings() -> argparse.Namespace:
+    """What was typed behind the name of this file."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.error = refuse
+    images = 300 if data.quick() else 3000
+    parser.add_argument("--images", type=one_or_more, default=images,
+                        help=f"to train on, two thirds at most ({images})")
+    seen = 600 if data.quick() else 30000
+    parser.add_argument("--seen", type=one_or_more, default=seen,
+                        help=f"images that a training sees in all ({seen})")
+    seeds = 3
+    parser.add_argument("--seeds", type=one_or_more, default=seeds,
+                        help=f"trainings with each schedule ({seeds})")
+    parser.add_argument("--batch", type=one_or_more, default=512,
+                        help="images a step of the large batch (512)")
+    parser.add_argument("--lr", type=above_zero, default=0.02,
+                        help=f"learning rate at {SMALL} images a step (0.02)")
+    return parser.parse_args()
+
+
+def factor(schedule: str, done: float, scale: float) -> float:
+    """What --lr is multiplied by when a part of the training is done."""
+    rate = 1.0 if "before" in schedule else scale
+    if "constant" in schedule and done < WARM_UP:
+        rate = 1.0
+    if "gradual" in schedule and done < WARM_UP:
+        return 1.0 + (scale - 1.0) * done / WARM_UP
+    if "decay" in schedule:
+        begin = WARM_UP if "gradual" in schedule else 0.0
+        left = (1.0 - done) / (1.0 - begin)  # 1 where the decay begins, then 0
+        rate *= left**2 if "power" in schedule else left
+    return rate
+
+
+def network() -> keras.Model:
+    """The network of runme.py, for images of half the size."""
+    layers = keras.layers
+    like = {"activation": "relu", "kernel_initializer": "he_normal"}
+    return keras.Sequential([
+        keras.Input((14, 14, 1)),
+        layers.Conv2D(32, 5, padding="same", **like),  # (n, 14, 14, 32)
+        layers.MaxPooling2D(),  # (n, 7, 7, 32)
+        layers.Conv2D(64, 5, padding="same", **like),  # (n, 7, 7, 64)
+        layers.MaxPooling2D(),  # (n, 3, 3, 64)
+        layers.Flatten(),  # (n, 576)
+        layers.Dense(128, **like),
+        layers.Dense(10),
+    ])
+
+
+def images(seed: int, most: int):
+    """To train on, and the rest to test: another cut for each seed."""
+    x, y, x_test, y_test = data.digits()
+    x = np.concatenate([x, x_test])[:12000]  # (n, 28, 28, 1)
+    y = np.concatenate([y, y_test])[:12000]
+    x = x.reshape(-1, 14, 2, 14, 2, 1).mean(axis=(2, 4))  # (n, 14, 14, 1)
+    order = np.random.default_rng(seed).permutation(len(x))
+    cut = min(most, 2 * len(x) // 3)
+    train, test = np.split(order, [cut])
+    return x[train], y[train], x[test], y[test]
+
+
+class Trainer:
+    """One network and one traced step, begun anew for each training."""
+
+    def __init__(self, lr: float) -> None:
+        self.lr = lr
+        self.model = network()
+        self.optimizer = keras.optimizers.SGD(lr, momentum=0.9)
+        self.optimizer.build(self.model.trainable_variables)
+        self.momenta = self.optimizer.variables[2:]
+        signature = [
+            tf.TensorSpec([None, 14, 14, 1]),
+            tf.TensorSpec([None], tf.int64),
+        ]
+
+        @tf.function(input_signature=signature, autograph=False)
+        def train_step(x, y):
+            with tf.GradientTape() as tape:
+                losses = keras.losses.sparse_categorical_crossentropy(
+                    y, self.model(x), from_logits=True
+                )  # (rows,)
+                loss = tf.reduce_mean(losses)
+            weights = self.model.trainable_variables
+            gradients = tape.gradient(loss, [v.value for v in weights])
+            self.optimizer.apply(gradients, weights)
+            return loss
+
+        @tf.function(input_signature=signature, autograph=False)
+        def right(x, y):
+            found = tf.argmax(self.model(x), axis=1)
+            return tf.reduce_sum(tf.cast(found == y, tf.int64))
+
+        self.train_step = train_step
+        self.right = right
+
+    def accuracy(self, x, y) -> float:
+        """The share of images that are called by their name."""
+        right = sum(
+            int(self.right(x[at:at + 500], y[at:at + 500]))
+            for at in range(0, len(x), 500)
+        )
+        return right / len(x)
+
+    def train(self, name: str, seed: int, again: int, args) -> dict:
+        """One training; with again, from other weights in another order."""
+        x, y, x_test, y_test = images(seed, args.images)
+        draw = seed + 1000 * again
+        keras.utils.set_random_seed(draw)
+        self.model.set_weights(network().get_weights())
+        for momentum in self.momenta:
+            momentum.assign(tf.zeros_like(momentum))
+        batch = SMALL if name.startswith("batch 64") else args.batch
+        steps = -(-len(x) // batch)
+        epochs = max(1, round(args.seen / len(x)))
+        last = self.lr
+        for epoch in range(epochs):
+            shuffle = np.random.default_rng([draw, epoch])
+            order = shuffle.permutation(len(x))
+            for step in range(steps):
+                done = (epoch + step / steps) / epochs
+                scale = args.batch / SMALL
+                rate = self.lr * factor(SCHEDULES[name], done, scale)
+                if "corrected" in SCHEDULES[name] and rate != last:
+                    # The momentum holds steps of the old length.
+                    for momentum in self.momenta:
+                        momentum.assign(momentum * rate / last)
+                last = rate
+                self.optimizer.learning_rate.assign(rate)
+                rows = order[step * batch:(step + 1) * batch]
+                self.train_step(x[rows], y[rows])
+        accuracy = self.accuracy(x_test, y_test)
+        # A comparison wants more than 0: no image wrong counts as half a one.
+        wrong = max(1 - accuracy, 0.5 / len(x_test))
+        return {
+            "round": seed, "variant": name, "again": again, "value": wrong,
+            "unit": "of the images wrong", "accuracy": accuracy,
+            "images": len(x), "tested": len(x_test),
+        }
+
+
+def main(args: argparse.Namespace) -> None:
+    # Distributed: which copy of the program this is, of how many
+    rank = MPI.COMM_WORLD.rank
+    ranks = MPI.COMM_WORLD.size
+    # Distributed: dealt like cards; a training needs no other rank
+    todo = [(seed, name, 0) for seed in range(args.seeds)
+            for name in SCHEDULES]
+    todo += [(seed, next(iter(SCHEDULES)), 1) for seed in range(args.seeds)]
+    trainer = Trainer(args.lr)
+    rows = []
+    started = perf_counter()
+    for seed, name, again in todo[rank::ranks]:
+        rows.append(trainer.train(name, seed, again, args))
+        print(f"{perf_counter() - started:4.0f} s  seed {seed}, {name}: "
+              f"{rows[-1]['accuracy']:.2%}", flush=True)
+
+    # Distributed: started here, as it would ask for work all the while
+    hvd.init()
+    rows = [row for mine in records.gather({"rows": rows})
+            for row in mine["rows"]]
+    rows.sort(key=lambda row: row["round"])
+    # Distributed: one record, not one from each rank
+    if rank == 0:
+        done = np.linspace(0, 1, 101)
+        scale = args.batch / SMALL
+        rates = {
+            name: [args.lr * factor(how, at, scale) for at in done]
+            for name, how in SCHEDULES.items()
+        }
+        records.write(
+            lab="05_horovod",
+            variant="schedules",
+            ranks=ranks,
+            metrics={"runs": rows, "rates": rates},
+        )
+
+
+if __name__ == "__main__":
+    main(settings())
