@@ -8,7 +8,8 @@ You will see its images per second after about 8 seconds; with
 of each other share the cores, and their rates add up.
 
 Put ONEDNN_VERBOSE=1 before the command, and oneDNN prints a line for each
-primitive that it runs.
+primitive that it runs. With --profile, TensorFlow writes down what each of
+its operations takes.
 """
 
 import argparse
@@ -20,9 +21,11 @@ from flags import one_or_more, refuse, zero_or_more
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
+from networks import flops_per_image, load_data, make_model, with_batch_norm
 
-from scaleout import data, records
+from scaleout import records
 
+NETWORKS = ["cnn", "normed", "resnet50"]
 KERNELS = ["default", "onednn", "bf16", "mixed", "xla"]
 
 
@@ -30,63 +33,43 @@ def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.error = refuse
-    parser.add_argument("--network", choices=["cnn", "resnet50"],
+    parser.add_argument("--network", choices=NETWORKS,
                         default="cnn", help="what to train (cnn)")
     parser.add_argument("--kernels", choices=KERNELS, default="onednn",
                         help="what to train it with (onednn)")
+    parser.add_argument("--batch-norm", choices=["keras", "fused"],
+                        default="keras",
+                        help="Keras's layer, or one operation (keras)")
     parser.add_argument("--batch-per-rank", type=one_or_more, default=16,
                         help="images in a step of each rank (16)")
     parser.add_argument("--steps", type=one_or_more, default=10,
                         help="steps that are timed (10)")
     parser.add_argument("--warmup", type=zero_or_more, default=3,
                         help="steps before those, not timed (3)")
+    parser.add_argument("--profile", action="store_true",
+                        help="keep a profile of the steps that are timed")
     return parser.parse_args()
 
 
-def load_data(network: str, rank: int, ranks: int):
-    """Images (n, height, width, channels) and their labels (n,)."""
-    if network == "resnet50":
-        # Any images take the same time.
-        rng = np.random.default_rng(rank)
-        images = rng.random((16, 224, 224, 3), np.float32)
-        return images, np.arange(16)
-    x, y, _, _ = data.digits()  # (n, 28, 28, 1), (n,)
-    # Distributed: each copy has digits of its own
-    mine = data.shard(len(x), rank, ranks)
-    return x[mine], y[mine]
+def normalise(x, gamma, beta, epsilon):
+    """Batch normalisation of x (n, height, width, channels).
 
+    Each channel gets mean 0 and variance 1, and is then multiplied by its
+    gamma and moved by its beta. Returns that, the means and the variances.
+    """
+    import tensorflow as tf
 
-def make_model(network: str):
-    """A fresh network."""
-    from keras import Sequential, applications, layers
-
-    if network == "resnet50":
-        return applications.ResNet50(weights=None)
-    return Sequential([
-        layers.Input((28, 28, 1)),
-        layers.Conv2D(32, 5, padding="same", activation="relu"),
-        layers.MaxPooling2D(),  # (n, 14, 14, 32)
-        layers.Conv2D(64, 5, padding="same", activation="relu"),
-        layers.MaxPooling2D(),  # (n, 7, 7, 64)
-        layers.Flatten(),  # (n, 3136)
-        layers.Dense(128, activation="relu"),
-        layers.Dense(10, activation="softmax"),  # (n, 10)
-    ])
-
-
-def flops_per_image(model) -> float:
-    """Multiplications and additions of one training step, for one image."""
-    forward = []
-    for layer in model.layers:
-        if hasattr(layer, "kernel"):
-            # Each weight is used once for each pixel of the layer's output,
-            # by a multiplication and an addition.
-            weights = np.prod(layer.kernel.shape)
-            pixels = np.prod(layer.output.shape[1:-1])
-            forward.append(2.0 * weights * pixels)
-    # Backward takes two products as large: the gradient of the weights, and
-    # that of the inputs. The first layer's input, the image, needs none.
-    return sum(forward) + sum(forward) + sum(forward[1:])
+    # TODO 4: these pieces are many operations, each of which reads all of x
+    # again. tf.compat.v1.nn.fused_batch_norm does the same in one: give it
+    # x, gamma, beta and epsilon=, and return what it returns.  (2 lines)
+    # BEGIN SOLUTION
+    fused = tf.compat.v1.nn.fused_batch_norm
+    return fused(x, gamma, beta, epsilon=epsilon)
+    # STARTER: x = tf.cast(x, tf.float32)
+    # STARTER: mean, variance = tf.nn.moments(x, [0, 1, 2])
+    # STARTER: y = (x - mean) * tf.math.rsqrt(variance + epsilon)
+    # STARTER: return y * gamma + beta, mean, variance
+    # END SOLUTION
 
 
 def main(args: argparse.Namespace) -> float:
@@ -129,6 +112,8 @@ def main(args: argparse.Namespace) -> float:
     keras.utils.set_random_seed(rank)
     images, labels = load_data(args.network, rank, ranks)
     model = make_model(args.network)
+    if args.batch_norm == "fused":
+        model = with_batch_norm(model, normalise)
     cross_entropy = keras.losses.SparseCategoricalCrossentropy()
     optimizer = keras.optimizers.SGD(0.01)
     optimizer.build(model.trainable_variables)
@@ -150,6 +135,8 @@ def main(args: argparse.Namespace) -> float:
             # Distributed: one line, not one from each rank
             if rank == 0:
                 print("Warm-up ends.", flush=True)
+                if args.profile:
+                    tf.profiler.experimental.start(str(records.folder()))
         # The next batch; behind the last image comes the first again.
         first = step * args.batch_per_rank
         rows = np.arange(first, first + args.batch_per_rank) % len(images)
@@ -161,6 +148,10 @@ def main(args: argparse.Namespace) -> float:
         # A number is there only when the step is done.
         loss = float(loss)
         step_s.append(time.perf_counter() - start)
+
+    # Distributed: the profile is that of rank 0
+    if args.profile and rank == 0:
+        tf.profiler.experimental.stop()
 
     # TODO 2: step_s holds the seconds of all steps. The first args.warmup of
     # them build the graph and settle: keep the others in timed_s.  (1 line)
@@ -178,7 +169,7 @@ def main(args: argparse.Namespace) -> float:
     if rank == 0:
         records.write(
             lab="01_onednn",
-            variant=f"{args.network} {args.kernels}",
+            variant=f"{args.network} {args.kernels} {args.batch_norm}",
             ranks=ranks,
             batch_per_rank=args.batch_per_rank,
             warmup_steps=len(step_s) - len(timed_s),
@@ -190,14 +181,18 @@ def main(args: argparse.Namespace) -> float:
             metrics={
                 "network": args.network,
                 "kernels": args.kernels,
+                "batch_norm": args.batch_norm,
                 "loss": loss,
                 "all_step_s": step_s,
                 "images_per_s": [copy["images_per_s"] for copy in copies],
                 "flops_per_image": flops_per_image(model),
                 "weights": model.count_params(),
+                "moving": [float(np.mean(kept)) for kept
+                           in model.non_trainable_variables],
             },
         )
-        print(f"{args.network}, {args.kernels}: {rate:.1f} images/s, "
+        print(f"{args.network}, {args.kernels}, "
+              f"{args.batch_norm} batch norm: {rate:.1f} images/s, "
               f"loss {loss:.3f}", flush=True)
     return images_per_s
 

@@ -1,5 +1,4 @@
-"""What oneDNN did, from the lines it prints with ONEDNN_VERBOSE=1; and what number formats do to a
-sum.
+"""What oneDNN did, from the lines it prints with ONEDNN_VERBOSE=1.
 
 The lines are described in oneDNN's developer guide, "Verbose Mode": comma-separated fields, named
 by a template line in the header, so that a newer oneDNN may add or move some."""
@@ -14,9 +13,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
-    "DECK19",
     "HEADER",
-    "KERNELS",
     "MARKER",
     "Line",
     "isa",
@@ -24,7 +21,6 @@ __all__ = [
     "parse",
     "reorders",
     "shares",
-    "summary",
 ]
 
 Line = str | tuple[int | None, str]
@@ -34,16 +30,6 @@ HEADER = {
     "isa": r"cpu,isa:(.*)",
     "runtime": r"cpu,(runtime:.*)",
 }
-KERNELS = {
-    "default": "default",
-    "onednn": "oneDNN fp32",
-    "bf16": "oneDNN bf16",
-    "mixed": "Keras mixed",
-    "xla": "XLA",
-}
-# An Intel talk on deep learning at scale with distributed frameworks, 2019: ResNet-50, batch 16, a
-# small cloud node.
-DECK19 = {"default": 3.84, "MKL-DNN": 17.69}  # images/s
 
 
 def parse(lines: Iterable[Line], after: str | None = None) -> "pd.DataFrame":
@@ -207,36 +193,3 @@ def layout(tag: str, weights: bool = False) -> str:
     return "".join(
         spelled.get(c, spelled.get(c.lower(), c).upper() if c.isalpha() else c) for c in tag
     )
-
-
-def summary(records: "pd.DataFrame") -> "pd.DataFrame":
-    """The executive summary of runs of 01_onednn: a row for each network and kind of kernels, then
-    DECK19's.
-
-    Columns: environment, network, batch, runs, images_per_s (the median run), lowest, highest,
-    speed_up (over default)."""
-    import pandas as pd
-
-    rows: list[tuple[object, ...]] = []
-    for network, group in records.groupby("metrics.network", sort=False):
-        default = group.rate[group["metrics.kernels"] == "default"].median()
-        for kernels, runs in group.groupby("metrics.kernels", sort=False):
-            rate, batch = runs.rate.median(), runs.batch_per_rank.iloc[0]
-            spread = runs.rate.min(), runs.rate.max()
-            row = (KERNELS[kernels], network, batch, len(runs), rate, *spread, rate / default)
-            rows.append(row)
-    for name, rate in DECK19.items():
-        rows.append(
-            (f"2019, {name}", "resnet50", 16, None, rate, None, None, rate / DECK19["default"])
-        )
-    columns = [
-        "environment",
-        "network",
-        "batch",
-        "runs",
-        "images_per_s",
-        "lowest",
-        "highest",
-        "speed_up",
-    ]
-    return pd.DataFrame(rows, columns=columns).astype({"runs": "Int64"})

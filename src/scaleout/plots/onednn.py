@@ -1,4 +1,4 @@
-"""Figures of 01_onednn: where the time goes, layouts, number formats."""
+"""Figures of 01_onednn: what each operation takes, layouts, number formats."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -6,115 +6,115 @@ from typing import TYPE_CHECKING
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from .look import DARK, LIGHT, MIDDLE, PALE, Look, style
+from .look import DARK, LIGHT, PALE, Look, style
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "against_peak",
-    "dot_errors",
-    "layouts",
-    "number_formats",
-    "primitive_shares",
-    "reorders",
-]
+__all__ = ["layouts", "number_formats", "operations"]
+
+SMALLEST = 0.028  # of the tallest bar: a part that is lower holds no line of text
+FILLS = {"oneDNN": DARK, "Eigen": LIGHT, "": "white"}
+BETWEEN = "between operations"
+Part = tuple[str, str, float]  # operation, library, milliseconds
 
 
 @style
-def primitive_shares(table: "pd.DataFrame", wall_s: float, steps: int = 1) -> Figure:
-    """Where the time of a step went: a bar for each of oneDNN's primitives, and one for all that is
-    not oneDNN.
+def operations(profiles: "Mapping[str, pd.DataFrame]", guess: str | None = None) -> Figure:
+    """What the operations of a step take, one on top of the other: a bar for each profile.
 
     Parameters
     ----------
-    table : DataFrame
-        Of `onednn.shares`.
-    wall_s : float
-        Seconds that the same steps took by the clock.
-    steps : int
-        How many steps the table and wall_s are of.
-
-    Notes
-    -----
-    With more than one inter-op thread, primitives run side by side, and their times can add up to
-    more than the clock's: then what is not oneDNN cannot be told, and is not drawn.
+    profiles : mapping of name to DataFrame
+        Of profile.read, by what the bar is called.
+    guess : str, optional
+        The operation that the reader expected to be the dearest.
     """
-    names = [
-        f"{row.primitive} {row.prop_kind.replace('_', ' ')}".strip() for row in table.itertuples()
-    ]
-    times = [ms / steps for ms in table.time_ms]
-    few = [(name, ms) for name, ms in zip(names, times, strict=True) if ms >= 0.01 * sum(times)]
-    other = sum(times) - sum(ms for _, ms in few)
-    rest = 1000 * wall_s / steps - sum(times)
-    bars = [
-        *few,
-        *([("other primitives", other)] if other else []),
-        *([("not in oneDNN", rest)] if rest > 0 else []),
-    ]
-    figure, axes = plt.subplots(figsize=(7, 0.5 * len(bars) + 1.2))
-    whole = sum(ms for _, ms in bars)
-    for place, (name, ms) in enumerate(bars):
-        outside = name == "not in oneDNN"
-        axes.barh(
-            place,
-            ms,
-            color=PALE if outside else DARK,
-            edgecolor=DARK,
-            hatch="//" if outside else "",
-        )
-        text = f"{ms:,.{0 if ms >= 10 else 2}f} ms, {100 * ms / whole:.0f} %"
-        axes.annotate(
-            text, (ms, place), (6, 0), textcoords="offset points", va="center", fontsize=10
-        )
-    axes.set_yticks(range(len(bars)), [name for name, _ in bars])
-    overlap = (
-        "" if rest > 0 else f", overlapping: {sum(times) * steps / 1000 / wall_s:.2f} x the step"
-    )
-    axes.set(xlabel=f"time a step (ms){overlap}", xlim=(0, 1.4 * max(ms for _, ms in bars)))
-    axes.invert_yaxis()
-    axes.grid(axis="y", visible=False)
+    parts = {name: _parts(frame) for name, frame in profiles.items()}
+    tallest = max(sum(ms for *_, ms in found) for found in parts.values())
+    stacks = {name: _lumped(found, SMALLEST * tallest) for name, found in parts.items()}
+    figure, axes = plt.subplots(figsize=(4.4 + 2.6 * (len(parts) - 1), 5.6))
+    for place, stack in enumerate(stacks.values()):
+        _stack(axes, place, stack)
+    for library, name in (("oneDNN", "run by oneDNN"), ("Eigen", "run by Eigen"), ("", BETWEEN)):
+        axes.bar(0, 0, color=FILLS[library], edgecolor=DARK, label=name)
+    if guess:
+        _guessed_operation(axes, stacks, str(guess).strip())
+    axes.set_xticks(range(len(parts)), list(parts))
+    axes.set(xlim=(-0.45, len(parts) + 0.25), ylim=(0, 1.06 * tallest), ylabel="time a step (ms)")
+    axes.grid(axis="x", visible=False)
+    title = _operations_found(parts)
+    figure.suptitle(title, fontsize=11, x=0.02, ha="left")
+    figure.legend(loc="outside lower center", ncols=2, fontsize=9)
+    said = [f"{name}: {', '.join(map(_told, stack))}." for name, stack in stacks.items()]
+    said += [f"Your guess: {guess}."] if guess else []
+    figure.set_label(" ".join([f"{title}.", *said]))
     return figure
 
 
-@style
-def reorders(table: "pd.DataFrame", steps: int = 1) -> Figure:
-    """What changes of layout cost: a bar for each, from and to; hatched where images, not weights,
-    had to move.
+def _stack(axes: Axes, place: int, stack: list[Part]) -> None:
+    bottom = 0.0
+    for part in stack:
+        _, library, ms = part
+        edge = "white" if library else DARK
+        axes.bar(place, ms, 0.5, bottom, color=FILLS[library], edgecolor=edge)
+        axes.text(place + 0.29, bottom + ms / 2, _told(part), va="center", fontsize=9)
+        bottom += ms
 
-    Parameters
-    ----------
-    table : DataFrame
-        Of `onednn.reorders`.
-    steps : int
-        How many steps it is of.
-    """
-    figure, axes = plt.subplots(figsize=(7, 0.4 * max(1, len(table)) + 1.3))
-    for place, row in enumerate(table.itertuples(index=False)):
-        moved, start, end, calls, ms = row[:5]
-        images = moved == "images"
-        axes.barh(
-            place,
-            ms / steps,
-            color=MIDDLE if images else LIGHT,
-            edgecolor=DARK,
-            hatch="//" if images else "",
-        )
-        text = f"{calls / steps:.0f} x"
-        axes.annotate(
-            text, (ms / steps, place), (6, 0), textcoords="offset points", va="center", fontsize=10
-        )
-    names = [f"{row[0]}: {row[1]} to {row[2]}" for row in table.itertuples(index=False)]
-    axes.set_yticks(range(len(names)), names, fontsize=10)
-    whole = 100 * table.share.sum()
-    axes.set(xlabel=f"time a step (ms); all together {whole:.1f} % of oneDNN's time")
-    axes.margins(x=0.15)
-    axes.invert_yaxis()
-    axes.grid(axis="y", visible=False)
-    return figure
+
+def _told(part: "Part") -> str:
+    return f"{part[0]} {part[2]:,.0f} ms"
+
+
+def _guessed_operation(axes: Axes, stacks: Mapping[str, list[Part]], guess: str) -> None:
+    """A star on the operation that the reader named, in the first bar that shows it; else words."""
+    for place, stack in enumerate(stacks.values()):
+        names = [op.casefold() for op, *_ in stack]
+        found = [at for at, name in enumerate(names) if name == guess.casefold()]
+        found += [at for at, name in enumerate(names) if guess.casefold() in name]
+        if found:
+            middle = sum(ms for *_, ms in stack[: found[0]]) + stack[found[0]][2] / 2
+            star: Look = {"marker": "*", "markersize": 15, "color": "black", "linestyle": ""}
+            axes.plot(place, middle, markeredgecolor="white", label=f"your guess: {guess}", **star)
+            return
+    axes.plot([], [], linestyle="", label=f"your guess: {guess} (too small to be shown)")
+
+
+def _parts(frame: "pd.DataFrame") -> list[Part]:
+    """(operation, library, milliseconds), oneDNN's before Eigen's, each the dearest first; then
+    what a step takes beyond its operations."""
+    sums = frame.groupby(["library", "op"]).time_ms.sum()
+    found = [(op, library, float(ms)) for (library, op), ms in sums.items()]
+    found.sort(key=lambda part: (part[1] != "oneDNN", -part[2]))
+    rest = frame.attrs.get("step_ms", 0.0) - float(sums.sum())
+    return [*found, (BETWEEN, "", rest)] if rest > 0 else found
+
+
+def _lumped(found: list[Part], least: float) -> list[Part]:
+    """Those that can be labelled, and of each library what the others take together."""
+    result = []
+    for library in FILLS:
+        own = [part for part in found if part[1] == library]
+        result += [part for part in own if part[2] >= least]
+        few = sum(part[2] for part in own if part[2] < least)
+        if few:
+            name = f"others of {library}" if library else BETWEEN
+            result.append((name, library, few))
+    return result
+
+
+def _operations_found(parts: dict[str, list[Part]]) -> str:
+    """What the bars show, in words."""
+    totals = {name: sum(ms for *_, ms in found) for name, found in parts.items()}
+    (first, before), (last, after) = list(totals.items())[0], list(totals.items())[-1]
+    if len(parts) > 1:
+        return f"{first}, then {last}: from {before:,.0f} to {after:,.0f} ms a step"
+    op, _, ms = max((part for part in parts[first] if part[1]), key=lambda part: part[2])
+    return f"{op} takes longest: {ms:,.0f} ms, {100 * ms / before:.0f} % of a step"
 
 
 @style
@@ -164,11 +164,16 @@ def layouts(pixels: int = 4, channels: int = 8, block: int = 4) -> Figure:
 
 
 @style
-def number_formats(table: "pd.DataFrame") -> Figure:
+def number_formats(table: "pd.DataFrame", guess: str | None = None) -> Figure:
     """The positive numbers that each format can hold, on a logarithmic axis; light where digits get
     lost.
 
-    table: of onednn.formats.
+    Parameters
+    ----------
+    table : DataFrame
+        Of formats.formats.
+    guess : str, optional
+        The format of 16 bits that the reader expected to hold the larger numbers.
     """
     figure, axes = plt.subplots(figsize=(7, 3.2))
     for place, row in enumerate(table.itertuples()):
@@ -187,7 +192,8 @@ def number_formats(table: "pd.DataFrame") -> Figure:
                 label=names[1],
             )
         gap = f"gap above 1: {row.epsilon:.2g}"
-        axes.text(max(high, 2.2) + 1, place, gap, va="center", fontsize=10)
+        mark = "  * your guess" if guess and str(guess).strip().lower() == row.Index else ""
+        axes.text(max(high, 2.2) + 1, place, gap + mark, va="center", fontsize=10)
     axes.set_yticks(
         range(len(table)), [f"{name} ({bits} bits)" for name, bits in table.bits.items()]
     )
@@ -196,82 +202,10 @@ def number_formats(table: "pd.DataFrame") -> Figure:
     axes.axvline(0, color="#888888", linestyle="--", linewidth=1)
     axes.invert_yaxis()
     axes.grid(axis="y", visible=False)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.42, 1.18), ncols=2)
-    return figure
-
-
-@style
-def dot_errors(errors: "pd.DataFrame") -> Figure:
-    """The relative error of a dot product over its length: medians as lines, single products as
-    points.
-
-    errors: of onednn.dot_errors.
-    """
-    figure, axes = plt.subplots()
-    lines = [("-", "o"), ("--", "s"), ("-.", "^"), (":", "v"), ("-", "x")]
-    colors = [DARK, MIDDLE, LIGHT, "#6b705c", "black"]
-    for (how, group), (line, marker), color in zip(
-        errors.groupby("how"), lines, colors, strict=False
-    ):
-        axes.scatter(group.length, group.error, s=6, color=color, alpha=0.25, marker=marker)
-        median = group.groupby("length").error.median()
-        axes.plot(median.index, median, linestyle=line, marker=marker, color=color, label=how)
-    axes.set(xscale="log", yscale="log", xlabel="length of the two vectors (numbers)")
-    axes.set_ylabel("relative error of their dot product")
-    axes.set_xticks(
-        sorted(errors.length.unique()), [str(n) for n in sorted(errors.length.unique())]
-    )
-    axes.minorticks_off()
-    axes.legend(fontsize=9, loc="upper left", bbox_to_anchor=(1, 1))
-    return figure
-
-
-@style
-def against_peak(
-    records: "pd.DataFrame", sgemm_gflops: float, labels: Mapping[str, str] | None = None
-) -> Figure:
-    """How much of the machine's own SGEMM rate (dashed) training reaches, by counted operations;
-    single runs as points.
-
-    Parameters
-    ----------
-    records : DataFrame
-        A row each run, with `rate` in images/s, `metrics.flops_per_image` and `metrics.kernels`.
-    sgemm_gflops : float
-        GFLOP/s, as `machine.sgemm_gflops` measures.
-    labels : mapping, optional
-        What to call each value of `metrics.kernels`.
-    """
-    gflops = records.rate * records["metrics.flops_per_image"] / 1e9
-    groups = {
-        name: group.tolist()
-        for name, group in gflops.groupby(records["metrics.kernels"], sort=False)
-    }
-    figure, axes = plt.subplots(figsize=(7, 3.4))
-    for place, group in enumerate(groups.values()):
-        fill, hatch = [(DARK, ""), (LIGHT, ""), (PALE, "//")][place % 3]
-        median = float(np.median(group))
-        axes.barh(place, median, 0.6, color=fill, edgecolor=DARK, hatch=hatch)
-        axes.scatter(group, [place] * len(group), s=28, color="white", edgecolor="black", zorder=3)
-        text = f"{median:.0f} GFLOP/s, {median / sgemm_gflops:.2f} of SGEMM"
-        paper = {
-            "facecolor": "white",
-            "edgecolor": "none",
-            "pad": 1,
-        }  # the dashed line passes behind the words
-        at: Look = {"textcoords": "offset points", "va": "center", "fontsize": 10, "bbox": paper}
-        axes.annotate(text, (max(group), place), (8, 0), **at)
-    axes.axvline(
-        sgemm_gflops,
-        color="#555555",
-        linestyle="--",
-        label=f"SGEMM in fp32: {sgemm_gflops:.0f} GFLOP/s",
-    )
-    axes.set_yticks(range(len(groups)), [(labels or {}).get(name, name) for name in groups])
-    axes.set(
-        xlabel="operations a second (GFLOP/s)", xlim=(0, 1.7 * max(sgemm_gflops, gflops.max()))
-    )
-    axes.invert_yaxis()
-    axes.grid(axis="y", visible=False)
-    axes.legend(loc="upper right", bbox_to_anchor=(1, 1.15), borderaxespad=0)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.42, 1.18), ncols=2, fontsize=10)
+    title = "bf16 reaches as far as fp32, with fewer digits; fp16 has more digits and less reach"
+    figure.suptitle(title, fontsize=11, x=0.02, ha="left")
+    figure.set_label(" ".join([f"{title}.", *(
+        f"{row.Index}: {row.smallest:.2g} to {row.largest:.2g}, gap above 1 {row.epsilon:.2g}."
+        for row in table.itertuples())]))  # fmt: skip
     return figure

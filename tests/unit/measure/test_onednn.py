@@ -9,7 +9,6 @@ from pathlib import Path
 
 import ml_dtypes
 import numpy as np
-import pandas as pd
 import pytest
 
 from scaleout.errors import ScaleoutError
@@ -185,28 +184,6 @@ def test_layouts_in_the_usual_letters() -> None:
         "hwio",
         "OIhw16i16o",
     ]
-
-
-def test_the_summary_takes_medians_and_compares_within_a_network() -> None:
-    rates = {
-        ("cnn", "default"): [10.0],
-        ("cnn", "onednn"): [30.0],
-        ("resnet50", "onednn"): [6.0, 6.6, 6.2],
-    }
-    rates |= {("resnet50", "default"): [4.0, 5.0]}
-    rows = [
-        (network, kernels, 16, rate)
-        for (network, kernels), group in rates.items()
-        for rate in group
-    ]
-    frame = pd.DataFrame(
-        rows, columns=["metrics.network", "metrics.kernels", "batch_per_rank", "rate"]
-    )
-    table = onednn.summary(frame)
-    assert table.environment.tolist()[-2:] == ["2019, default", "2019, MKL-DNN"]
-    assert table.images_per_s.tolist() == [10, 30, 6.2, 4.5, 3.84, 17.69]
-    assert table.speed_up.tolist() == pytest.approx([1, 3, 6.2 / 4.5, 1, 1, 4.607], rel=1e-3)
-    assert table.loc[2, ["runs", "lowest", "highest"]].tolist() == [3, 6.0, 6.6]
 
 
 TYPES = {"fp32": np.float32, "fp16": np.float16, "bf16": ml_dtypes.bfloat16}

@@ -1,0 +1,144 @@
+"""Reading a profile of TensorFlow: made-up ones whose sums are known, damaged ones, none."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from scaleout import plots
+from scaleout.errors import ScaleoutError
+from scaleout.measure import profile
+
+# name of the event, milliseconds of each call
+EVENTS = {
+    "net/conv/BiasAdd:_MklNativeFusedConv2D": [30.0, 32.0],
+    "net/conv_bn/mul:Mul": [10.0, 12.0],
+    "net/other/mul:Mul": [1.0],
+    "net/conv_bn/moments/variance:Mean": [7.0],
+    "grad/net/dense/MatMul:_MklMatMul": [5.0],
+    "net/call:StatefulPartitionedCall": [90.0],
+    "EagerLocalExecute: __inference_step_427": [99.0],
+    "KernelAndDeviceFunc::Run": [98.0],
+    "ThreadpoolListener::Record": [1.0],
+    "step": [100.0],
+}
+
+
+def _written(folder: Path, events: dict[str, list[float]], day: str = "2026_01_01") -> Path:
+    space = profile._description().XSpace()
+    plane = space.planes.add(name="/host:CPU")
+    line = plane.lines.add(name="tf_Compute")
+    for number, (name, times) in enumerate(events.items(), 1):
+        plane.event_metadata[number].id = number
+        plane.event_metadata[number].name = name
+        for ms in times:
+            line.events.add(metadata_id=number, duration_ps=int(ms * 1e9))
+    place = folder / "plugins/profile" / day
+    place.mkdir(parents=True)
+    (place / "host.xplane.pb").write_bytes(space.SerializeToString())
+    return folder
+
+
+def test_operations_are_added_up_and_nothing_else(tmp_path: Path) -> None:
+    frame = profile.read(_written(tmp_path, EVENTS))
+    assert frame.time_ms.tolist() == pytest.approx([62, 22, 7, 5, 1])
+    assert frame.iloc[0][["name", "op", "library", "calls"]].tolist() == [
+        "net/conv/BiasAdd",
+        "Conv2D",
+        "oneDNN",
+        2,
+    ]
+    sums = profile.by_op(frame).set_index("op")
+    assert sums.time_ms.to_dict() == pytest.approx(
+        {"Conv2D": 62, "Mul": 23, "Mean": 7, "MatMul": 5}
+    )
+    assert sums.library.to_dict() == {
+        "Conv2D": "oneDNN",
+        "Mul": "Eigen",
+        "Mean": "Eigen",
+        "MatMul": "oneDNN",
+    }
+    assert sums.share.sum() == pytest.approx(1) and sums.calls["Mul"] == 3
+
+
+def test_the_newest_profile_counts(tmp_path: Path) -> None:
+    _written(tmp_path, {"a:Mul": [1.0]}, "2026_01_01")
+    _written(tmp_path, {"a:Mul": [2.0]}, "2026_01_02")
+    assert profile.read(tmp_path).time_ms.tolist() == [2.0]
+
+
+def test_what_is_no_profile_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(
+        ScaleoutError, match="There is no profile in .*: run the job with --profile"
+    ):
+        profile.read(tmp_path)
+    _written(tmp_path, {"step": [1.0]})
+    with pytest.raises(ScaleoutError, match="holds no operation"):
+        profile.read(tmp_path)
+    (file,) = tmp_path.rglob("*.xplane.pb")
+    file.write_bytes(file.read_bytes()[:-3])
+    with pytest.raises(ScaleoutError, match="is no whole profile"):
+        profile.read(tmp_path)
+
+
+def test_reading_does_not_load_tensorflow() -> None:
+    code = "from scaleout.measure import profile; import sys; profile._description().XSpace(); "
+    code += "assert 'tensorflow' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+@pytest.mark.parametrize(
+    ("op", "plain"),
+    [
+        ("_FusedConv2D", "Conv2D"),
+        ("_MklNativeConv2DBackpropFilterWithBias", "Conv2DBackpropFilter"),
+        ("_MklNativeFusedBatchNormEx", "FusedBatchNormEx"),
+        ("FusedBatchNormV3", "FusedBatchNormV3"),
+        ("_MklMatMul", "MatMul"),
+        ("Mul", "Mul"),
+    ],
+)
+def test_an_operation_is_called_what_it_does(op: str, plain: str) -> None:
+    assert profile._plain(op) == plain
+
+
+def _frame(**ms: float) -> pd.DataFrame:
+    library = {"Conv2D": "oneDNN", "FusedBatchNormV3": "oneDNN"}
+    rows = [(op, op, library.get(op, "Eigen"), 1.0, time) for op, time in ms.items()]
+    frame = pd.DataFrame(rows, columns=["name", "op", "library", "calls", "time_ms"])
+    frame.attrs = {"step_ms": sum(ms.values()) + 10}
+    return frame
+
+
+def _words(figure: Figure) -> str:
+    return str(figure.get_label())
+
+
+def test_the_bar_says_which_operation_is_the_dearest() -> None:
+    before = _frame(Mean=50.0, Conv2D=40.0, Mul=30.0)
+    figure = plots.operations({"Keras": before}, guess="conv2d")
+    assert "Mean takes longest: 50 ms, 38 %" in figure.get_suptitle()
+    assert "Your guess: conv2d." in _words(figure) and "Conv2D 40 ms" in _words(figure)
+    after = _frame(Conv2D=40.0, FusedBatchNormV3=10.0)
+    both = plots.operations({"Keras": before, "fused": after})
+    assert "130 to 60 ms" in both.get_suptitle()
+    assert "guess" not in _words(both)
+
+
+def test_a_guess_is_marked_where_it_is_and_named_where_it_is_not() -> None:
+    before = _frame(Conv2DBackpropInput=50.0, Conv2D=40.0)
+    for guess, wanted in (
+        ("conv2d", "your guess: conv2d"),
+        ("Softmax", "your guess: Softmax (too small to be shown)"),
+    ):
+        figure = plots.operations({"Keras": before}, guess=guess)
+        labels = figure.axes[0].get_legend_handles_labels()[1]
+        assert wanted in labels
+    (star,) = [
+        line.get_ydata()[0]
+        for line in plots.operations({"Keras": before}, guess="conv2d").axes[0].lines
+    ]
+    assert star == 20, "Conv2D is oneDNN's, so it lies below; not Conv2DBackpropInput"
