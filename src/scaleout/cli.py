@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from . import cli_arguments, cli_values
 from .errors import ScaleoutError
+from .words import sentence
 
 __all__ = ["main"]
 
@@ -30,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return COMMANDS[args.command](args, rest)
     except ScaleoutError as error:
-        print(f"scaleout: {error}", file=sys.stderr)
+        print(f"scaleout: {sentence(str(error))}", file=sys.stderr)
         return error.status
     except KeyboardInterrupt as stop:
         print(f"scaleout: {str(stop) or 'stopped.'}", file=sys.stderr)
@@ -40,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 141
     except OSError as error:  # a full disk, a folder that is not ours, or one that is gone
         where = f": {error.filename}" if error.filename else ""
-        print(f"scaleout: {error.strerror}{where}", file=sys.stderr)
+        print(f"scaleout: {sentence(f'{error.strerror or error}{where}')}", file=sys.stderr)
         return 2
 
 

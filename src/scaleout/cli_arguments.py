@@ -4,6 +4,8 @@ import argparse
 from pathlib import Path
 from typing import Any, NoReturn
 
+from .words import sentence
+
 __all__ = ["parser"]
 
 LAB = "a topic such as 04_kmeans, or a script's path"
@@ -15,7 +17,7 @@ class _Parser(argparse.ArgumentParser):
         """One sentence in place of the usage."""
         if message.startswith("unrecognized arguments"):
             message += ", put the script's own after --"
-        self.exit(2, f"{self.prog}: {message}; type  {self.prog} --help\n")
+        self.exit(2, f"{sentence(f'{self.prog}: {message}')}; type  {self.prog} --help\n")
 
 
 def parser(about: str) -> argparse.ArgumentParser:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .errors import ScaleoutError
+from .words import plain
 
 if TYPE_CHECKING:
     from .clusters.site import Site
@@ -114,16 +115,17 @@ def nodes(words: str, work: float) -> list[int]:
 
 def script_name(path: Path) -> str:
     """The name of a script's runs; ScaleoutError when the path is no Python script."""
+    shown = plain(str(path), 400)
     if path.is_dir():
         raise ScaleoutError(
-            f"{path} is a folder: type the script's path, or a lab's name such as 00_welcome."
+            f"{shown} is a folder: type the script's path, or a lab's name such as 00_welcome."
         )
     if not path.is_file():
         raise ScaleoutError(
-            f"There is no script {path}: check the path, or type a lab's name such as 00_welcome."
+            f"There is no script {shown}: check the path, or type a lab's name such as 00_welcome."
         )
-    if path.suffix != ".py":
+    if path.suffix != ".py" or not path.stem.strip("."):
         raise ScaleoutError(
-            f"{path} is no Python script: scaleout run takes a lab's name or a file that ends in .py"
+            f"{shown} is no Python script: scaleout run takes a lab's name or a file that ends in .py"
         )
     return path.stem

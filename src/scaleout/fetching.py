@@ -93,7 +93,7 @@ def _download(url: str, target: Path, digest: str) -> None:
             shutil.copyfileobj(answer, file)
             said = answer.headers.get("Content-Length", "")
             before = have if answer.status == 206 else 0
-            missing = int(said) + before - file.tell() if said.isdecimal() else 0
+            missing = int(said) + before - file.tell() if said.isdecimal() and len(said) < 16 else 0
     except urllib.error.HTTPError as error:
         if error.code != 416:  # 416: the part was whole already
             raise _no_network(url, error) from None

@@ -1,5 +1,5 @@
-"""Files of one JSON object a line, read without trust: whatever a line holds, it is left out or it
-is what it should be, and a file that is none never makes anybody wait."""
+"""Files read without trust: whatever one holds, it is left out or it is what it should be, and a
+file that is none never makes anybody wait."""
 
 import contextlib
 import errno
@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-__all__ = ["MOST_BYTES", "read"]
+__all__ = ["MOST_BYTES", "read", "table", "text"]
 
-MOST_BYTES = 200_000_000  # of one file
+MOST_BYTES = 200_000_000  # of one file of lines
+MOST_TEXT = 10_000_000  # bytes of a file that is read whole
 MOST_DIGITS = 16  # of a whole number: a float holds no more
 Line = dict[str, Any]
 
@@ -54,6 +55,35 @@ def read(path: Path, wrong: Callable[[Line], str]) -> tuple[list[Line], str]:
         return [], f" cannot be read ({error.strerror}): left out"
     more = f", as are {bad - 1:,} more lines like it" if bad > 1 else ""
     return found, first + more
+
+
+def text(path: Path) -> str:
+    """What a file of a moderate size holds, without a mark that an editor put at its start.
+
+    Parameters
+    ----------
+    path : Path
+
+    Raises
+    ------
+    OSError
+        When it is missing, no regular file, or too large.
+    ValueError
+        When it is no text in UTF-8, or its path is none.
+    """
+    with _regular(path) as file:
+        if os.fstat(file.fileno()).st_size > MOST_TEXT:
+            raise OSError(errno.EFBIG, f"it is larger than {MOST_TEXT // 10**6} MB")
+        return file.read(MOST_TEXT).decode("utf-8-sig")
+
+
+def table(path: Path) -> Line:
+    """The one JSON object in a file; empty where that is missing or damaged."""
+    try:
+        found = json.loads(text(path), parse_int=_whole)
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 @contextlib.contextmanager

@@ -13,8 +13,11 @@ from .jobs import local
 from .jobs.environment import allocated_nodes, check_variables
 from .jobs.job import TIMEOUT_S, JobTimeout, Run, check_size
 from .jobs.local import Job, Mpirun
+from .words import count
 
 __all__ = ["run"]
+
+MOST_RANKS, MOST_A_CORE = 256, 16  # on one machine: more is a slip, and would take it down
 
 
 def run(
@@ -84,6 +87,11 @@ def run(
         )
     nodes = _nodes(at, ranks, nodes)
     cores = at.cores or machine.usable_cores()
+    if -(-ranks // nodes) > max(MOST_RANKS, MOST_A_CORE * cores):
+        raise ScaleoutError(
+            f"{ranks:,} ranks would take all memory of {count(nodes, 'machine')} with "
+            f"{count(cores, 'core')}: take  -n {nodes * max(MOST_RANKS, MOST_A_CORE * cores)}  at most."
+        )
     threads = threads or max(1, cores // -(-ranks // nodes))
     job = Job(script, name, ranks, threads, nodes, cores, env or {}, timeout)
     try:

@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Mapping
 
-__all__ = ["count", "listed", "rounded", "sort_key", "veiled"]
+__all__ = ["count", "listed", "plain", "rounded", "sentence", "sort_key", "veiled"]
 
 VEIL = "***"
 SECRETS = {
@@ -23,6 +23,24 @@ def count(number: int, noun: str) -> str:
         In the singular; its plural adds an s.
     """
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def plain(text: str, longest: int = 60) -> str:
+    """A name or a value that can be drawn, written and printed anywhere.
+
+    Parameters
+    ----------
+    text : str
+    longest : int
+        The letters after which it is cut.
+
+    Returns
+    -------
+    str
+        With "?" for what cannot be printed.
+    """
+    known = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return "".join(c if c.isprintable() else "?" for c in known)[:longest]
 
 
 def rounded(value: float) -> str:
@@ -55,6 +73,22 @@ def veiled(variables: Mapping[str, str]) -> dict[str, str]:
         name: VEIL if SECRETS.intersection(re.split("[_0-9]+", name.upper())) else value
         for name, value in variables.items()
     }
+
+
+def sentence(text: str) -> str:
+    """A sentence as it is shown: without signs that would steer the terminal, and with the middle
+    of a word cut that is longer than anybody reads.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    str
+    """
+    shown = "".join(c if c.isprintable() or c in "\n\t" else "?" for c in text)
+    return re.sub(r"\S{400,}", lambda word: f"{word[0][:60]}...{word[0][-20:]}", shown)
 
 
 def sort_key(value: int | str | None) -> tuple[float, str]:

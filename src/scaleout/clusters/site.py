@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from .. import jsonlines
 from ..errors import ScaleoutError
 from ..jobs.environment import allocated_nodes
 
@@ -21,17 +22,29 @@ def _one_of(*words: str) -> Callable[[Any], bool]:
     return lambda value: value in words
 
 
+def _scalar(value: object) -> bool:
+    return isinstance(value, (str, int, float)) and "\0" not in str(value)
+
+
+def _is_host(value: object) -> bool:
+    """Whether ssh and mpirun take it for the name of one machine, and not for an option."""
+    return isinstance(value, str) and bool(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]*", value))
+
+
 _texts = _is(list, lambda value: all(type(word) is str and word for word in value))
+_lines = _is(list, lambda value: _texts(value) and "\n" not in "".join(value))
 _word = _is(str, lambda value: bool(value.strip()) and "\n" not in value)
 _plain = _is(str, lambda value: re.fullmatch(r"[\w.,:@+-]*", value) is not None)
+MOST_CORES = 100_000  # of a node
+MOST_MINUTES = 366 * 24 * 60
 WANTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "mpirun": (_word, 'a name or a path, such as "mpirun"'),
-    "options": (_is(list), 'a list, such as ["-iface", "ib0"]'),
-    "env": (_is(dict), "a table: a line  [env]  and variables below it"),
-    "cores": (_is(int, lambda value: value >= 0), "a number, 0 or more"),
+    "options": (_is(list, lambda v: all(map(_scalar, v))), 'a list, such as ["-iface", "ib0"]'),
+    "env": (_is(dict, lambda v: all(map(_scalar, v.values()))), "a table: a line  [env]  and variables below it"),
+    "cores": (_is(int, lambda value: 0 <= value <= MOST_CORES), f"a number, 0 or more (and no more than {MOST_CORES})"),
     "launcher": (_one_of("hydra", "openmpi"), '"hydra" (MPICH, Intel MPI) or "openmpi"'),
     "bind": (_one_of("core", "none"), '"core" or "none"'),
-    "hosts": (_is(list, lambda v: _texts(v) and all(map(_plain, v))), 'a list of names, such as ["node1", "node2"]'),
+    "hosts": (_is(list, lambda v: all(map(_is_host, v))), 'a list of names, such as ["node1", "node2"]'),
     "ssh": (_is(str), 'the path of a program that takes ssh\'s arguments, or ""'),
     "scheduler": (_one_of("", "slurm"), '"slurm", or "" where there is none'),
     "start": (_one_of("mpirun", "srun"), '"mpirun" or "srun"'),
@@ -39,8 +52,8 @@ WANTED: dict[str, tuple[Callable[[Any], bool], str]] = {
     "partition": (_plain, 'a name that sinfo shows, or ""'),
     "account": (_plain, 'a name without spaces, or ""'),
     "reservation": (_plain, 'a name without spaces, or ""'),
-    "minutes": (_is(int, lambda value: value >= 1), "a number of minutes, 1 or more"),
-    "sbatch": (_texts, 'a list, such as ["--exclusive"]'),
+    "minutes": (_is(int, lambda value: 1 <= value <= MOST_MINUTES), "a number of minutes, 1 or more, a year at most"),
+    "sbatch": (_lines, 'a list, such as ["--exclusive"]'),
     "modules": (_is(list, lambda v: _texts(v) and not re.search(r"[^\w./+ -]", " ".join(v))), 'a list, as ["gcc/12"]'),
     "prelude": (_texts, "a list of shell lines"),
     "scratch": (_is(str, lambda value: value.startswith(("/", "~", "$")) or not value), 'an absolute path, or ""'),
@@ -109,6 +122,13 @@ class Site:
     prelude: tuple[str, ...] = ()
     scratch: str = ""
 
+    def __post_init__(self) -> None:
+        for host in self.hosts:
+            if not _is_host(host):
+                raise ScaleoutError(
+                    f"{host!r} is no name of a machine: name each by itself, such as node1."
+                )
+
     @classmethod
     def read(cls, path: Path | str) -> "Site":
         """The site in a file.
@@ -126,8 +146,8 @@ class Site:
         import tomllib
 
         try:
-            table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            table = tomllib.loads(jsonlines.text(Path(path)))
+        except (OSError, ValueError, RecursionError) as error:  # TOML's own is a ValueError
             why = getattr(error, "strerror", None) or error
             raise ScaleoutError(f"The site file {path} cannot be read: {why}.") from None
         known = [f.name for f in fields(cls)]

@@ -14,9 +14,9 @@ from ..paths import show
 from .follower import Follower
 from .jobscript import job_script, per_node, start_line
 from .site import Site
-from .slurm_commands import ask, sbatch, there_is
+from .slurm_commands import ask, complaint, sbatch, there_is
 
-__all__ = ["ask", "dry_run", "submit", "there_is"]
+__all__ = ["ask", "complaint", "dry_run", "submit", "there_is"]
 
 
 def submit(

@@ -9,7 +9,7 @@ from pathlib import Path
 from ..errors import ScaleoutError
 from ..jobs.environment import clean_environment
 
-__all__ = ["ASK_LIMIT_S", "LATE", "ask", "sbatch", "state", "there_is"]
+__all__ = ["ASK_LIMIT_S", "LATE", "ask", "complaint", "sbatch", "state", "there_is"]
 
 ASK_LIMIT_S = 20.0  # for one answer of Slurm's
 LATE = 124  # the exit status of a command that was given up, as timeout(1) has it
@@ -87,10 +87,32 @@ def sbatch(path: Path, run_id: str) -> str:
         raise ScaleoutError(
             f"Slurm did not answer within {ASK_LIMIT_S:g} s: ask with  scontrol ping"
         )
-    said = done.stderr.replace("sbatch: error: ", "").strip().splitlines()
-    why = said[-1] if said else f"status {done.returncode}"
-    why = why.removeprefix("Batch job submission failed: ")
+    why = complaint(done.stderr) or f"status {done.returncode}"
     raise ScaleoutError(f"Slurm refused the job: {why}. Correct the site file, or -n and -N.")
+
+
+def complaint(said: str) -> str:
+    """What sbatch complains of, on one line: the last line alone may say nothing.
+
+    Parameters
+    ----------
+    said : str
+        Its standard error.
+
+    Returns
+    -------
+    str
+        Each complaint once; "" where there is none.
+    """
+    plain = re.sub(
+        r"^(sbatch: |error: |fatal: |allocation failure: |Batch job submission failed: )+",
+        "",
+        said,
+        flags=re.MULTILINE,
+    )
+    return "; ".join(
+        dict.fromkeys(line.strip().rstrip(".") for line in plain.splitlines() if line.strip())
+    )
 
 
 def _withdraw(run_id: str) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from .. import jsonlines
 from ..errors import ScaleoutError
 from ..jobs.job import JobError, Run
 from ..paths import results, show
@@ -25,6 +26,17 @@ __all__ = ["CHECK_TIMEOUT_S", "check", "hint", "overwritten", "todo"]
 CHECK_TIMEOUT_S = 120.0
 # What a check meets where a job wrote no record, or one that lacks something.
 INCOMPLETE = (LookupError, AttributeError, TypeError, ValueError, FileNotFoundError)
+# What loading a damaged checks.py ends in.
+BROKEN = (
+    SyntaxError,
+    NameError,
+    ImportError,
+    LookupError,
+    AttributeError,
+    TypeError,
+    ValueError,
+    OSError,
+)
 
 
 def todo(number: int, hints: Sequence[str]) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -69,6 +81,11 @@ def _module(lab: "Topic") -> ModuleType:
     writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
         spec.loader.exec_module(module)
+    except BROKEN as error:
+        raise ScaleoutError(
+            f"{show(path)} cannot be loaded ({type(error).__name__}: {error}): fetch the workshop "
+            "again."
+        ) from None
     finally:
         sys.dont_write_bytecode = writes
     return module
@@ -191,10 +208,9 @@ def hint(lab: "Topic", number: int) -> str:
     (function,) = _checks(lab, number)
     hints: list[str] = function.hints  # type: ignore[attr-defined]
     path = results(lab.name) / "hints.json"
-    try:
-        given = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        given = {}
+    given = {todo: n for todo, n in jsonlines.table(path).items() if type(n) is int and n > 0}
     count = min(given.get(str(number), 0) + 1, len(hints))
-    path.write_text(json.dumps(given | {str(number): count}), encoding="utf-8")
+    partial = path.with_name("hints.json.part")
+    partial.write_text(json.dumps(given | {str(number): count}), encoding="utf-8")
+    partial.rename(path)
     return f"Hint {count} of {len(hints)}: {hints[count - 1]}"

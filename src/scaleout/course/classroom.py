@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from ..errors import ScaleoutError
 from ..paths import results
-from .handed_in import HandedIn, plain
+from ..words import plain
+from .handed_in import HandedIn
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,7 +20,6 @@ __all__ = ["Attendee", "collect", "gather"]
 
 FIELDS = ["lab", "variant", "rate_unit", "cpu", "ranks", "threads_per_rank", "cores", "rate"]
 TEXTS = ("job", "rate_unit", "cpu", "attendee")
-DRAWN = {"not judged": "not yet"}  # both are at work on it
 GROUPS = 4  # kinds of job drawn for a topic: those that most attendees have run
 
 
@@ -133,8 +133,7 @@ def collect(
     rows = rows[rows.rate.notna()]
     for topic in topics:
         states = {
-            a.name: {todo: DRAWN.get(s, s) for (t, todo), s in a.checks.items() if t == topic}
-            for a in class_
+            a.name: {todo: s for (t, todo), s in a.checks.items() if t == topic} for a in class_
         }
         drawn = _drawable(_best(rows[rows.lab == topic]))
         plots.class_picture(drawn, states).savefig(out / f"{topic}.png")

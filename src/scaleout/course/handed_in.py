@@ -11,35 +11,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from ..words import plain
 from .masters import TOPIC
 
-__all__ = ["BYTES", "LINES", "TOPICS", "HandedIn", "plain"]
+__all__ = ["BYTES", "LINES", "TOPICS", "HandedIn"]
 
 BYTES = 20_000_000  # of all files of an attendee: some ten thousand records
 LINES = 100_000
 TOPICS = 30
 LARGEST = 1e15  # any number of a record
+OF_A_CHECK = "CHECK_DUMP_S"  # what waiting.variables gives to the job of a check
 STATES = ("passed", "not yet", "not started", "not judged")
 
 Line = dict[str, Any]
-
-
-def plain(text: str, longest: int = 60) -> str:
-    """A name or a value that can be drawn, written and printed anywhere.
-
-    Parameters
-    ----------
-    text : str
-    longest : int
-        The letters after which it is cut.
-
-    Returns
-    -------
-    str
-        With "?" for what cannot be printed.
-    """
-    known = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    return "".join(c if c.isprintable() else "?" for c in known)[:longest]
 
 
 class HandedIn:
@@ -72,6 +56,8 @@ class HandedIn:
                 if self._known(topic.name):
                     self.checks[topic.name, line["todo"]] = line["state"]
             for run in self._folders(topic):
+                if self._of_a_check(run / "run.json"):
+                    continue  # small jobs, whose rates are nobody's measurement
                 for line in self._read(run / "records.jsonl", _record):
                     if self._known(line["lab"]):
                         self.records.append(line)
@@ -115,6 +101,15 @@ class HandedIn:
                 yield line
             elif said.strip():
                 self._refused["lines that are no record of the workshop"] += 1
+
+    def _of_a_check(self, path: Path) -> bool:
+        """Whether a run.json says that `scaleout check` has started the job."""
+        try:
+            about = json.loads(self._text(path))
+        except (ValueError, RecursionError):
+            return False
+        env = about.get("env") if isinstance(about, dict) else None
+        return isinstance(env, dict) and OF_A_CHECK in env
 
     def _text(self, path: Path) -> str:
         """What a regular file holds; nothing when it is missing, a link, a pipe, or too large."""

@@ -3,11 +3,11 @@ between them."""
 
 import json
 import shlex
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .. import jsonlines
 from ..paths import home, results, results_path
 from .masters import numbers, starter
 
@@ -39,21 +39,14 @@ def keep_state(topic: str, todo: int, state: str) -> None:
 
 def last_states(path: Path) -> list[tuple[int, str]]:
     """The last state of each TODO in a checks.jsonl, in order; half-written lines are left out."""
-    states = {
-        line["todo"]: line["state"] for line in _lines(path) if {"todo", "state"} <= line.keys()
-    }
-    return sorted(states.items())
+    lines, _ = jsonlines.read(path, _wrong_state)
+    return sorted({line["todo"]: line["state"] for line in lines}.items())
 
 
-def _lines(path: Path) -> Iterable[dict[str, Any]]:
-    if path.exists():
-        for text in path.read_text(encoding="utf-8", errors="replace").splitlines():
-            try:
-                line = json.loads(text)
-            except ValueError:
-                continue
-            if isinstance(line, dict):
-                yield line
+def _wrong_state(line: dict[str, Any]) -> str:
+    """What is wrong with a line of a checks.jsonl."""
+    known = type(line.get("todo")) is int and isinstance(line.get("state"), str)
+    return "" if known else "no state of a TODO"
 
 
 def passed() -> str:
@@ -98,8 +91,9 @@ def runs(topic: str, last: int = 5) -> "pd.DataFrame":
     from .. import records
 
     rows, before = [], None
-    for path in sorted(results_path(topic).glob("*/run.json"))[-last - 1 :]:
-        about = json.loads(path.read_text(encoding="utf-8"))
+    kept = sorted(results_path(topic).glob("*/run.json"))
+    known = [(path, about) for path in kept if _is_run(about := jsonlines.table(path))]
+    for path, about in known[-last - 1 :]:
         settings = _settings(about)
         frame = records.read(path.with_name("records.jsonl"))
         row: dict[str, Any] = {
@@ -114,6 +108,23 @@ def runs(topic: str, last: int = 5) -> "pd.DataFrame":
         before = settings
     columns = ["run", "status", "wall_s", "step_median_s", "rate", "changed"]
     return pd.DataFrame(rows, columns=columns).iloc[-last:].set_index("run")
+
+
+def _is_run(about: dict[str, Any]) -> bool:
+    """Whether a run.json is whole: each field is there, and of its type."""
+    numbers = [about.get(name) for name in ("ranks", "threads", "wall_s")]
+    if not all(isinstance(number, (int, float)) for number in numbers):
+        return False
+    if not isinstance(about.get("status"), (int, type(None))) or "status" not in about:
+        return False
+    env, texts = about.get("env"), [about.get("command"), about.get("script", "")]
+    if not isinstance(env, dict) or not all(isinstance(text, str) for text in texts):
+        return False
+    try:
+        shlex.split(about["command"])
+    except ValueError:  # a quotation without its end
+        return False
+    return all(isinstance(value, str) for value in env.values())
 
 
 def _settings(about: dict[str, Any]) -> dict[str, str]:

@@ -57,6 +57,7 @@ def release(target: Path, answers: Sequence[str] = ()) -> list[str]:
                 f"{show(target)} exists already: remove it, or give the copy another name."
             )
         chosen = _named(answers)
+        _tracked(home())
         target.parent.mkdir(parents=True, exist_ok=True)
         # Beside its place, so that a full disk leaves nothing under its name.
         with tempfile.TemporaryDirectory(prefix=".release-", dir=target.parent) as scratch:
@@ -101,7 +102,7 @@ def _named(answers: Sequence[str]) -> list[str]:
     for answer in answers:
         found = [topic for topic in topics if answer in (topic, topic[:2], topic[3:])]
         if not found:
-            there = ", ".join(sorted(topics))
+            there = ", ".join(sorted(topics)) or "none"
             raise ScaleoutError(f"There is no topic {answer!r}: there are {there}.")
         chosen.add(found[0])
     return sorted(chosen)

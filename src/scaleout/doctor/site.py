@@ -1,10 +1,11 @@
 """What `scaleout doctor --site` looks at: each host before a job goes there, or the Slurm that
 takes it."""
 
+import math
 import re
 import socket
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from tempfile import NamedTemporaryFile
 from typing import Any
@@ -165,17 +166,47 @@ def _slurm(site: Site) -> Iterator[Check]:
     tried = slurm.ask(
         "sbatch", "--test-only", f"--time={site.minutes}", *words, *site.sbatch, "--wrap=true"
     )
-    why = re.sub(r"(sbatch: error: |allocation failure: )", "", tried.stderr).strip().splitlines()
+    limits = _limits(listed)
     if tried.returncode:
-        said = why[-1] if why else "no word"
+        said = slurm.complaint(tried.stderr) or "no word"
         yield Check(
             "Slurm takes it",
             "fail",
             f"{said} ({shown})",
             "correct partition, account or minutes in the site file",
         )
+    elif limits and site.minutes > max(limits):
+        yield Check(
+            "Slurm takes it",
+            "fail",
+            f"{site.minutes} minutes are more than the partition allows: it would wait for ever ({shown})",
+            f"minutes = {math.floor(max(limits))}   (site file), or another partition",
+        )
     else:
         yield Check("Slurm takes it", "ok", shown)
+
+
+def _limits(listed: Iterable[str]) -> list[float]:
+    """The time limits, in minutes, of the partitions that a job of this site may go to.
+
+    Parameters
+    ----------
+    listed : iterable of str
+        The lines of sinfo: name, nodes, state, limit. Where several partitions are listed, those
+        of the default, whose name ends in *, count.
+    """
+    rows = [fields for line in listed if len(fields := line.split()) == 4]
+    chosen = [row for row in rows if row[0].endswith("*")] or rows
+    return [_minutes(row[3]) for row in chosen]
+
+
+def _minutes(limit: str) -> float:
+    """A limit as Slurm writes it, such as 20:00, 2:00:00 or 1-00:00:00, in minutes."""
+    found = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", limit)
+    if not found:  # infinite, or n/a
+        return math.inf
+    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    return days * 1440 + hours * 60 + minutes + seconds / 60
 
 
 def checks(site: Site) -> list[Check]:

@@ -152,7 +152,7 @@ def interpreter(path: str) -> str:
         return path
     if os.sep not in path or not os.access(path, os.X_OK) or Path(path).is_dir():
         raise ScaleoutError(
-            f"There is no Python to start at {path}: give its path, such as .side/intel/bin/python"
+            f"There is no Python to start at {path or repr(path)}: give its path, such as .side/intel/bin/python"
         )
     return path
 
@@ -162,4 +162,4 @@ def allocated_nodes(environ: Mapping[str, str]) -> int:
     one."""
     count = environ.get("SLURM_JOB_NUM_NODES", "")
     inside = environ.get("SLURM_JOB_ID") and environ.get("SLURM_JOB_NODELIST")
-    return int(count) if inside and count.isdigit() else 0
+    return int(count) if inside and count.isdecimal() and count.isascii() else 0

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import math
 import os
 import zlib
 from collections.abc import Mapping, Sequence
@@ -34,6 +33,8 @@ __all__ = [
 ]
 
 TIMEOUT_S = 600.0
+MOST_RANKS, MOST_THREADS = 1_000_000, 100_000  # no machine has more
+MOST_S = 366 * 86_400.0
 
 
 @dataclass
@@ -168,7 +169,11 @@ def check_size(ranks: int, threads: int | None, timeout: float) -> None:
         raise ScaleoutError(
             f"A job needs at least 1 rank and 1 thread, in whole numbers; asked for {asked}."
         )
-    if not 0 < timeout < math.inf:
+    if ranks > MOST_RANKS or (threads or 1) > MOST_THREADS:
+        raise ScaleoutError(
+            f"A job has at most {MOST_RANKS:,} ranks and {MOST_THREADS:,} threads a rank: take fewer."
+        )
+    if not 0 < timeout <= MOST_S:
         raise ScaleoutError(
             f"A job needs a time limit in seconds, above 0 and finite; asked for {timeout:g}."
         )

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from ..errors import ScaleoutError
-from . import reaper, talking
+from . import parent, reaper, talking
 from .job import Run
 from .output import batches
 from .transcript import Transcript
@@ -69,15 +69,7 @@ def stream(
 
 def _start(command: list[str], environment: dict[str, str]) -> "subprocess.Popen[bytes]":
     with _starting(command[0]):
-        return subprocess.Popen(
-            command,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            # Ctrl-C in a terminal reaches us alone, and we end the job in order
-            start_new_session=True,
-        )
+        return parent.start(command, environment, reaper.GRACE_S)
 
 
 @contextlib.contextmanager

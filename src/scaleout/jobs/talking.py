@@ -78,10 +78,10 @@ class Watch:
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def begin(self, mpirun: int) -> None:
-        """Starts to look at what this process has started."""
+    def begin(self, parent: int) -> None:
+        """Starts to look at the mpirun that this process has started."""
         if self.counted:
-            self._thread = threading.Thread(target=self._watch, args=(mpirun,), daemon=True)
+            self._thread = threading.Thread(target=self._watch, args=(parent,), daemon=True)
             self._thread.start()
 
     def takes(self, rank: int | None, text: str) -> bool:
@@ -108,18 +108,18 @@ class Watch:
             return True
         return False if self._calls == 0 and self._looks else None
 
-    def _watch(self, mpirun: int) -> None:
+    def _watch(self, parent: int) -> None:
         began = time.monotonic()
         while not self._met and not self._over.wait(
             min(MOST_S, max(LEAST_S, SHARE * (time.monotonic() - began)))
         ):
-            proxies = _children([mpirun])
+            proxies = _children(mpirun := _children([parent])[:1])
             ranks = _children(proxies)
             self._looks += bool(ranks)
             while more := [pid for pid in _children(ranks) if pid not in ranks]:
                 ranks += more
             # Hydra leaves its own sockets open in each rank.
-            mine = _sockets(ranks) - _sockets([mpirun, *proxies])
+            mine = _sockets(ranks) - _sockets([*mpirun, *proxies])
             self._met = bool(mine) and not mine.isdisjoint(_talking(ranks[0]))
 
 

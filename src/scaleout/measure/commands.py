@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Sequence
@@ -10,7 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from .. import launch
+from ..clusters.site import Site
 from ..errors import ScaleoutError
+from ..jobs.environment import check_variables
+from ..jobs.job import check_size
 from ..paths import show
 from .compare import compare
 from .figure import Metric
@@ -18,6 +22,7 @@ from .figure import Metric
 __all__ = ["main", "variants"]
 
 BETWEEN = "::"
+MOST_ROUNDS = 1000
 
 
 def main(args: argparse.Namespace, words: Sequence[str], metric: Metric) -> int:
@@ -37,6 +42,9 @@ def main(args: argparse.Namespace, words: Sequence[str], metric: Metric) -> int:
     int
         0, the exit status.
     """
+    check_size(args.ranks, args.threads, args.timeout)
+    if args.rounds > MOST_ROUNDS:
+        raise ScaleoutError(f"--rounds takes {MOST_ROUNDS} at most, not {args.rounds}.")
     result = compare(
         launch.run,
         variants(words, args.env),
@@ -48,7 +56,7 @@ def main(args: argparse.Namespace, words: Sequence[str], metric: Metric) -> int:
         ranks=args.ranks,
         threads=args.threads,
         timeout=args.timeout,
-        site=args.site,
+        site=Site.read(args.site) if args.site else None,
     )
     print(f"\n{result}")
     written = result.write()
@@ -111,6 +119,8 @@ def _values(text: str) -> tuple[str, list[str]]:
             f"--env takes NAME=VALUE1,VALUE2, such as --env TF_ENABLE_ONEDNN_OPTS=0,1; not {text!r}."
         )
     found = values.split(";") if ";" in values else values.split(",")
+    for value in found:
+        check_variables({name: value})
     _differ([f"{name}={value}" for value in found])
     return name, found
 
@@ -149,7 +159,9 @@ def _check(command: Sequence[str]) -> None:
         raise ScaleoutError(f"Leave {command[0]} out: -n says on how many ranks a command runs.")
     path = os.pathsep.join([str(Path(sys.prefix) / "bin"), os.environ.get("PATH", os.defpath)])
     if shutil.which(command[0], path=path) is None:
-        raise ScaleoutError(f"There is no program {command[0]} to start: check what follows the --")
+        raise ScaleoutError(
+            f"There is no program {shlex.quote(command[0])} to start: check what follows the --"
+        )
     script = next((word for word in command[1:] if not word.startswith("-")), "")
     if "python" in command[0] and script.endswith(".py") and not Path(script).is_file():
         raise ScaleoutError(f"There is no script {script}: check what follows the --")

@@ -4,18 +4,20 @@ import contextlib
 import fcntl
 import hashlib
 import json
+import math
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from .. import machine, records
+from .. import jsonlines, machine, records
 from ..errors import ScaleoutError
 from ..paths import results, show
 
 __all__ = ["Kept", "about_it", "folder_name"]
 
 Row = dict[str, Any]
+MOST_LETTERS = 60  # of a folder's name
 
 
 class Kept:
@@ -52,12 +54,9 @@ class Kept:
             Runs in a round. Runs of a round that was cut off are measured again, so that those
             which are compared were run together.
         """
-        try:
-            same = json.loads((self.folder / "compare.json").read_text(encoding="utf-8")) == about
-            lines = self.path.read_text(encoding="utf-8").splitlines()
-            found = [json.loads(line) for line in lines]
-        except (OSError, ValueError):
-            same, found = False, []
+        same = jsonlines.table(self.folder / "compare.json") == about
+        found, left_out = jsonlines.read(self.path, _wrong)
+        same = same and not left_out  # a lost run would put the others into wrong rounds
         self.rows = found[: len(found) // size * size] if same else []
         if not self.rows:
             return self.begin(about)
@@ -82,6 +81,18 @@ class Kept:
         """Keeps one run, on disk before the next begins."""
         records._append(self.path, json.dumps(row))
         self.rows.append(row)
+
+
+def _wrong(row: Row) -> str:
+    """What is wrong with a line of a runs.jsonl."""
+    value, counts = row.get("value"), [row.get("round"), row.get("place")]
+    if not isinstance(value, (int, float)) or not math.isfinite(value) or value <= 0:
+        return "a figure is missing"
+    if not all(type(number) is int and number >= 0 for number in counts):
+        return "its place is missing"
+    texts = [row.get("variant"), *(row.get(name, "") for name in ("unit", "run_id", "utc"))]
+    known = row.get("again") in (0, 1) and all(isinstance(text, str) for text in texts)
+    return "" if known else "a word is missing"
 
 
 def about_it(
@@ -156,9 +167,10 @@ def folder_name(name: str, about: Mapping[str, Any]) -> str:
         The name has other characters than letters, digits, - and _.
     """
     if name:
-        if not name.replace("-", "").replace("_", "").isalnum():
+        if not name.replace("-", "").replace("_", "").isalnum() or len(name) > MOST_LETTERS:
             raise ScaleoutError(
-                f"A comparison's name has letters, digits, - and _, such as oneDNN-2; not {name!r}."
+                f"A comparison's name has letters, digits, - and _, {MOST_LETTERS} at most, such as "
+                f"oneDNN-2; not {name!r}."
             )
         return name
     digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:8]

@@ -95,11 +95,7 @@ def _wrong(row: Row) -> str:
 
 def description(folder: Path) -> dict[str, Any]:
     """What the sweep in a folder is; empty where nothing says so, or it is damaged."""
-    try:
-        found = json.loads((folder / "sweep.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    return jsonlines.table(folder / "sweep.json")
 
 
 def _put(found: dict[Key, Row], key: Key, row: Row) -> None:
@@ -165,7 +161,8 @@ class Journal:
         if not old:
             return
         differ = [name for name in new if name != "choices" and old.get(name) != new[name]]
-        if list(old.get("choices") or {}) != list(new["choices"]):
+        axes = old.get("choices")
+        if not isinstance(axes, dict) or list(axes) != list(new["choices"]):
             differ.append("axes")
         if differ:
             raise ScaleoutError(

@@ -8,13 +8,17 @@ from dataclasses import dataclass
 from .. import words
 from ..clusters.site import Site
 from ..errors import ScaleoutError
-from ..jobs.environment import exports, job_environment, thread_variables
+from ..jobs.environment import check_variables, exports, job_environment, thread_variables
 from . import knobs
 
 __all__ = ["Choices", "Point", "Value", "choices", "default", "grid"]
 
 MOST_RANKS = 16  # a core: beyond it a machine is out of memory before it has measured anything
 MOST_THREADS = 64  # a core
+COLUMNS = (
+    *("ranks", "threads", "rate", "spread", "ratio", "repeats"),
+    *("wall_s", "status", "reason", "role", "repeat", "utc", "run_id"),
+)
 Value = int | str | None
 Choices = dict[str, tuple[Value, ...]]
 
@@ -114,7 +118,14 @@ def choices(
     }
     for name, values in sorted(env.items()):
         knobs.check(name)
-        several = [values] if isinstance(values, (str, int)) else values
+        several = [values] if isinstance(values, (str, int)) else list(values)
+        for value in several:
+            check_variables({name: value})
+        if name in COLUMNS:
+            raise ScaleoutError(
+                f"A variable cannot be called {name} here, as a column of the table is: call it "
+                f"{name.upper()}."
+            )
         found[name] = tuple(
             dict.fromkeys(None if value in (None, "") else str(value) for value in several)
         )

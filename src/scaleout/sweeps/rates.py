@@ -54,7 +54,7 @@ class Metric:
             raise ScaleoutError(f"--skip takes a count, 0 or more, not {self.skip}.")
         try:
             re.compile(self.pattern)
-        except re.error as error:
+        except (re.error, RecursionError, OverflowError) as error:
             raise ScaleoutError(
                 f"--metric {self.pattern!r} is no regular expression: {error}."
             ) from None

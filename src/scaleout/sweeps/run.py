@@ -12,10 +12,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from .. import machine
+from .. import machine, settings
 from ..clusters.site import Site
 from ..errors import ScaleoutError
-from ..jobs.job import TIMEOUT_S
+from ..jobs.job import TIMEOUT_S, check_size
 from ..paths import show
 from ..words import listed
 from . import points
@@ -28,6 +28,8 @@ from .search import replay
 __all__ = ["Result", "main", "read", "replay", "sweep"]
 
 Say = Callable[[str], None]
+MOST_JOBS = 10_000
+MOST_LETTERS = 60  # of a folder's name
 
 
 def sweep(
@@ -66,7 +68,7 @@ def sweep(
     lower : bool
         The figure is a time, less is better.
     repeat : int
-        Jobs a point.
+        Jobs a point. With SCALEOUT_QUICK=1, one.
     seed : int
         Draws the order of each round of the grid.
     timeout : float
@@ -102,10 +104,18 @@ def sweep(
     ):
         if not asked >= least:
             raise ScaleoutError(f"{flag} takes a number, {least} or more, not {asked}.")
+    check_size(1, None, timeout)
+    repeat = 1 if settings.quick() else repeat
     words = _command(command)
     site = site or Site()
     cores = site.cores or machine.usable_cores()
     choices = points.choices(ranks, threads, env or {}, cores)
+    jobs = repeat * math.prod(map(len, choices.values()))
+    if jobs > MOST_JOBS:
+        raise ScaleoutError(
+            f"That would be {jobs:,} jobs, and a sweep has {MOST_JOBS:,} at most: take fewer values "
+            "or a smaller --repeat."
+        )
     figure = Metric(metric, reduce, skip)
     about = {
         "command": words,
@@ -128,7 +138,12 @@ def sweep(
 
 
 def _command(command: str | Sequence[str]) -> list[str]:
-    words = shlex.split(command) if isinstance(command, str) else [str(word) for word in command]
+    try:
+        words = shlex.split(command) if isinstance(command, str) else list(map(str, command))
+    except ValueError as error:
+        raise ScaleoutError(
+            f"{command!r} is no command ({error}): give it as a list of words."
+        ) from None
     if not words:
         raise ScaleoutError(
             "There is no command to measure: put it last, after --, as in  -n 1,2 -- python "
@@ -143,7 +158,7 @@ def _command(command: str | Sequence[str]) -> list[str]:
     )  # as a job has it
     if shutil.which(words[0], path=path) is None:
         raise ScaleoutError(
-            f"There is no program {words[0]} to start: check the command after the --"
+            f"There is no program {shlex.quote(words[0])} to start: check the command after the --"
         )
     script = next((word for word in words[1:] if not word.startswith("-")), "")
     if words[0].startswith("python") and script.endswith(".py") and not Path(script).is_file():
@@ -155,14 +170,19 @@ def _name(name: str, words: Sequence[str], about: Mapping[str, Any]) -> str:
     """The folder's name: the one that was asked for, or the script's and a digest of all that
     decides the figures."""
     if name:
-        if not name.replace("-", "").replace("_", "").replace(".", "").isalnum() or name.startswith(
-            "."
+        if (
+            not name.replace("-", "").replace("_", "").replace(".", "").isalnum()
+            or name.startswith(".")
+            or len(name) > MOST_LETTERS
         ):
             raise ScaleoutError(
-                f"--name takes letters, digits, - and _, such as --name resnet50; not {name!r}."
+                f"--name takes letters, digits, - and _, {MOST_LETTERS} at most, such as --name resnet50; "
+                f"not {name!r}."
             )
         return name
-    stem = Path(next((word for word in words if word.endswith((".py", ".sh"))), words[0])).stem
+    stem = Path(next((word for word in words if word.endswith((".py", ".sh"))), words[0])).stem[
+        :MOST_LETTERS
+    ]
     return f"{''.join(c if c.isalnum() or c in '-_' else '-' for c in stem)}-{digest(about)}"
 
 

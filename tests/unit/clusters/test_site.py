@@ -85,7 +85,7 @@ def test_a_wrong_site_is_named_with_its_key(file: Path, text: str | bytes, words
 def test_a_missing_site_is_named(tmp_path: Path) -> None:
     for path in (tmp_path / "missing.toml", tmp_path):
         with pytest.raises(
-            ScaleoutError, match=f"The site file {path} cannot be read: (No such file|Is a dir)"
+            ScaleoutError, match=f"The site file {path} cannot be read: (No such file|it is no reg)"
         ):
             Site.read(path)
 

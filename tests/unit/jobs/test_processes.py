@@ -30,7 +30,7 @@ def test_what_really_failed_is_named(
     real = subprocess.Popen
 
     def failing(command: list[str], **how: object) -> "subprocess.Popen[bytes]":
-        if any(which in word for word in command[:5]):
+        if any(which in word for word in command[:8]):
             raise OSError(number, os.strerror(number))
         return real(command, **how)
 

@@ -1,0 +1,160 @@
+"""The parent of one job's mpirun. Also that process: `python parent.py ...`.
+
+It inherits whatever the job leaves behind (a child subreaper, see prctl(2)), also a process with a
+session of its own and an empty environment, by which nobody else would find it; when mpirun has
+ended, it ends them all. No rights are needed for that. The standard library alone: it must start in
+milliseconds."""
+
+import contextlib
+import ctypes
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+
+__all__ = ["start"]
+
+SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
+OWN = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "SCALEOUT_RUN_ID")  # all it needs of the environment
+
+
+def start(
+    command: Sequence[str], environment: Mapping[str, str], grace_s: float
+) -> "subprocess.Popen[bytes]":
+    """Starts mpirun below a parent of its own, which passes on signals, and ends as it does.
+
+    Parameters
+    ----------
+    command : sequence of str
+        Of mpirun.
+    environment : mapping
+        Of the job.
+    grace_s : float
+        Seconds that what is left of the job gets to end by itself.
+
+    Returns
+    -------
+    subprocess.Popen
+        The parent, with pipes for the output of the job.
+
+    Raises
+    ------
+    OSError
+        When mpirun cannot be started.
+    """
+    given = os.memfd_create("environment")
+    os.write(given, json.dumps(dict(environment)).encode())
+    os.lseek(given, 0, os.SEEK_SET)
+    heard, told = os.pipe()
+    words = [sys.executable, "-I", "-S", __file__, str(told), str(given), str(grace_s), *command]
+    try:
+        parent = subprocess.Popen(
+            words,
+            env={name: environment[name] for name in OWN if name in environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=(told, given),
+            # Ctrl-C in a terminal reaches us alone, and we end the job in order
+            start_new_session=True,
+        )
+    except BaseException:
+        os.close(heard)
+        raise
+    finally:
+        os.close(told)
+        os.close(given)
+    with open(heard, "rb") as file:
+        reason = file.read()
+    if not reason:
+        return parent
+    parent.communicate()
+    raise OSError(int(reason), os.strerror(int(reason)))
+
+
+def _below(pid: int) -> list[int]:
+    """The ids of a process's children, their children, and so on."""
+    children: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
+                parent = int(file.read().rpartition(b")")[2].split()[1])
+                children.setdefault(parent, []).append(int(name))
+    found = [pid]
+    for one in found:
+        found += children.get(one, [])
+    return found[1:]
+
+
+def _signal(*numbers: int) -> None:
+    """To all that is below this process."""
+    for pid in _below(os.getpid()):
+        for number in numbers:
+            with contextlib.suppress(OSError):  # ended meanwhile, or another user's
+                os.kill(pid, number)
+
+
+def _wait_for(pid: int) -> int:
+    """Waits for a child, and collects every other that ends meanwhile; returns its status."""
+    while True:
+        ended, status = os.waitpid(-1, 0)
+        if ended == pid:
+            return status
+
+
+def _end_the_rest(grace_s: float) -> None:
+    """Ends what mpirun has left behind."""
+    begun, asked = time.monotonic(), False
+    with contextlib.suppress(ChildProcessError):  # there is none any more
+        while time.monotonic() < begun + 2 * grace_s:
+            if os.waitpid(-1, os.WNOHANG)[0]:
+                continue
+            if time.monotonic() > begun + grace_s:
+                _signal(signal.SIGKILL)
+            elif not asked:
+                _signal(signal.SIGTERM, signal.SIGCONT)
+                asked = True
+            time.sleep(0.02)
+
+
+def _main(told: int, given: int, grace_s: float, command: Sequence[str]) -> int:
+    """Starts the command and waits for its end; returns its exit status."""
+    ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
+    with open(given, encoding="ascii") as file:
+        environment = json.load(file)
+    try:
+        mpirun = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL)
+    except OSError as error:
+        os.write(told, str(error.errno).encode())
+        return 127
+
+    def pass_on(number: int, frame: object) -> None:
+        with contextlib.suppress(OSError):
+            os.kill(mpirun.pid, number)
+        if number == signal.SIGTERM:  # after it comes SIGKILL, which we could not pass on
+            signal.setitimer(signal.ITIMER_REAL, 0.8 * grace_s, 0.05)
+
+    signal.signal(signal.SIGALRM, lambda number, frame: _signal(signal.SIGKILL))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, pass_on)
+    os.close(told)
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    for stream in (1, 2):  # the job's output ends when the job does
+        os.dup2(nothing, stream)
+    status = os.waitstatus_to_exitcode(_wait_for(mpirun.pid))
+    _end_the_rest(grace_s)
+    return status
+
+
+if __name__ == "__main__":
+    status = _main(int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), sys.argv[4:])
+    if status < 0:  # ended by a signal, and so are we
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        with contextlib.suppress(OSError):  # SIGKILL has no handler
+            signal.signal(-status, signal.SIG_DFL)
+        os.kill(os.getpid(), -status)
+    os._exit(status)
