@@ -25,7 +25,7 @@ def settings() -> argparse.Namespace:
                         help="how many, 0 being the first (3)")
     parser.add_argument("--labels", type=one_or_more, default=20,
                         help="training images whose label is known (20)")
-    steps = 12 if data.quick() else 300
+    steps = 12 if data.quick() else 240
     parser.add_argument("--steps", type=one_or_more, default=steps,
                         help=f"steps of one rank, which more share ({steps})")
     return parser.parse_args()

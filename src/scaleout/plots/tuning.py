@@ -98,7 +98,7 @@ def with_and_without(records: "pd.DataFrame", guess: float | None = None) -> Fig
     for place, mean in enumerate(means):
         label = "mean" if place == 0 else ""
         axes.plot([place - 0.12, place + 0.12], [mean] * 2, color=MIDDLE, linewidth=4, label=label)
-        axes.annotate(f"{mean:.1f} %", (place, mean), (16 - 32 * (place == 0), 0), fontsize=10,
+        axes.annotate(f"{mean:.1f} %", (place, mean), (44 - 88 * (place == 0), 0), fontsize=10,
                       textcoords="offset points", ha="right" if place == 0 else "left", va="center")  # fmt: skip
     if guess is not None:
         ends = [means[0], means[0] + guess]
@@ -234,7 +234,10 @@ def _trains_and_waits(frame: "pd.DataFrame") -> str:
     waits = [share["wait_s"] / total for share, total in zip(ranks, whole, strict=True)]
     most = max(range(len(ranks)), key=lambda rank: waits[rank])
     trains = ranks[0]["train_s"] / whole[0]
-    return f"rank 0 trains in {trains:.0%} of its time, rank {most} waits in {waits[most]:.0%}"
+    return (
+        f"rank 0 trains in {100 * trains:.0f} % of its time, "
+        f"rank {most} waits in {100 * waits[most]:.0f} %"
+    )
 
 
 @style
@@ -261,12 +264,15 @@ def memory_over_time(records: "Mapping[str, pd.DataFrame]") -> Figure:
                 float(np.polyfit(np.arange(len(later)), later, 1)[0]) if len(later) > 1 else 0.0
             )
         most = max(grows, key=lambda rank: grows[rank])
-        said.append(f"{name}: at most {max(0.0, grows[most]):.2f} MiB an evaluation")
+        said.append(f"{name} {max(0.0, grows[most]):.2f} MiB")
     low, high = axes.get_ylim()
     # From zero, so that what looks like a climb is one.
     axes.set(xlabel="evaluation", ylabel="resident memory of a rank (MiB)", ylim=(0, 1.15 * high))
     axes.legend(fontsize=9, loc="lower right")
-    title = f"In its later half a rank grows by so much: {'; '.join(said)}"
+    axes.locator_params(axis="x", integer=True)
+    title = (
+        f"What a rank gains with each evaluation, in the later half of the job: {', '.join(said)}"
+    )
     figure.suptitle(fill(title, 84), fontsize=11, x=0.01, ha="left")
     figure.set_label(f"{title}. The thick lines are rank 0. No line is above {high:.0f} MiB.")
     return figure

@@ -165,7 +165,7 @@ def test_shares_of_the_time_are_per_cent_of_each_rank() -> None:
         "30 %",
     ]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["rank 0", "rank 1"]
-    assert "first: rank 0 trains in 60% of its time, rank 1 waits in 30%" in figure.get_label()
+    assert "first: rank 0 trains in 60 % of its time, rank 1 waits in 30 %" in figure.get_label()
     assert "your guess: 70" in [text.get_text() for text in figure.legends[0].get_texts()]
 
 
@@ -179,7 +179,7 @@ def test_memory_has_a_line_for_each_rank_and_says_how_fast_it_climbs() -> None:
 
     figure = plots.memory_over_time({"predict": grows(2.5), "compiled": grows(0.0)})
     assert len(figure.axes[0].lines) == 4 and figure.axes[0].get_ylim()[0] == 0
-    assert "predict: at most 2.50 MiB an evaluation; compiled: at most 0.00" in figure.get_label()
+    assert "later half of the job: predict 2.50 MiB, compiled 0.00 MiB" in figure.get_label()
 
 
 def test_made_digits_are_shown_in_the_order_in_which_they_were_made() -> None:
