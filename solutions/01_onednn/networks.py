@@ -79,7 +79,10 @@ def with_batch_norm(model, normalise):
             kind = BatchNorm
         return kind.from_config(layer.get_config())
 
-    return keras.models.clone_model(model, clone_function=replaced)
+    copy = keras.models.clone_model(model, clone_function=replaced)
+    # The copy begins where the model does.
+    copy.set_weights(model.get_weights())
+    return copy
 
 
 def flops_per_image(model) -> float:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["layouts", "number_formats", "operations"]
 
-SMALLEST = 0.028  # of the tallest bar: a part that is lower holds no line of text
+SMALLEST = 0.02  # of the tallest bar: a part that is lower holds no line of text
 FILLS = {"oneDNN": DARK, "Eigen": LIGHT, "": "white"}
 BETWEEN = "between operations"
 Part = tuple[str, str, float]  # operation, library, milliseconds
@@ -37,15 +37,16 @@ def operations(profiles: "Mapping[str, pd.DataFrame]", guess: str | None = None)
     parts = {name: _parts(frame) for name, frame in profiles.items()}
     tallest = max(sum(ms for *_, ms in found) for found in parts.values())
     stacks = {name: _lumped(found, SMALLEST * tallest) for name, found in parts.items()}
-    figure, axes = plt.subplots(figsize=(4.4 + 2.6 * (len(parts) - 1), 5.6))
+    figure, axes = plt.subplots(figsize=(1.2 + 3.1 * len(parts), 5.6))
     for place, stack in enumerate(stacks.values()):
-        _stack(axes, place, stack)
+        _stack(axes, place, stack, 0.034 * tallest)
     for library, name in (("oneDNN", "run by oneDNN"), ("Eigen", "run by Eigen"), ("", BETWEEN)):
-        axes.bar(0, 0, color=FILLS[library], edgecolor=DARK, label=name)
+        patch = Rectangle((0, 0), 0, 0, facecolor=FILLS[library], edgecolor=DARK, label=name)
+        axes.add_patch(patch)
     if guess:
         _guessed_operation(axes, stacks, str(guess).strip())
     axes.set_xticks(range(len(parts)), list(parts))
-    axes.set(xlim=(-0.45, len(parts) + 0.25), ylim=(0, 1.06 * tallest), ylabel="time a step (ms)")
+    axes.set(xlim=(-0.25, len(parts) - 0.12), ylim=(0, 1.1 * tallest), ylabel="time a step (ms)")
     axes.grid(axis="x", visible=False)
     title = _operations_found(parts)
     figure.suptitle(title, fontsize=11, x=0.02, ha="left")
@@ -56,18 +57,20 @@ def operations(profiles: "Mapping[str, pd.DataFrame]", guess: str | None = None)
     return figure
 
 
-def _stack(axes: Axes, place: int, stack: list[Part]) -> None:
-    bottom = 0.0
+def _stack(axes: Axes, place: int, stack: list[Part], apart: float) -> None:
+    """A bar of parts, each with its label at its right, as near as the labels below allow."""
+    bottom, last = 0.0, -apart
     for part in stack:
         _, library, ms = part
         edge = "white" if library else DARK
-        axes.bar(place, ms, 0.5, bottom, color=FILLS[library], edgecolor=edge)
-        axes.text(place + 0.29, bottom + ms / 2, _told(part), va="center", fontsize=9)
+        axes.bar(place, ms, 0.3, bottom, color=FILLS[library], edgecolor=edge)
+        last = max(bottom + ms / 2, last + apart)
+        axes.text(place + 0.18, last, _told(part), va="center", fontsize=9)
         bottom += ms
 
 
 def _told(part: "Part") -> str:
-    return f"{part[0]} {part[2]:,.0f} ms"
+    return f"{part[0]} {part[2]:,.{0 if part[2] >= 10 else 1}f} ms"
 
 
 def _guessed_operation(axes: Axes, stacks: Mapping[str, list[Part]], guess: str) -> None:
@@ -113,8 +116,8 @@ def _operations_found(parts: dict[str, list[Part]]) -> str:
     (first, before), (last, after) = list(totals.items())[0], list(totals.items())[-1]
     if len(parts) > 1:
         return f"{first}, then {last}: from {before:,.0f} to {after:,.0f} ms a step"
-    op, _, ms = max((part for part in parts[first] if part[1]), key=lambda part: part[2])
-    return f"{op} takes longest: {ms:,.0f} ms, {100 * ms / before:.0f} % of a step"
+    dearest = max((part for part in parts[first] if part[1]), key=lambda part: part[2])
+    return f"Dearest: {_told(dearest)}, {100 * dearest[2] / before:.0f} % of a step"
 
 
 @style
