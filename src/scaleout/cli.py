@@ -34,7 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"scaleout: {sentence(str(error))}", file=sys.stderr)
         return error.status
     except KeyboardInterrupt as stop:
-        print(f"scaleout: {str(stop) or 'stopped.'}", file=sys.stderr)
+        said = f"Interrupted: {args.command} did not come to its end; the same line begins again."
+        print(f"scaleout: {str(stop) or said}", file=sys.stderr)
         return 130
     except BrokenPipeError:  # the reader of our output has gone, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

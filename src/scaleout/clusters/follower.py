@@ -66,9 +66,7 @@ class Follower:
             try:
                 state = self._watch(time.monotonic() + timeout, timeout, transcript)
             except KeyboardInterrupt:
-                self._cancel(transcript)
-                said = f"Interrupted: job {self.number} has been cancelled."
-                raise JobInterrupted(said) from None
+                raise self._interrupted(transcript) from None
             except BaseException:
                 self._cancel(transcript)
                 raise
@@ -153,6 +151,16 @@ class Follower:
         if labelled and int(labelled[1]) < self.job.ranks:
             return int(labelled[1]), labelled[2]
         return rank, text
+
+    def _interrupted(self, transcript: Transcript) -> JobInterrupted:
+        """Cancels the job; at a second Ctrl-C, the guard does that in our place."""
+        job = f"Interrupted: job {self.number}"
+        try:
+            self._cancel(transcript)
+        except KeyboardInterrupt:
+            said = f"{job} is being cancelled; `squeue --me` shows when it is gone."
+            return JobInterrupted(said, over=False)
+        return JobInterrupted(f"{job} has been cancelled.")
 
     def _cancel(self, transcript: Transcript) -> None:
         """Cancels the job and waits until it is gone."""

@@ -12,6 +12,7 @@ from ..jobs.environment import check_variables
 from ..jobs.job import Run, check_size, keep, new_run
 from ..paths import show
 from .follower import Follower
+from .guard import guarded
 from .jobscript import job_script, per_node, start_line
 from .site import Site
 from .slurm_commands import ask, complaint, sbatch, there_is
@@ -88,10 +89,11 @@ def submit(
     start = time.monotonic()
     try:
         _make(away)
-        number = sbatch(folder / "job.sh", run_id)
-        path = show(folder / "job.sh")
-        say(f"Job {number} submitted: {ranks} ranks on {nodes} nodes, script {path}")
-        Follower(job, number, away / "slurm.txt", say).until_end(timeout, site.minutes)
+        with guarded(run_id):
+            number = sbatch(folder / "job.sh", run_id)
+            path = show(folder / "job.sh")
+            say(f"Job {number} submitted: {ranks} ranks on {nodes} nodes, script {path}")
+            Follower(job, number, away / "slurm.txt", say).until_end(timeout, site.minutes)
     finally:
         job.wall_s = time.monotonic() - start
         if away != folder:

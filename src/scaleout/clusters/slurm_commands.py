@@ -9,7 +9,7 @@ from pathlib import Path
 from ..errors import ScaleoutError
 from ..jobs.environment import clean_environment
 
-__all__ = ["ASK_LIMIT_S", "LATE", "ask", "complaint", "sbatch", "state", "there_is"]
+__all__ = ["ASK_LIMIT_S", "LATE", "ask", "complaint", "sbatch", "state", "there_is", "withdraw"]
 
 ASK_LIMIT_S = 20.0  # for one answer of Slurm's
 LATE = 124  # the exit status of a command that was given up, as timeout(1) has it
@@ -79,7 +79,7 @@ def sbatch(path: Path, run_id: str) -> str:
     if done.returncode == 0:
         return done.stdout.strip().partition(";")[0]
     if done.returncode == LATE:
-        _withdraw(run_id)
+        withdraw(run_id)
         if "temporarily unable to accept" in done.stderr:
             raise ScaleoutError(
                 "The queue is full, Slurm takes no more jobs: try later; `squeue --me` shows yours."
@@ -115,8 +115,22 @@ def complaint(said: str) -> str:
     )
 
 
-def _withdraw(run_id: str) -> None:
-    """Cancels a job whose submission was given up: it may have come through at the last moment."""
+def withdraw(run_id: str) -> bool:
+    """Cancels a job that nobody follows any more.
+
+    Parameters
+    ----------
+    run_id : str
+        Its comment: it may have come through when nobody heard its number.
+
+    Returns
+    -------
+    bool
+        Whether it was in the queue.
+    """
+    found = False
     for line in ask("squeue", "--noheader", "--format=%i %k").stdout.splitlines():
         if line.split()[1:] == [run_id]:
             ask("scancel", line.split()[0])
+            found = True
+    return found

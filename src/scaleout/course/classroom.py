@@ -1,8 +1,9 @@
 """What a whole class measured, in one picture a topic."""
 
 import csv
+import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -116,16 +117,25 @@ def collect(
     Path
         Their new folder in results/.
     """
-    import pandas as pd
-
-    from .. import plots
-
     class_ = gather(folders, names)
     for a in class_:
         if a.left_out:
             say(f"{a.name}: left out {a.left_out}.")
-    out = results() / "class" / f"{datetime.now():%Y%m%dT%H%M%S.%f}"
-    out.mkdir(parents=True)
+    class_folder = results("class")
+    # Pictures of half a class would look like those of a whole one: they are put in place at the end.
+    with tempfile.TemporaryDirectory(prefix=".part-", dir=class_folder) as scratch:
+        made = Path(scratch) / "made"
+        made.mkdir()
+        _draw(class_, made)
+        return made.rename(class_folder / f"{datetime.now():%Y%m%dT%H%M%S.%f}")
+
+
+def _draw(class_: Sequence[Attendee], out: Path) -> None:
+    """Writes a picture for each topic, and the table."""
+    import pandas as pd
+
+    from .. import plots
+
     topics = sorted(
         {t for a in class_ for t in a.records.lab} | {t for a in class_ for t, _ in a.checks}
     )
@@ -146,7 +156,6 @@ def collect(
             about = a.records.iloc[-1] if len(a.records) else {"cpu": "", "cores": ""}
             cells = [a.name, about["cpu"], about["cores"], len(a.records)]
             table.writerow([*map(_cell, cells), *(passed[t] for t in topics)])
-    return out
 
 
 def _cell(value: object) -> object:

@@ -135,7 +135,19 @@ class JobTimeout(JobError):
 
 
 class JobInterrupted(KeyboardInterrupt):
-    """Somebody pressed Ctrl-C or the stop button; the job has been ended."""
+    """Somebody pressed Ctrl-C or the stop button; the job has been ended.
+
+    Parameters
+    ----------
+    said : str
+        The sentence that is shown.
+    over : bool
+        False when it was pressed again, so that somebody else ends the job just now.
+    """
+
+    def __init__(self, said: str = "", over: bool = True) -> None:
+        super().__init__(said)
+        self.over = over
 
     def _render_traceback_(self) -> list[str]:
         return [str(self)]

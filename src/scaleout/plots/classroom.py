@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["class_picture"]
 
-STATES = {"passed": DARK, "not yet": LIGHT, "not started": PALE}
+STATES = {"passed": DARK, "not yet": LIGHT, "not judged": MIDDLE, "not started": PALE}
 
 
 @style
@@ -81,5 +81,5 @@ def class_picture(best: "pd.DataFrame", states: Mapping[str, Mapping[int, str]])
     checks.set(xticks=todos, xlabel="TODO", ylabel="attendees")
     checks.yaxis.get_major_locator().set_params(integer=True)
     checks.grid(axis="x", visible=False)
-    checks.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3)
+    checks.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
     return figure

@@ -1,0 +1,94 @@
+"""A job in Slurm whose owner is killed, or pressed Ctrl-C twice, does not stay; and what the doctor
+says of a job that is too long."""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from cluster import slurm
+from helpers import COMMAND, until
+
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.mpi,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(bool(slurm.missing()), reason=slurm.missing()),
+]
+WAITS = "import time\nprint('began', flush=True)\ntime.sleep(300)\n"
+DEAF = f"import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n{WAITS}"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[slurm.Slurm]:
+    with (
+        slurm.Slurm(tmp_path_factory.mktemp("slurm")) as running,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv("SLURM_CONF", running.env["SLURM_CONF"])
+        yield running
+
+
+@pytest.fixture
+def submitted(
+    cluster: slurm.Slurm, results: Path, tmp_path: Path
+) -> Iterator[Callable[[str], "subprocess.Popen[str]"]]:
+    """Submits a script, and returns once it has said something."""
+    begun: list[subprocess.Popen[str]] = []
+
+    def submit(text: str) -> "subprocess.Popen[str]":
+        (tmp_path / "waits.py").write_text(text)
+        (tmp_path / "site.toml").write_text('scheduler = "slurm"\nminutes = 5\nbind = "none"\n')
+        words = [COMMAND, "submit", "./waits.py", "--site", "site.toml"]
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        process = subprocess.Popen(words, cwd=tmp_path, start_new_session=True, **pipes)  # type: ignore[call-overload]
+        begun.append(process)
+        until(lambda: any("began" in f.read_text() for f in results.glob("waits/*/output.txt")))
+        assert len(cluster.jobs()) == 1
+        return process
+
+    yield submit
+    for process in begun:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=60)
+    until(lambda: not cluster.jobs())
+
+
+def test_when_its_owner_is_killed_the_job_is_cancelled(
+    submitted: Callable[[str], "subprocess.Popen[str]"], cluster: slurm.Slurm
+) -> None:
+    os.killpg(submitted(WAITS).pid, signal.SIGKILL)
+    until(lambda: not cluster.jobs(), what="the end of the job")
+
+
+def test_a_second_ctrl_c_is_answered_and_the_job_goes_all_the_same(
+    submitted: Callable[[str], "subprocess.Popen[str]"], cluster: slurm.Slurm
+) -> None:
+    process = submitted(DEAF)
+    process.send_signal(signal.SIGINT)
+    until(lambda: "COMPLETING" in cluster.ask("squeue", "--noheader", "--format=%T"))
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130 and "Traceback" not in said
+    assert said.startswith("scaleout: Interrupted: job ") and len(said.splitlines()) == 1
+    until(lambda: not cluster.jobs(), what="the end of the job")
+
+
+@pytest.mark.parametrize(
+    ("minutes", "status", "words"),
+    [(20, "ok", ""), (21, "fail", "21 minutes are more than the partition allows")],
+)
+def test_the_doctor_knows_how_long_a_job_may_be(
+    minutes: int, status: str, words: str, cluster: slurm.Slurm, tmp_path: Path, scaleout
+) -> None:
+    site = tmp_path / "site.toml"
+    site.write_text(f'scheduler = "slurm"\nminutes = {minutes}\n')
+    done = scaleout("doctor", "--json", "--site", site, timeout=300)
+    checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+    assert checks["Slurm takes it"]["status"] == status, checks["Slurm takes it"]
+    assert words in checks["Slurm takes it"]["seen"]
+    assert ("minutes = 20" in checks["Slurm takes it"]["fix"]) == (status == "fail")
