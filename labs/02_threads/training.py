@@ -6,6 +6,7 @@ many CPUs they keep busy.
 """
 
 import argparse
+import math
 import os
 import time
 from collections import Counter
@@ -136,7 +137,10 @@ def train(args: argparse.Namespace, comm: MPI.Comm) -> dict:
         used = seconds - before.get(thread, 0)
         cpus[census.born[thread]] += used / sum(timed_s)
     interrupted = census.interruptions() - interrupted
+    # A gradient has a number for each weight, of four bytes.
+    sizes = [math.prod(weight.shape) for weight in model.trainable_variables]
     return {
+        "gradient_bytes": 4 * sum(sizes),
         "step_s": timed_s,
         "cpu_s": cpu_s[args.warmup :],
         "threads": Counter(census.born.values()),

@@ -70,12 +70,14 @@ def step_parts(records: "pd.DataFrame", guess: float | None = None) -> Figure:
         axes.plot(range(len(counts)), ideal, linestyle="--", color=GREY, label="ideal")
         if guess and mode == "strong":
             guess_star(axes, len(counts) - 1, ideal[-1] / guess, f"efficiency {guess:g}")
-        worth = ideal[-1] / (1e3 * step_s[counts[-1]])
+        last = counts[-1]
+        other = 100 * (1 - min(compute_s[last] / step_s[last], 1.0))
         title = {"strong": "one batch, shared out", "weak": "a batch on each rank"}[mode]
-        axes.set_title(f"{title}:\nefficiency {worth:.2f} on {counts[-1]} ranks", fontsize=11)
+        found = f"{other:.0f} % of a step on {last} ranks is not compute"
+        axes.set_title(f"{title}:\n{found}", fontsize=11)
         axes.set_xticks(range(len(counts)), counts)
         axes.set_xlabel("ranks (count)")
-        said.append(f"{mode} scaling: efficiency {worth:.2f} on {counts[-1]} ranks.")
+        said.append(f"{mode} scaling: {1e3 * step_s[last]:.0f} ms, {found}.")
     top = float(np.percentile(1e3 * np.concatenate([row.step_s for row in every]), 99))
     top = max(
         top,
@@ -138,6 +140,8 @@ def who_waits(records: "Mapping[str, pd.DataFrame]", guess: float | None = None)
         )
         axes.grid(False)
     panels[-1, 0].set_xlabel("time since the start (ms)")
+    waited = [f"{n}: {100 * f['metrics.waited'].iloc[0]:.0f} % waited" for n, f in records.items()]
+    figure.set_label(f"What each rank did and when. {', '.join(waited)}.")
     marks = [Rectangle((0, 0), 1, 1, **look) for look in looks.values()]
     figure.legend(
         marks, ["trains", "evaluates", "waits"], loc="outside upper right", ncols=3, fontsize=9

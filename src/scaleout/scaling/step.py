@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 __all__ = ["NETWORKS", "Network", "Step"]
 
 
+QUARTILES_APART = 1.349  # in standard deviations, where times are normal
+
+
 @dataclass(frozen=True)
 class Network:
     """A network by name.
@@ -101,13 +104,19 @@ class Step:
             See above; no job of one rank can tell it.
         **other
             Fields to set in another way.
+
+        Notes
+        -----
+        The spread comes from the quartiles, so that a step which something else disturbed does not
+        count as a slow rank.
         """
         import numpy as np
 
         (job,) = (row for _, row in records.iterrows())
+        low, high = np.quantile(job.step_s, [0.25, 0.75])
         found = {
             "compute_s": float(np.median(job.step_s)),
-            "spread_s": float(np.std(job.step_s)),
+            "spread_s": float((high - low) / QUARTILES_APART),
             "gradient_bytes": float(job.metrics["on_rank"][0]["gradient_bytes"]),
         }
         return cls(**{**found, **other}, network=network, overlap=overlap)
