@@ -6,10 +6,11 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
-from scaleout import cli
-from scaleout.course import classroom, handed_in
+from scaleout import cli, plots
+from scaleout.course import classroom, handed_in, waiting
 from scaleout.course.handed_in import HandedIn
 
 GOOD = {
@@ -164,3 +165,42 @@ def test_so_many_topics_are_no_attendees(person: Path) -> None:
 
 def test_a_folder_that_is_named_twice_counts_once(person: Path) -> None:
     assert len(classroom.gather([person.parent, person, person.parent])) == 2
+
+
+def test_the_small_jobs_of_checks_are_no_measurements(person: Path) -> None:
+    for name, env in {"run-1": {}, "run-2": waiting.variables(100.0)}.items():
+        run = person / "04_kmeans" / name
+        run.mkdir(exist_ok=True)
+        (run / "records.jsonl").write_text(_record(rate={"run-1": 1.0, "run-2": 99.0}[name]) + "\n")
+        (run / "run.json").write_text(json.dumps({"env": env}))
+    found = HandedIn(person)
+    assert [record["rate"] for record in found.records] == [1.0] and not found.left_out
+    for damaged in ("[" * 100_000, "[]", '{"env": 5}', ""):
+        (person / "04_kmeans/run-2/run.json").write_text(damaged)
+        assert len(HandedIn(person).records) == 2
+
+
+def test_collect_that_is_interrupted_leaves_no_half_class(
+    person: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def interrupted(*words: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(plots, "class_picture", interrupted)
+    assert cli.main(["collect", str(person.parent)]) == 130
+    assert capsys.readouterr().err == (
+        "scaleout: Interrupted: collect did not come to its end; the same line begins again.\n"
+    )
+    assert list((tmp_path / "mine/class").iterdir()) == []
+
+
+@pytest.mark.parametrize("state", handed_in.STATES)
+def test_each_state_is_drawn_in_a_colour_of_its_own(state: str) -> None:
+    columns = ["job", "attendee", "cpu", "cores", "rate", "rate_unit"]
+    figure = plots.class_picture(pd.DataFrame(columns=columns), {"01": {1: state}})
+    bars = {bar.get_label(): bar.patches[0] for bar in figure.axes[1].containers}
+    assert [name for name, patch in bars.items() if patch.get_height()] == [state]
+    assert len({patch.get_facecolor() for patch in bars.values()}) == len(handed_in.STATES)
