@@ -8,14 +8,14 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from .look import DARK, LIGHT, MIDDLE, PALE, style
+from .look import DARK, GREY, LIGHT, MIDDLE, PALE, style
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["class_picture"]
 
-STATES = {"passed": DARK, "not yet": LIGHT, "not judged": MIDDLE, "not started": PALE}
+STATES = {"passed": DARK, "not yet": LIGHT, "not judged": GREY, "not started": PALE}
 
 
 @style
