@@ -20,7 +20,8 @@ import psutil
 import pytest
 from helpers import ROOT, processes_with, until
 
-from scaleout.course.masters import cut, starter
+from scaleout.course.cutting import cut
+from scaleout.course.masters import starter
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

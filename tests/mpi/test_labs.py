@@ -10,7 +10,8 @@ import pytest
 
 from scaleout import lab
 from scaleout.course import checks
-from scaleout.course.masters import cut, generate, numbers
+from scaleout.course.cutting import cut, numbers
+from scaleout.course.masters import generate
 from scaleout.jobs.job import JobFailed
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(1500)]

@@ -12,7 +12,7 @@ import pytest
 
 from scaleout import lab
 from scaleout.course import checks
-from scaleout.course.masters import cut, numbers
+from scaleout.course.cutting import cut, numbers
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from scaleout.course import masters
+from scaleout.course import cutting, masters
 from scaleout.course.masters import generate
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -143,7 +143,7 @@ def test_the_master_shows_that_its_solution_passes_every_check(book: Path) -> No
     ]
     said = "".join(out.get("text", "") for cell in compared for out in cell.outputs)
     passed = sorted(map(int, re.findall(r"^TODO (\d+) +passed\b", said, re.M)))
-    todos = masters.numbers((book.with_suffix("") / "runme.py").read_text(encoding="utf-8"))
+    todos = cutting.numbers((book.with_suffix("") / "runme.py").read_text(encoding="utf-8"))
     assert passed == sorted(todos) != []
 
 
@@ -232,7 +232,7 @@ def test_the_notebook_defines_nothing_that_its_lab_defines(book: Path) -> None:
 def test_a_lab_reads_beside_its_notebook(script: Path) -> None:
     """79 columns, as many lines as it needs, and a docstring with the command that starts it."""
     text = script.read_text(encoding="utf-8")
-    given = masters.cut(text)
+    given = cutting.cut(text)
     assert [line for line in text.splitlines() if len(line) > 79] == []
     assert 60 <= len(given.splitlines()) <= LONGER.get(script.parent.name, 200)
     assert text.count("add_argument(") <= 8

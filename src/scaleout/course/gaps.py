@@ -4,7 +4,7 @@ line."""
 import warnings
 from collections.abc import Iterable
 
-from .masters import TODO
+from .cutting import TODO
 
 __all__ = ["marks", "nearest", "removed", "syntax_error", "touched"]
 

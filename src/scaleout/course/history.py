@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from .. import jsonlines
 from ..paths import home, results, results_path
-from .masters import numbers, starter
+from .cutting import numbers
+from .masters import starter
 
 if TYPE_CHECKING:
     import pandas as pd

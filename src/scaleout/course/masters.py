@@ -1,126 +1,23 @@
-"""Exercises: masters in, labs and notebooks out; check, hint, reset."""
+"""What the masters make: labs, notebooks and untouched labs; and a fresh lab for one that was edited."""
 
 import hashlib
 import json
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from ..errors import ScaleoutError
 from ..paths import home, show, topic
+from .cutting import GUESS, cut
 
-__all__ = [
-    "GUESS",
-    "LIKE_A_MARK",
-    "TODO",
-    "TOPIC",
-    "cut",
-    "generate",
-    "generated",
-    "numbers",
-    "read_text",
-    "reset",
-    "starter",
-]
+__all__ = ["TOPIC", "generate", "generated", "read_text", "reset", "starter"]
 
 TOPIC = (
     r"\d\d_[a-z0-9_]+"  # leaves out an attendee's own notebooks, such as Jupyter's 00_welcome-Copy1
 )
-TODO = re.compile(r"\s*# TODO (\d+): (\S.*)")
-# An example guess of a master; an attendee makes a guess of their own.
-GUESS = re.compile(r"^(guess_\w+ = ).+?(  #.*)?$", re.MULTILINE)
-LIKE_A_MARK = re.compile(r"#\s*(begin|end)\s*solution|#\s*starter\b", re.IGNORECASE)
 STARTERS = Path("src/scaleout/course/starters")  # in the workshop: the untouched labs
-
-
-def cut(
-    text: str, where: str = "the master", keep: Callable[[int], bool] = lambda number: False
-) -> str:
-    """The lab's text for a master's: each solution gives way to its STARTER lines, or to
-    NotImplementedError.
-
-    Parameters
-    ----------
-    text : str
-        The master's.
-    where : str
-        What an error calls it.
-    keep : callable
-        Takes the number of a TODO; True keeps its solution (without its marks).
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    ScaleoutError
-        A mark is wrong; it names file and line.
-    """
-    out: list[str] = []
-    asked: tuple[int, str] | None = None  # the TODO above, which waits for its solution
-    asked_at = begun = 0
-    inside: list[str] | None = None
-    seen: set[int] = set()
-    for at, line in enumerate(text.splitlines(keepends=True), 1):
-        mark, place = line.strip(), f"{where}, line {at}"
-        if mark == "# BEGIN SOLUTION":
-            if inside is not None:
-                raise ScaleoutError(f"{place}: a solution begins inside another; end the first.")
-            if asked is None:
-                raise ScaleoutError(
-                    f"{place}: a solution without a number; put  # TODO N: what  before it."
-                )
-            inside, begun, indent = [], at, line[: line.index("#")]
-        elif mark == "# END SOLUTION":
-            if inside is None or asked is None:
-                raise ScaleoutError(f"{place}: a solution ends that never began.")
-            out += _region(inside, indent, *asked, keep(asked[0]))
-            inside, asked = None, None
-        elif LIKE_A_MARK.match(mark) and (inside is None or not mark.startswith("# STARTER:")):
-            raise ScaleoutError(
-                f"{place}: {mark!r} is no mark here; marks are  # BEGIN SOLUTION,  # END SOLUTION,  and  # STARTER: "
-                "between them."
-            )
-        elif inside is not None:
-            if TODO.match(line):
-                raise ScaleoutError(f"{place}: a TODO inside a solution; end the solution first.")
-            inside.append(line)
-        else:
-            out.append(line)
-            if found := TODO.match(line):
-                if int(found[1]) in seen:
-                    raise ScaleoutError(f"{place}: TODO {found[1]} stands there twice.")
-                if asked is not None:
-                    raise ScaleoutError(
-                        f"{where}, line {asked_at}: TODO {asked[0]} has no solution."
-                    )
-                asked, asked_at = (int(found[1]), found[2]), at
-                seen.add(asked[0])
-    if inside is not None:
-        raise ScaleoutError(
-            f"{where}, line {begun}: a solution begins and never ends; write  # END SOLUTION"
-        )
-    if asked is not None:
-        raise ScaleoutError(f"{where}, line {asked_at}: TODO {asked[0]} has no solution.")
-    return "".join(out)
-
-
-def _region(lines: list[str], indent: str, number: int, what: str, keep: bool) -> list[str]:
-    starters = [line for line in lines if line.strip().startswith("# STARTER:")]
-    if keep:
-        return [line for line in lines if line not in starters]
-    if starters:
-        return [re.sub(r"# STARTER: ?", "", line, count=1) for line in starters]
-    text = json.dumps(f"TODO {number}: {what.split('  ')[0].rstrip('.')}", ensure_ascii=False)
-    return [f"{indent}raise NotImplementedError({text})\n"]
-
-
-def numbers(text: str) -> list[int]:
-    """The numbers of the TODOs in a text, in order."""
-    return [int(found[1]) for found in map(TODO.match, text.splitlines()) if found]
 
 
 def _cut_notebook(text: str, where: str) -> str:

@@ -4,6 +4,7 @@ type.
 Nothing here looks at the machine (examine.py does), so that a test can hand over facts of broken
 ones."""
 
+import os
 import re
 import shlex
 import sys
@@ -82,6 +83,11 @@ class Check:
 def short(path: Path | str) -> str:
     """The path as typed from the current folder, where that is shorter."""
     return min(paths.show(Path(path)), str(path), key=len)
+
+
+def _inside(path: str) -> bool:
+    """Whether a file is this environment's."""
+    return Path(path).is_relative_to(os.path.realpath(sys.prefix))
 
 
 def _pip(requirement: str, *options: str) -> str:

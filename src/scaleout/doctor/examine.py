@@ -19,7 +19,7 @@ from typing import Any
 from .. import machine, paths
 from ..machine import Machine
 from . import checks as pure
-from . import mpi, packages
+from . import launcher, mpi, packages
 from .checks import Check
 from .mpi import Job
 from .packages import PACKAGES
@@ -144,7 +144,7 @@ def examine(facts: Machine) -> list[Check]:
     environ = dict(os.environ)
     wanted = _pins(Path(__file__).parents[3] / "pyproject.toml")
     found = _versions(facts)
-    mpirun = mpi.mpirun(facts, wanted.get("mpich", ""))
+    mpirun = launcher.mpirun(facts, wanted.get("mpich", ""))
     if mpirun.status != "fail":
         with pair(facts.mpirun, JOB_LIMIT_S) as wait:
             quick = _quick(facts, wanted, found, environ)  # meanwhile
@@ -182,5 +182,5 @@ def _quick(
         _kernel(environ),
         pure.thread_variables(environ),
         pure.scheduler(environ),
-        mpi.mpirun_on_path(facts, path, _ask([path, "--version"]) if path else ""),
+        launcher.mpirun_on_path(facts, path, _ask([path, "--version"]) if path else ""),
     ]

@@ -1,18 +1,13 @@
-"""What the doctor concludes about MPI: mpirun, and a small job of two processes that load
-everything."""
+"""What the doctor concludes from a small MPI job: two processes that load everything."""
 
-import os
 import re
-import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from .. import machine
 from ..machine import Machine
-from .checks import REBUILD, Check, _first, _pip, short
+from .checks import REBUILD, Check, _first, _inside, _pip, short
 
 __all__ = [
     "LIBRARY_VARIABLES",
@@ -21,8 +16,6 @@ __all__ = [
     "Report",
     "horovod",
     "imports",
-    "mpirun",
-    "mpirun_on_path",
     "one_libmpi",
     "onednn",
     "two_processes",
@@ -58,52 +51,6 @@ class Job:
     reports: tuple[Report, ...] = ()
 
 
-def mpirun(facts: Machine, pin: str) -> Check:
-    """This environment's own mpirun.
-
-    Parameters
-    ----------
-    facts : Machine
-    pin : str
-        Which mpich is wanted, such as "==4.3.2".
-    """
-    path = Path(facts.mpirun)
-    fix = _pip(f"mpich{pin}", "--force-reinstall")
-    if not path.is_file():
-        return Check("mpirun", "fail", f"there is no {short(path)}", fix)
-    if facts.mpi == "unknown":
-        return Check(
-            "mpirun", "fail", f"{short(path)} does not run, or does not say which MPI it is", fix
-        )
-    if not _inside(real := os.path.realpath(path)):
-        return Check(
-            "mpirun", "warn", f"{short(path)} is {real} ({facts.mpi}), not this environment's", fix
-        )
-    return Check("mpirun", "ok", f"{facts.mpi} {facts.mpi_version}, {short(path)}")
-
-
-def mpirun_on_path(facts: Machine, found: str | None, said: str) -> Check:
-    """What a hand-typed `mpirun` starts.
-
-    Parameters
-    ----------
-    facts : Machine
-    found : str or None
-        Its path; None when there is none.
-    said : str
-        What its --version says.
-    """
-    name = "mpirun on PATH"
-    if found is None:
-        return Check(name, "ok", "none; scaleout run knows its own")
-    if os.path.realpath(found) == os.path.realpath(facts.mpirun):
-        return Check(name, "ok", "the same")
-    seen = f"{found} ({' '.join(machine.parse_mpi_version(said))}): typed by hand, it can start worlds of one"
-    return Check(
-        name, "warn", seen, f"export PATH={shlex.quote(str(Path(facts.mpirun).parent))}:$PATH"
-    )
-
-
 def _wrong(report: Report, part: str) -> str:
     """Why this part did not load in that process, or ""."""
     if part in report:
@@ -113,10 +60,6 @@ def _wrong(report: Report, part: str) -> str:
 
 def _libraries(job: Job) -> list[str]:
     return sorted({path for report in job.reports for path in report.get("libmpi", ())})
-
-
-def _inside(path: str) -> bool:
-    return Path(path).is_relative_to(os.path.realpath(sys.prefix))
 
 
 def _library_fix(environ: Mapping[str, str], otherwise: str) -> str:

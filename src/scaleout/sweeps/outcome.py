@@ -1,13 +1,9 @@
-"""What a sweep found: a row a point, the best and the default, the drift between; pictures and a
-script of it."""
+"""What a sweep found: a row a point, the best and the default, the drift between."""
 
 import html
 import math
-import shlex
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
-from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +11,7 @@ from ..clusters.site import Site
 from ..errors import ScaleoutError
 from ..paths import show
 from ..words import count, rounded, sort_key
+from . import written
 from .journal import COPIES, FIRST, LAST, POINT, description, load, point_of
 from .points import Point
 from .sure import sure
@@ -199,49 +196,7 @@ class Result:
         list of Path
             What was written: nothing where all failed.
         """
-        assert self.folder is not None
-        if self.best is None:
-            return []
-        from .. import plots
-
-        vary = [axis for axis in self.axes if self.frame[axis].nunique() > 1]
-        pairs = list(combinations(vary, 2)) or [
-            (axis, "ranks" if axis != "ranks" else "threads") for axis in vary
-        ]
-        written = []
-        for one, other in pairs:
-            written.append(self.folder / f"{one}-{other}.png")
-            figure = plots.heat_map(
-                self.frame,
-                x=other,
-                y=one,
-                unit=self.unit,
-                default=self.default.rate,
-                lower=self.lower,
-            )
-            figure.savefig(written[-1])
-        script = self.folder / "best.sh"
-        script.write_text(self._script(command, site), encoding="utf-8")
-        script.chmod(0o755)
-        return [*written, script]
-
-    def _script(self, command: Sequence[str], site: Site) -> str:
-        assert self.best is not None
-        job = self._jobs[-1]
-        about = [
-            f"The best of {len(self.frame)} settings for:  {shlex.join(command)}",
-            self.summary,
-            f"Measured on {job['cpu']}, {job['cores']} cores, {datetime.now(UTC):%Y-%m-%d}; "
-            f"median of {self.best.repeats}.",
-            "Start it in the folder where the sweep was started, or paste it into a job script.",
-        ]
-        if "-bind-to user:" in job["command"]:
-            about.append(
-                "Its mpirun line names CPUs of that machine: on another, put  -bind-to "
-                "core:THREADS  there."
-            )
-        comment = "".join(f"# {line}\n" for line in about)
-        return f"#!/bin/sh\n{comment}{point_of(job).shell(job['command'], site)}\n"
+        return [] if self.best is None else written.write(self, self._jobs[-1], command, site)
 
 
 def _median(jobs: Iterable[Row], role: str = "") -> float:

@@ -1,25 +1,22 @@
-"""The jobs of a sweep, one after another: in which order, how long still, what each gave."""
+"""The jobs of a sweep, one after another: in which order, and how long still."""
 
 import math
 import random
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any
 
-from .. import launch, machine
 from ..clusters.site import Site
 from ..errors import ScaleoutError
-from ..jobs import talking
-from ..jobs.job import JobFailed, JobInterrupted, JobTimeout, Run
+from ..jobs.job import JobInterrupted, Run
 from ..paths import show
-from ..words import rounded
 from . import points
+from .attempt import attempt, said_of
 from .guess import quoted
 from .journal import COPIES, FIRST, LAST, POINT, Journal, Key
 from .points import Point
-from .rates import Metric, NoFigure
+from .rates import Metric
 from .search import ask
 
 __all__ = ["Schedule"]
@@ -139,11 +136,12 @@ class Schedule:
         finally:
             self.bar.close()
 
-    def _settle(self, run: Run) -> None:
+    def _settle(self, run: Run) -> Metric:
         """Chooses what to judge all jobs by, where nobody said it, and tells."""
         before, self.figure = self.figure, self.figure.settled(run)
         if self.figure != before:
             self.say(f"Judged by what this finds:  --metric {quoted(self.figure.pattern)}")
+        return self.figure
 
     def _settle_as_before(self) -> None:
         """A sweep that goes on judges by what it judged by before."""
@@ -219,7 +217,7 @@ class Schedule:
         self.journal.add(key, row)
         self.count += 1
         with self.bar.external_write_mode():
-            said = _said(row)
+            said = said_of(row)
             left = (
                 f"   ({_duration((self.total - self.count) * self._job_s())} left)"
                 if self.bar.disable
@@ -257,63 +255,17 @@ class Schedule:
             )
 
     def _job(self, point: Point) -> dict[str, Any]:
-        try:
-            run = launch.run(
-                point.script(self.words),
-                name=f"sweep/{self.journal.name}/jobs",
-                ranks=point.ranks,
-                threads=point.threads or self.cores,
-                bind=None if point.threads else "none",  # as without us: on all the cores
-                env=point.variables,
-                site=self.site,
-                timeout=self.timeout,
-                echo=None,
-            )
-            self._settle(run)
-            found = {"status": "ok", "reason": "", **self.figure.read(run)}
-            if run.talked is False:
-                found |= {"status": COPIES, "reason": talking.sentence(point.ranks)}
-        except JobTimeout as error:
-            run, found = (
-                error.run,
-                _failure("timeout", f"it took longer than --timeout {self.timeout:g} s"),
-            )
-        except JobFailed as error:
-            run, found = error.run, _failure("failed", _reason(error))
-        except NoFigure as error:
-            if not any(row["status"] == "ok" for row in self.journal.done.values()):
-                # a slip in --metric, most likely: better said at once than after the whole grid
-                raise
-            run, found = error.run, _failure("no figure", str(error).splitlines()[0])
-        return {
-            **found,
-            "metric": self.figure.pattern,
-            "wall_s": round(run.wall_s, 3),
-            "run_id": run.id,
-            "command": run.command,
-            "utc": datetime.now(UTC).isoformat(timespec="seconds"),
-            "cpu": machine.cpu_model(),
-            "cores": self.cores,
-        }
-
-
-def _failure(status: str, reason: str) -> dict[str, Any]:
-    return {"status": status, "reason": reason, "rate": None, "unit": "", "values": {}}
-
-
-def _said(row: Mapping[str, Any]) -> str:
-    """What a job gave, as a line of the report says it."""
-    if row["status"] == "ok":
-        return f"{rounded(row['rate'])} {row['unit']}"
-    if row["status"] == COPIES:
-        return f"copies, {rounded(row['rate'])} {row['unit']}".rstrip() + " each: left out"
-    return f"failed: {row['reason']}"
-
-
-def _reason(error: JobFailed) -> str:
-    """Why a job failed, on one line: who and how, then the last line of the first traceback."""
-    first, *block, _ = str(error).splitlines()
-    return ": ".join([first.partition(" failed")[2].strip(" :."), *block[-1:]])
+        return attempt(
+            point,
+            self.words,
+            self.figure,
+            name=f"sweep/{self.journal.name}/jobs",
+            site=self.site,
+            cores=self.cores,
+            timeout=self.timeout,
+            settle=self._settle,
+            strict=not any(row["status"] == "ok" for row in self.journal.done.values()),
+        )
 
 
 def _duration(seconds: float) -> str:

@@ -10,7 +10,8 @@ import pytest
 
 from scaleout import lab
 from scaleout.course import checks, masters
-from scaleout.course.masters import cut, generate, numbers
+from scaleout.course.cutting import cut, numbers
+from scaleout.course.masters import generate
 from scaleout.course.verdict import Result
 from scaleout.errors import ScaleoutError
 from scaleout.jobs.job import JobFailed

@@ -6,7 +6,8 @@ import pytest
 
 from scaleout import lab
 from scaleout.course import checks, verdict
-from scaleout.course.masters import cut, generate
+from scaleout.course.cutting import cut
+from scaleout.course.masters import generate
 
 pytestmark = pytest.mark.mpi
 

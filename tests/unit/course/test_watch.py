@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from helpers import COMMAND, until
 
-from scaleout.course.masters import cut
+from scaleout.course.cutting import cut
 
 pytestmark = pytest.mark.mpi
 

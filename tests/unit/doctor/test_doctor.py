@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from scaleout import machine
-from scaleout.doctor import checks, examine, mpi, packages, pair, probe
+from scaleout.doctor import checks, examine, launcher, mpi, packages, pair, probe
 from scaleout.doctor import report as doctor
 from scaleout.doctor.checks import Check, thread_variables
 from scaleout.doctor.mpi import Job
@@ -76,7 +76,7 @@ def test_a_healthy_job_passes_everything(facts: machine.Machine) -> None:
         mpi.one_libmpi(job(), {}),
         mpi.horovod(job(), "2.18.1", "2.18.1"),
         mpi.onednn(job(), {}),
-        mpi.mpirun(facts, "==4.3.2"),
+        launcher.mpirun(facts, "==4.3.2"),
         *packages.versions(WANTED, FOUND, "3.11.7"),
     ]
     assert [check.name for check in found if check.status != "ok"] == []
@@ -324,7 +324,7 @@ def test_scheduler_variables_are_named() -> None:
 def test_mpirun(facts: machine.Machine, tmp_path: Path) -> None:
     gone = replace(facts, mpirun=str(tmp_path / "bin" / "mpirun"), mpi="unknown")
     assert_bad(
-        mpi.mpirun(gone, "==4.3.2"),
+        launcher.mpirun(gone, "==4.3.2"),
         "fail",
         "there is no ",
         "pip install --force-reinstall mpich==4.3.2",
@@ -332,27 +332,27 @@ def test_mpirun(facts: machine.Machine, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "mpirun").write_text("")
     assert_bad(
-        mpi.mpirun(gone, "==4.3.2"),
+        launcher.mpirun(gone, "==4.3.2"),
         "fail",
         "does not run",
         "pip install --force-reinstall mpich==4.3.2",
     )
     linked = replace(gone, mpi="Open MPI")
     assert_bad(
-        mpi.mpirun(linked, "==4.3.2"), "warn", "(Open MPI), not this environment's", "mpich==4.3.2"
+        launcher.mpirun(linked, "==4.3.2"), "warn", "(Open MPI), not this environment's", "mpich==4.3.2"
     )
 
 
 def test_another_mpirun_on_path(facts: machine.Machine) -> None:
-    check = mpi.mpirun_on_path(facts, "/usr/bin/mpirun", "mpirun (Open MPI) 4.1.4")
+    check = launcher.mpirun_on_path(facts, "/usr/bin/mpirun", "mpirun (Open MPI) 4.1.4")
     assert_bad(
         check,
         "warn",
         "/usr/bin/mpirun (Open MPI 4.1.4)",
         f"export PATH={Path(facts.mpirun).parent}:$PATH",
     )
-    assert mpi.mpirun_on_path(facts, facts.mpirun, "").status == "ok"
-    assert mpi.mpirun_on_path(facts, None, "").status == "ok"
+    assert launcher.mpirun_on_path(facts, facts.mpirun, "").status == "ok"
+    assert launcher.mpirun_on_path(facts, None, "").status == "ok"
 
 
 def test_a_world_of_one(facts: machine.Machine) -> None:
@@ -633,7 +633,7 @@ def test_the_frame(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_doctor_loads_none_of_the_patients() -> None:
     program = (
-        "import sys; from scaleout.doctor import checks, mpi, packages, pair, probe, report; "
+        "import sys; from scaleout.doctor import checks, launcher, mpi, packages, pair, probe, report; "
         "print([m for m in ('tensorflow', 'horovod', 'mpi4py', 'daal4py', 'pandas', 'numpy') if m in sys.modules])"
     )
     done = subprocess.run(

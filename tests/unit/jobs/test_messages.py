@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from scaleout import machine
-from scaleout.doctor import checks, mpi, packages
+from scaleout.doctor import checks, launcher, mpi, packages
 from scaleout.doctor import report as doctor
 from scaleout.doctor.checks import Check
 from scaleout.doctor.mpi import Job
@@ -125,7 +125,7 @@ def test_the_doctors_own_sentences_are_known(monkeypatch: pytest.MonkeyPatch) ->
         packages.kernel({}, "", {}),
         packages.kernel({"argv": ["/other/python"], "folder": "/other"}, "/other", {}),
         checks.memory(2.0, None, 1.0),
-        mpi.mpirun_on_path(machine.facts(), "/other/mpirun", "mpirun (Open MPI) 4.1.4"),
+        launcher.mpirun_on_path(machine.facts(), "/other/mpirun", "mpirun (Open MPI) 4.1.4"),
     ]
     assert all(check.status != "ok" and check.page for check in found), [
         (c.seen, c.page) for c in found

@@ -1,0 +1,118 @@
+"""One job of a sweep: it runs at its point, and what it gave becomes a row."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from .. import launch, machine
+from ..clusters.site import Site
+from ..jobs import talking
+from ..jobs.job import JobFailed, JobTimeout, Run
+from ..words import rounded
+from .journal import COPIES
+from .points import Point
+from .rates import Metric, NoFigure
+
+__all__ = ["attempt", "said_of"]
+
+
+def attempt(
+    point: Point,
+    words: Sequence[str],
+    figure: Metric,
+    *,
+    name: str,
+    site: Site,
+    cores: int,
+    timeout: float,
+    settle: Callable[[Run], Metric],
+    strict: bool,
+) -> dict[str, Any]:
+    """Runs one job; a failure of it is a row too.
+
+    Parameters
+    ----------
+    point : Point
+    words : sequence of str
+        The command of a rank.
+    figure : Metric
+        Where the figure of a job comes from, as far as that is settled.
+    name : str
+        The folder in `results/` of the runs.
+    site : Site
+    cores : int
+        Of this machine: the threads of a rank where the point sets none.
+    timeout : float
+        Seconds.
+    settle : callable
+        Takes the run and returns what all jobs are judged by from now on.
+    strict : bool
+        No job has given a figure so far, so one without a figure is no row but an error.
+
+    Returns
+    -------
+    dict
+        status, reason, rate, unit, values, metric, wall_s (seconds), run_id, command, utc, cpu,
+        cores.
+
+    Raises
+    ------
+    NoFigure
+        The job ended well and gave no figure, and `strict` asks for one.
+    JobInterrupted
+    """
+    try:
+        run = launch.run(
+            point.script(words),
+            name=name,
+            ranks=point.ranks,
+            threads=point.threads or cores,
+            bind=None if point.threads else "none",  # as without us: on all the cores
+            env=point.variables,
+            site=site,
+            timeout=timeout,
+            echo=None,
+        )
+        figure = settle(run)
+        found = {"status": "ok", "reason": "", **figure.read(run)}
+        if run.talked is False:
+            found |= {"status": COPIES, "reason": talking.sentence(point.ranks)}
+    except JobTimeout as error:
+        run = error.run
+        found = _failure("timeout", f"it took longer than --timeout {timeout:g} s")
+    except JobFailed as error:
+        run, found = error.run, _failure("failed", _reason(error))
+    except NoFigure as error:
+        if strict:
+            # a slip in --metric, most likely: better said at once than after the whole grid
+            raise
+        run, found = error.run, _failure("no figure", str(error).splitlines()[0])
+    return {
+        **found,
+        "metric": figure.pattern,
+        "wall_s": round(run.wall_s, 3),
+        "run_id": run.id,
+        "command": run.command,
+        "utc": datetime.now(UTC).isoformat(timespec="seconds"),
+        "cpu": machine.cpu_model(),
+        "cores": cores,
+    }
+
+
+def _failure(status: str, reason: str) -> dict[str, Any]:
+    return {"status": status, "reason": reason, "rate": None, "unit": "", "values": {}}
+
+
+def _reason(error: JobFailed) -> str:
+    """Why a job failed, on one line: who and how, then the last line of the first traceback."""
+    first, *block, _ = str(error).splitlines()
+    return ": ".join([first.partition(" failed")[2].strip(" :."), *block[-1:]])
+
+
+def said_of(row: Mapping[str, Any]) -> str:
+    """What a job gave, as a line of the report says it."""
+    if row["status"] == "ok":
+        return f"{rounded(row['rate'])} {row['unit']}"
+    if row["status"] == COPIES:
+        return f"copies, {rounded(row['rate'])} {row['unit']}".rstrip() + " each: left out"
+    return f"failed: {row['reason']}"

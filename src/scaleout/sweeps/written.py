@@ -1,0 +1,80 @@
+"""What a sweep leaves for a person: pictures of its grid, and a script of its best point."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..clusters.site import Site
+from .journal import point_of
+
+if TYPE_CHECKING:
+    from .outcome import Result
+
+__all__ = ["write"]
+
+
+def write(
+    result: "Result", job: Mapping[str, Any], command: Sequence[str], site: Site
+) -> list[Path]:
+    """Writes a heat map for each pair of axes with a choice, and best.sh, into the sweep's folder.
+
+    Parameters
+    ----------
+    result : Result
+        Of a sweep with a folder and a best point.
+    job : mapping
+        The row of a job of that point.
+    command : sequence of str
+        Of a rank, as it was given to the sweep.
+    site : Site
+        Where it ran.
+
+    Returns
+    -------
+    list of Path
+        What was written.
+    """
+    from .. import plots
+
+    assert result.folder is not None
+    vary = [axis for axis in result.axes if result.frame[axis].nunique() > 1]
+    pairs = list(combinations(vary, 2)) or [
+        (axis, "ranks" if axis != "ranks" else "threads") for axis in vary
+    ]
+    paths = []
+    for one, other in pairs:
+        paths.append(result.folder / f"{one}-{other}.png")
+        figure = plots.heat_map(
+            result.frame,
+            x=other,
+            y=one,
+            unit=result.unit,
+            default=result.default.rate,
+            lower=result.lower,
+        )
+        figure.savefig(paths[-1])
+    script = result.folder / "best.sh"
+    script.write_text(_script(result, job, command, site), encoding="utf-8")
+    script.chmod(0o755)
+    return [*paths, script]
+
+
+def _script(result: "Result", job: Mapping[str, Any], command: Sequence[str], site: Site) -> str:
+    assert result.best is not None
+    about = [
+        f"The best of {len(result.frame)} settings for:  {shlex.join(command)}",
+        result.summary,
+        f"Measured on {job['cpu']}, {job['cores']} cores, {datetime.now(UTC):%Y-%m-%d}; "
+        f"median of {result.best.repeats}.",
+        "Start it in the folder where the sweep was started, or paste it into a job script.",
+    ]
+    if "-bind-to user:" in job["command"]:
+        about.append(
+            "Its mpirun line names CPUs of that machine: on another, put  -bind-to "
+            "core:THREADS  there."
+        )
+    comment = "".join(f"# {line}\n" for line in about)
+    return f"#!/bin/sh\n{comment}{point_of(job).shell(job['command'], site)}\n"
