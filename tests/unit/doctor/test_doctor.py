@@ -339,7 +339,10 @@ def test_mpirun(facts: machine.Machine, tmp_path: Path) -> None:
     )
     linked = replace(gone, mpi="Open MPI")
     assert_bad(
-        launcher.mpirun(linked, "==4.3.2"), "warn", "(Open MPI), not this environment's", "mpich==4.3.2"
+        launcher.mpirun(linked, "==4.3.2"),
+        "warn",
+        "(Open MPI), not this environment's",
+        "mpich==4.3.2",
     )
 
 
