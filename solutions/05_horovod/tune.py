@@ -52,12 +52,10 @@ def settings() -> argparse.Namespace:
     parser.add_argument("--traced", nargs="*", default=[],
                         help="variants to run once with a timeline, which "
                         "is kept in the folder of the run")
-    rounds = 3 if data.quick() else 5
-    parser.add_argument("--rounds", type=one_or_more, default=rounds,
-                        help=f"runs of each variant ({rounds})")
-    steps = 4 if data.quick() else 40
-    parser.add_argument("--steps", type=one_or_more, default=steps,
-                        help=f"steps of a run ({steps})")
+    parser.add_argument("--rounds", type=one_or_more, default=5,
+                        help="runs of each variant (5)")
+    parser.add_argument("--steps", type=one_or_more, default=40,
+                        help="steps of a run (40)")
     parser.add_argument("--batch-per-rank", type=one_or_more, default=64,
                         help="images a step on each rank (64)")
     return parser.parse_args()
@@ -203,19 +201,22 @@ def main(args: argparse.Namespace) -> None:
         most = max(number(r"(\d+) threads", v, 1) for v in args.variants)
         tf.config.threading.set_intra_op_parallelism_threads(most)
     training = Training(args.batch_per_rank)
-    for name in dict.fromkeys(args.variants):
+    kinds = {re.sub(r"cycle \d+ ms", "", name): name for name in args.variants}
+    for name in kinds.values():
         measure(name, training, 1, "")  # traces what it needs, and warms up
 
     twice = {args.variants[0], args.against or args.variants[0]}
     names = [(name, 0) for name in args.variants]
     names += [(name, 1) for name in args.variants if name in twice]
     rows = []
-    for round_ in range(args.rounds):
+    rounds = 1 if data.quick() else args.rounds
+    steps = 2 if data.quick() else args.steps
+    for round_ in range(rounds):
         # Another order in each round, the same on all ranks.
         order = np.random.default_rng(round_).permutation(len(names))
         for at in order:
             variant, again = names[at]
-            rate = measure(variant, training, args.steps, "")
+            rate = measure(variant, training, steps, "")
             rows.append({
                 "round": round_, "place": len(rows), "variant": variant,
                 "again": again, "value": rate, "unit": "images/s",
@@ -225,7 +226,7 @@ def main(args: argparse.Namespace) -> None:
                       flush=True)
     for index, variant in enumerate(args.traced):
         file = records.folder() / f"timeline-{index}.json"
-        measure(variant, training, args.steps, str(file))
+        measure(variant, training, max(4, steps), str(file))
 
     first = args.variants[0]
     # Distributed: one record, not one from each rank

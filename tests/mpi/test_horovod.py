@@ -183,10 +183,10 @@ def test_schedules_train_each_seed_once_and_the_baseline_twice() -> None:
     assert {row["images"] for row in saw["runs"]} == {200}
     assert set(rates["512, 8 times at once"]) == {8 * rates["512, rate of 64"][0]}
     gradual, whole = rates["512, gradual warm-up"], rates["512, warm-up and decay"]
-    assert gradual[0] == pytest.approx(0.02) and gradual[-1] == pytest.approx(0.16)
-    assert whole[:20] == gradual[:20] and max(whole) == pytest.approx(0.16) and whole[-1] == 0
+    assert gradual[0] == pytest.approx(0.01) and gradual[-1] == pytest.approx(0.08)
+    assert whole[:20] == gradual[:20] and max(whole) == pytest.approx(0.08) and whole[-1] == 0
     constant = rates["512, constant warm-up"]
-    assert sorted(set(constant)) == pytest.approx([0.02, 0.16]) and constant == sorted(constant)
+    assert sorted(set(constant)) == pytest.approx([0.01, 0.08]) and constant == sorted(constant)
 
 
 def test_the_keras_way_averages_nothing_and_its_callback_fails() -> None:
