@@ -3,11 +3,12 @@ readable in grey."""
 
 from .classroom import class_picture
 from .comparison import comparison
+from .gains import kept_steps, with_and_without
 from .horovod import cycle_times, step_shares, step_timeline
 from .kmeans import memory_bars, palettes, quality, quantised
 from .learning import drifting_ranks, schedules
 from .machine import hwloc_picture, machine_picture
-from .messages import allreduce_time, bytes_sent, message_time, mpi_libraries, servers_or_ring
+from .messages import allreduce_time, bytes_sent, message_time, mpi_libraries
 from .onednn import layouts, number_formats, operations
 from .parallelism import (
     crossing,
@@ -25,17 +26,11 @@ from .scaling import (
     rate_predictions,
     simulated_allreduce,
 )
+from .servers import servers_or_ring
 from .spmd import stale_losses, straggler_timeline, who_holds
 from .sweep import heat_map
 from .threads import rank_map, rate_over_threads, thread_census, which_knob
-from .tuning import (
-    accuracy_over_time,
-    kept_steps,
-    made_digits,
-    memory_over_time,
-    time_shares,
-    with_and_without,
-)
+from .tuning import accuracy_over_time, made_digits, memory_over_time, time_shares
 from .waiting import file_rates, step_parts, who_waits
 from .waterfall import waterfall
 from .welcome import limits, shares

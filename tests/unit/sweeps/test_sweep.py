@@ -17,7 +17,7 @@ import pytest
 from scaleout import cli, plots, records, sweeps
 from scaleout.errors import ScaleoutError
 from scaleout.jobs.job import Run
-from scaleout.sweeps import journal, knobs, points, run, schedule, search
+from scaleout.sweeps import commands, journal, knobs, points, schedule, search
 from scaleout.sweeps.points import Point
 from scaleout.sweeps.rates import Metric, NoFigure
 from scaleout.words import rounded
@@ -650,5 +650,5 @@ def test_bad_input_is_answered_with_one_sentence(case: str, results: Path, capsy
 def test_values_are_split_at_commas_or_where_they_hold_some_at_semicolons(
     typed: str, values: list[str]
 ) -> None:
-    assert list(run._variables([typed]).values()) == [values]
-    assert run._variables(["A=1", "A=2"]) == {"A": ["1", "2"]}
+    assert list(commands._variables([typed]).values()) == [values]
+    assert commands._variables(["A=1", "A=2"]) == {"A": ["1", "2"]}
