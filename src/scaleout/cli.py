@@ -120,8 +120,18 @@ def _scaling(args: argparse.Namespace, rest: list[str]) -> int:
     return main(args.table, nodes, args.work, args.json, _say, args.target)
 
 
-def _say(text: str) -> None:
-    print(text, flush=True)
+class _Say:
+    """Prints a line, or what a job has said at once, and holds nothing back."""
+
+    def __call__(self, text: str) -> None:
+        print(text, flush=True)
+
+    def all(self, text: str) -> None:
+        """Whole lines, as they are."""
+        print(text, end="", flush=True)
+
+
+_say = _Say()
 
 
 def _say_meanwhile(text: str) -> None:

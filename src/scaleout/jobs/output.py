@@ -15,6 +15,7 @@ LINKS = (
     "The above exception was",
 )  # between the tracebacks of a chain
 MESSAGE_LINES = 8
+FEWEST = 20  # lines at once, from which on it pays to look whether they are alike
 
 
 def batches(
@@ -79,8 +80,15 @@ class Pieces:
         at = cut.start() if cut else len(data)
         self.held = data[at:]
         *whole, rest = data[:at].split(b"\n")
-        for line in whole:
-            # Most lines are of one piece, and cost less this way.
+        looked = False
+        for number, line in enumerate(whole):
+            # Many lines of one rank, each of one piece, cost a third this way.
+            if not self.partial and not looked:
+                looked = True
+                if alike := self._alike(whole[number:]):
+                    self.rank = None
+                    yield from alike
+                    break
             if not self.partial and (alone := self.plain.fullmatch(line)):
                 self.rank = None
                 yield int(alone[1]), alone[2].decode("utf-8", "replace").rstrip("\r")
@@ -91,6 +99,21 @@ class Pieces:
         self._take(rest)
         if not more:
             yield from [(rank, self._text(rank)) for rank in list(self.partial)]
+
+    def _alike(self, lines: list[bytes]) -> list[tuple[int | None, str]]:
+        """The same lines where all are of one rank, and nothing else is marked in them; [] where
+        they are not, or are too few for it to pay."""
+        first = self.mark.match(lines[0])
+        if len(lines) < FEWEST or not first or not lines[-1].startswith(first[0]):
+            return []
+        text = b"\n".join(lines)
+        if text.count(b"\x1e") != len(lines) or text.count(b"\n" + first[0]) != len(lines) - 1:
+            return []
+        said = text.replace(first[0], b"").decode("utf-8", "replace").split("\n")
+        if b"\r" in text:
+            said = [line.rstrip("\r") for line in said]
+        rank = int(first[1])
+        return [(rank, line) for line in said]
 
     def _take(self, data: bytes) -> None:
         first, *marked = self.mark.split(data)  # text, rank, text, rank, text ...

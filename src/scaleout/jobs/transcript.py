@@ -24,7 +24,8 @@ class Transcript:
     job : Run
         Its output.txt gets every line; its `lines` the first and the last.
     say : callable
-        Takes each line with its rank before it.
+        Takes each line with its rank before it. Where it has an attribute `all`, that takes those
+        which came together as one text.
 
     Raises
     ------
@@ -36,8 +37,10 @@ class Transcript:
         self.job, self.say = job, say
         self._file: TextIO
         self._room = HEAD_BYTES
-        self._tail: deque[tuple[int | None, str]] = deque()
+        self._tail: deque[tuple[int, Sequence[tuple[int | None, str]]]] = deque()
         self._tail_bytes = 0
+        # Whoever only writes the lines somewhere takes them all at once.
+        self._say_all: Callable[[str], None] | None = getattr(say, "all", None)
         self._left_out = 0
 
     def __enter__(self) -> "Transcript":
@@ -52,7 +55,8 @@ class Transcript:
             path = show(self.job.folder / "output.txt")
             gap = f"... {self._left_out:,} lines are left out here; {path} has them all ..."
             self.job.lines.append((None, gap))
-        self.job.lines.extend(self._tail)
+        for kept in self._tail:
+            self.job.lines.extend(kept[1])
         self._tail.clear()
         try:
             self._file.close()
@@ -65,26 +69,32 @@ class Transcript:
         if not lines:
             return
         said = [prefixed(rank, text) for rank, text in lines]
+        block = "\n".join([*said, ""])
         try:
-            self._file.write("\n".join([*said, ""]))
+            self._file.write(block)
             self._file.flush()  # so that all is there when this process is killed
         except OSError as error:
             raise self._not_written(error) from None
-        for (rank, text), line in zip(lines, said, strict=True):
-            self._remember(rank, text)
+        self._remember(lines)
+        if self._say_all:
+            self._say_all(block)
+            return
+        for line in said:
             self.say(line)
 
-    def _remember(self, rank: int | None, text: str) -> None:
-        size = len(text) + LINE_BYTES
+    def _remember(self, lines: Sequence[tuple[int | None, str]]) -> None:
+        """Keeps lines that came together, together, until there is no room for them."""
+        size = sum(len(text) for _, text in lines) + LINE_BYTES * len(lines)
         if not self._tail and size <= self._room:
             self._room -= size
-            self.job.lines.append((rank, text))
+            self.job.lines.extend(lines)
             return
-        self._tail.append((rank, text))
+        self._tail.append((size, lines))
         self._tail_bytes += size
         while self._tail_bytes > TAIL_BYTES and len(self._tail) > 1:
-            self._tail_bytes -= len(self._tail.popleft()[1]) + LINE_BYTES
-            self._left_out += 1
+            gone, old = self._tail.popleft()
+            self._tail_bytes -= gone
+            self._left_out += len(old)
 
     def _not_written(self, error: OSError) -> ScaleoutError:
         return ScaleoutError(
