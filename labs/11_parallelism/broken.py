@@ -1,0 +1,135 @@
+"""An allreduce that goes wrong now and then, and says nothing.
+
+    mpirun -n 3 python -m mpi4py labs/11_parallelism/broken.py
+
+Start it on two ranks or more, here three; it takes about 2 seconds. You will
+see, for each kind of fault, in how many of its trials the alarm of your
+runme.py went off, and how often it did so when nothing was wrong.
+"""
+
+import argparse
+
+import numpy as np
+from flags import one_or_more, refuse, zero_or_more
+
+# Distributed: this import also starts MPI
+from mpi4py import MPI
+from network import examples, layer, serial
+from runme import alarm
+
+from scaleout import records
+
+FAULTS = ["one copy", "lost part", "changed places"]
+BLOCKS = 8  # of which a fault hits one or two
+
+
+def settings() -> argparse.Namespace:
+    """What was typed behind the name of this file."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.error = refuse
+    parser.add_argument("--trials", type=one_or_more, default=100,
+                        help="with a fault, and as many without (100)")
+    parser.add_argument("--seed", type=zero_or_more, default=0,
+                        help="of the faults (0)")
+    parser.add_argument("--width", type=one_or_more, default=32,
+                        help="of the network whose gradient it is (32)")
+    args = parser.parse_args()
+    if MPI.COMM_WORLD.Get_size() < 2:
+        refuse("A sum over ranks goes wrong on two or more: mpirun -n 2")
+    return args
+
+
+class Broken(MPI.Intracomm):
+    """A communicator with an Allreduce that one can spoil."""
+
+    fault = ""
+    seed = 0
+
+    def Allreduce(self, mine: np.ndarray, total: np.ndarray) -> None:
+        # Distributed: as it should be
+        super().Allreduce(mine, total)
+        if not self.fault:
+            return
+        # The same choice on each rank
+        rng = np.random.default_rng(self.seed)
+        guilty = int(rng.integers(self.size))
+        # Distributed: what one rank has put in
+        lost = self.bcast(mine, guilty)  # (n,)
+        blocks = np.array_split(np.arange(len(total)), BLOCKS)
+        one, other = rng.choice(BLOCKS, 2, replace=False)
+        a = blocks[one]
+        b = blocks[other][: len(a)]
+        if self.fault == "one copy" and self.rank == guilty:
+            total[a] = mine[a]  # it never heard of the others
+        if self.fault == "lost part":
+            total[a] = total[a] - lost[a]  # on all ranks
+        if self.fault == "changed places":
+            a = a[: len(b)]
+            before = total[a].copy()
+            total[a] = total[b]
+            total[b] = before
+
+
+def gradient(comm: MPI.Intracomm, seed: int, width: int) -> np.ndarray:
+    """What this rank brings: the gradient of some rows of its own."""
+    weights = [layer(k, width, "float32") for k in range(4)]
+    x, y = examples(32, width, "float32")  # (32, width)
+    rng = np.random.default_rng([seed, comm.rank])
+    rows = rng.integers(len(x), size=8)
+    gradients = serial(weights, x[rows], y[rows])[1]
+    return np.concatenate([g.ravel() for g in gradients])  # (4 width width,)
+
+
+def main(args: argparse.Namespace) -> None:
+    comm = Broken(MPI.COMM_WORLD)
+    rung = {fault: 0 for fault in FAULTS}
+    tried = {fault: 0 for fault in FAULTS}
+    some_only = 0
+    false_alarms = 0
+    for trial in range(args.trials):
+        mine = gradient(comm, args.seed + trial, args.width)  # (n,)
+        total = np.empty_like(mine)  # (n,)
+        for fault in ("", FAULTS[trial % len(FAULTS)]):
+            comm.fault = fault
+            comm.seed = args.seed + trial
+            # Distributed: right, or spoiled
+            comm.Allreduce(mine, total)
+            said = bool(alarm(MPI.COMM_WORLD, mine, total))
+            # Distributed: what each rank's alarm says
+            heard = comm.allgather(said)
+            if fault:
+                tried[fault] += 1
+                rung[fault] += any(heard)
+                some_only += any(heard) and not all(heard)
+            else:
+                false_alarms += any(heard)
+    # Distributed: one report, not one from each rank
+    if comm.rank == 0:
+        report(args, comm.size, rung, tried, some_only, false_alarms)
+
+
+def report(args: argparse.Namespace, ranks: int, rung: dict, tried: dict,
+           some_only: int, false_alarms: int) -> None:
+    """A line for each kind of fault, and one record."""
+    records.write(
+        lab="11_parallelism",
+        variant="broken",
+        ranks=ranks,
+        seed=args.seed,
+        metrics={
+            "rung": list(rung.values()),
+            "tried": list(tried.values()),
+            "faults": FAULTS,
+            "some_only": some_only,
+            "false_alarms": false_alarms,
+            "trials": args.trials,
+        },
+    )
+    for fault in FAULTS:
+        print(f"{fault:15} {rung[fault]:4} of {tried[fault]} seen", flush=True)
+    print(f"nothing wrong   {false_alarms:4} of {args.trials} alarms",
+          flush=True)
+
+
+if __name__ == "__main__":
+    main(settings())

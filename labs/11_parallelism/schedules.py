@@ -1,0 +1,30 @@
+"""In which order a stage of a pipeline works on its micro-batches.
+
+runme.py and stuck.py import this; there is nothing to fill in here. Each
+schedule is a list such as [("forward", 0), ("forward", 1), ("backward", 0)].
+"""
+
+
+def gpipe(stage: int, stages: int, micro_batches: int) -> list:
+    """All forward, then all backward: every stage keeps every micro-batch."""
+    order = [("forward", m) for m in range(micro_batches)]
+    return order + [("backward", m) for m in range(micro_batches)]
+
+
+def one_forward_one_backward(stage: int, stages: int,
+                             micro_batches: int) -> list:
+    """1F1B: a micro-batch goes back as soon as it can.
+
+    A stage first lets so many micro-batches in as there are stages after it.
+    From then on, each forward is followed by a backward. So it keeps at most
+    stages - stage of them, however many there are.
+    """
+    ahead = min(stages - 1 - stage, micro_batches)
+    order = [("forward", m) for m in range(ahead)]
+    for m in range(micro_batches - ahead):
+        order += [("forward", ahead + m), ("backward", m)]
+    first_left = micro_batches - ahead
+    return order + [("backward", first_left + m) for m in range(ahead)]
+
+
+SCHEDULES = {"gpipe": gpipe, "1f1b": one_forward_one_backward}

@@ -1,0 +1,193 @@
+"""11_parallelism: every way of splitting against one rank alone, what each keeps and sends, what
+cannot be split, and faults that nobody reports."""
+
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from scaleout import lab
+from scaleout.course.masters import generated
+from scaleout.jobs.job import JobFailed, JobTimeout, Run
+
+pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
+
+LAB = Path(__file__).resolve().parents[2] / "solutions" / "11_parallelism"
+# Ranks that share cores let go of them while they wait.
+FEW_CORES = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
+CLOSE = 1e-10
+schedules = runpy.run_path(str(LAB / "schedules.py"))["SCHEDULES"]
+
+
+@pytest.fixture(autouse=True)
+def _here(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(LAB.parents[1])
+
+
+def _run(**how: object) -> Run:
+    given = {"threads": 1, "env": FEW_CORES, "timeout": 60, "echo": False}
+    if "script" not in how:
+        given["steps"] = 1
+    return lab("11_parallelism", solution=True).run(**{**given, **how})
+
+
+def _as_serial(row: dict[str, object], layers: int) -> None:
+    found = row["metrics.found"]
+    assert {k for each in found for k in each["layers"]} == set(range(layers))
+    for each in found:
+        where = f"{row['variant']} on {row['ranks']} ranks: {each['off']}"
+        assert max(each["off"]) <= CLOSE, where
+        assert np.allclose(each["factor"], 1, rtol=1e-9), where
+    assert row["metrics.loss"] == pytest.approx(row["metrics.serial_loss"], rel=1e-12)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_every_way_gives_what_one_rank_gives(ranks: int) -> None:
+    """Width 10 does not divide by 3 and 4 ranks, nor do 6 layers by 4 stages."""
+    rows = _run(ranks=ranks, layers=6, width=10, batch=72).records.to_dict("records")
+    ways = [row["variant"] for row in rows]
+    assert ways == ["data", "tensor", "pipeline", "hybrid", "adam", "sharded"]
+    for row in rows:
+        _as_serial(row, 6)
+    by_way = dict(zip(ways, rows, strict=True))
+    for each in by_way["pipeline"]["metrics.found"]:
+        assert len(each["layers"]) in (6 // ranks, -(-6 // ranks))
+
+
+@pytest.mark.parametrize("way", ["data", "sharded"])
+def test_rows_that_do_not_divide(way: str) -> None:
+    _as_serial(_run(ranks=3, way=way, batch=7, width=9, layers=3).records.iloc[0].to_dict(), 3)
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+def test_one_forward_one_backward_is_right_and_keeps_less(ranks: int) -> None:
+    job = _run(ranks=ranks, way="pipeline", schedule="1f1b", micro_batches=6, layers=7, width=10,
+               batch=12)  # fmt: skip
+    row = job.records.iloc[0].to_dict()
+    _as_serial(row, 7)
+    for stage, each in enumerate(row["metrics.found"]):
+        assert max(kept for *_, kept in each["logs"][0]) == ranks - stage
+
+
+@pytest.mark.parametrize("stages", [1, 2, 3, 5])
+@pytest.mark.parametrize("micro_batches", [1, 2, 7])
+def test_the_bubble_of_both_schedules_is_the_formula(stages: int, micro_batches: int) -> None:
+    """Stages of equal length, a backward twice as long as a forward, messages that take no time."""
+    for schedule in schedules.values():
+        orders = [list(schedule(s, stages, micro_batches)) for s in range(stages)]
+        done: dict[tuple[str, int, int], float] = {}
+        clock = [0.0] * stages
+        while any(orders):
+            before = len(done)
+            for stage, order in enumerate(orders):
+                while order:
+                    what, m = order[0]
+                    forward = what == "forward"
+                    first = stage == (0 if forward else stages - 1)
+                    needs = (what, m, stage - 1 if forward else stage + 1)
+                    if not first and needs not in done:
+                        break
+                    if not forward:
+                        assert ("forward", m, stage) in done
+                    start = max(clock[stage], 0 if first else done[needs])
+                    clock[stage] = start + (1 if forward else 2)
+                    done[what, m, stage] = clock[stage]
+                    order.pop(0)
+            assert len(done) > before, "the stages wait for each other"
+        assert len(done) == 2 * stages * micro_batches
+        idle = 1 - 3 * micro_batches / max(clock)
+        assert idle == pytest.approx((stages - 1) / (micro_batches + stages - 1))
+
+
+def test_a_split_saves_the_memory_of_what_it_splits() -> None:
+    size = {"width": 256, "batch": 32, "layers": 8}
+    peak, state = {}, {}
+    for ranks in (1, 2):
+        for row in _run(ranks=ranks, **size).records.to_dict("records"):
+            peak[row["variant"], ranks] = row["metrics.peak_bytes"]
+            state[row["variant"], ranks] = row["metrics.found"][0]["state_bytes"]
+    assert peak["pipeline", 2] <= 0.65 * peak["data", 1]
+    assert peak["tensor", 2] <= 0.65 * peak["data", 1]
+    assert peak["sharded", 2] <= 0.6 * peak["adam", 2]
+    whole = 2 * 8 * 256**2 * 8  # two numbers of 8 bytes for each weight
+    assert abs(state["adam", 2] - whole) < 100 and abs(state["sharded", 2] - whole / 2) < 100
+
+
+def test_the_two_circles_of_a_hybrid() -> None:
+    (row,) = _run(ranks=4, way="hybrid", width=8, batch=16).records.to_dict("records")
+    circles = [each["circles"] for each in row["metrics.found"]]
+    assert circles == [[[0, 1], [0, 2]], [[0, 1], [1, 3]], [[2, 3], [0, 2]], [[2, 3], [1, 3]]]
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ({"way": "pipeline", "ranks": 3, "layers": 2}, "3 stages are more than 2 layers"),
+        ({"way": "pipeline", "ranks": 2, "batch": 10}, "does not divide into 4 micro-batches"),
+        ({"way": "hybrid", "ranks": 3, "batch": 10}, "does not divide into 12 micro-batches"),
+        ({"way": "tensor", "ranks": 3, "width": 2}, "2 columns are fewer than 3 ranks"),
+        ({"way": "tensor", "ranks": 2, "layers": 3}, "layers go in pairs, and 3 is odd"),
+        ({"script": "convolution.py", "ranks": 3, "channels": 2}, "2 channels are fewer than 3"),
+        ({"script": "broken.py", "ranks": 1}, "goes wrong on two or more"),
+        ({"script": "which.py", "ranks": 2, "widths": [1]}, "1 columns are fewer than 2 ranks"),
+        ({"script": "stuck.py", "ranks": 3}, "This pipeline has two stages"),
+        ({"script": "alltoall.py", "ranks": 2, "rows": 0}, "--rows: it takes 1 or more, not 0"),
+    ],
+)
+def test_what_cannot_be_split_is_one_sentence(how: dict[str, object], says: str) -> None:
+    with pytest.raises(JobFailed) as caught:
+        _run(**how)
+    ((rank, said),) = [line for line in caught.value.run.lines if line[0] is not None]
+    assert rank == 0 and says in said
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+def test_a_convolution_by_channels(ranks: int) -> None:
+    row = _run(ranks=ranks, script="convolution.py", channels=7).records.iloc[0]
+    assert row["metrics.off"] <= CLOSE
+    assert sum(row["metrics.channels"]) == 7 and min(row["metrics.channels"]) >= 7 // ranks
+
+
+@pytest.mark.parametrize("ranks", [1, 3, 4])
+def test_rows_become_columns_and_rows_again(ranks: int) -> None:
+    row = _run(ranks=ranks, script="alltoall.py", rows=31, columns=10).records.iloc[0]
+    assert row["metrics.off"] <= CLOSE
+    assert (row["metrics.alone_off"] > 1e-3) == (ranks > 1)
+    shapes = [each["columns"] for each in row["metrics.found"]]
+    assert {shape[0] for shape in shapes} == {31} and sum(shape[1] for shape in shapes) == 10
+
+
+@pytest.mark.parametrize(("ranks", "seed"), [(2, 0), (3, 1000), (4, 2000)])
+def test_the_invariant_sees_every_fault_and_nothing_else(ranks: int, seed: int) -> None:
+    row = _run(ranks=ranks, script="broken.py", seed=seed).records.iloc[0]
+    assert row["metrics.rung"] == row["metrics.tried"] and sum(row["metrics.tried"]) == 100
+    assert min(row["metrics.tried"]) >= 33
+    assert row["metrics.some_only"] == 0 and row["metrics.false_alarms"] == 0
+
+
+def test_blocking_sends_wait_for_each_other_once_messages_are_long(no_process_left) -> None:
+    short = _run(ranks=2, script="stuck.py", width=8)
+    assert "it ended" in short.output
+    with pytest.raises(JobTimeout) as caught:
+        _run(ranks=2, script="stuck.py", width=4096, say_s=1, timeout=5)
+    said = {rank: text for rank, text in caught.value.run.lines if "I wait in" in text}
+    assert said[0].endswith("I wait in Send to rank 1")
+    assert said[1].endswith("I wait in Send to rank 0")
+    no_process_left(caught.value.run.id)
+
+
+def test_the_sums_have_as_many_bytes_as_the_formula_says() -> None:
+    rows = _run(ranks=2, script="which.py", widths=[32], parts=[8, 16, 32], repeats=1).records
+    assert len(rows) == 6
+    for row in rows.to_dict("records"):
+        each = 32 * 32 if row["variant"] == "data" else row["metrics.batch"] * 32
+        assert row["metrics.summed_bytes"] == 4 * 4 * each, "4 layers of 4-byte numbers"
+        assert min(row["metrics.sum_s"]) > 0 and max(row["metrics.sum_s"]) <= max(row["step_s"])
+
+
+def test_the_other_scripts_are_given_out_with_the_lab() -> None:
+    made = {path.name: text for path, text in generated() if path.parent.name == "11_parallelism"}
+    scripts = {"convolution.py", "alltoall.py", "stuck.py", "broken.py", "which.py"}
+    assert scripts | {"network.py", "common.py", "schedules.py", "flags.py"} <= set(made)
+    assert all(f"labs/11_parallelism/{name}" in made[name] for name in scripts)
