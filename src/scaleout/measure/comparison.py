@@ -1,7 +1,6 @@
-"""What a comparison found: ratios with their intervals, a verdict a variant, what disturbed it."""
+"""What a comparison found: ratios with their intervals, a verdict a variant."""
 
 import functools
-import html
 import json
 import math
 from collections.abc import Iterable, Mapping
@@ -12,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ScaleoutError
-from ..intervals import LEVEL, ROUNDS, Paired, Ratio, paired, verdict
+from ..intervals import Paired, Ratio, paired, verdict
 from ..paths import results, results_path, show
-from ..words import count, rounded
+from . import said
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,7 +23,6 @@ __all__ = ["Comparison"]
 
 Array = NDArray[np.float64]
 WITHIN = 0.05
-MULTIPLE = "The intervals of {} variants hold together, at {:.0f} % (Bonferroni)."
 
 
 class Comparison:
@@ -55,6 +53,8 @@ class Comparison:
         By how much two equal variants may differ here, as a share; no smaller gain counts.
     drift : float
         How much faster the machine was at the end than at the start, as a share.
+    columns : list of (variant, again)
+        The runs of a round: the baseline, the baseline again (1), the variants.
     found : Paired
         What all of this comes from.
 
@@ -82,7 +82,7 @@ class Comparison:
         self.baseline, self.variants = names[0], names[1:]
         self.rounds = len(self._rows) // size
         self.unit = str(kept[0].get("unit", ""))
-        self._columns = [(self.baseline, 0), (self.baseline, 1), *((name, 0) for name in names[1:])]
+        self.columns = [(self.baseline, 0), (self.baseline, 1), *((name, 0) for name in names[1:])]
         values = self._wide("value") ** (-1.0 if lower else 1.0)
         self.found: Paired = paired(
             values[:, :2],
@@ -95,7 +95,7 @@ class Comparison:
         """One field as (rounds, columns): the baseline, the baseline again, the variants."""
         at = {(row["round"], row["variant"], row["again"]): row[field] for row in self._rows}
         rounds = sorted({row["round"] for row in self._rows})
-        return np.array([[at[(r, *column)] for column in self._columns] for r in rounds], float)
+        return np.array([[at[(r, *column)] for column in self.columns] for r in rounds], float)
 
     @functools.cached_property
     def runs(self) -> "pd.DataFrame":
@@ -135,13 +135,13 @@ class Comparison:
         import pandas as pd
 
         lines = {}
-        for name, again in self._columns:
+        for name, again in self.columns:
             own = self.runs[(self.runs.variant == name) & (self.runs.again == again)].value
             ratio = self.found.null if again else self.found.ratios.get(name)
             found = [ratio.middle, ratio.low, ratio.high] if ratio else [1.0, math.nan, math.nan]
-            said = "" if name == self.baseline else self.verdict(name)
-            said = f"the noise: {_percent(self.noise)}" if again else said
-            line = [len(own), own.median(), own.min(), own.max(), *found, said]
+            word = "" if name == self.baseline else self.verdict(name)
+            word = f"the noise: {said.percent(self.noise)}" if again else word
+            line = [len(own), own.median(), own.min(), own.max(), *found, word]
             lines[f"{name}, again" if again else name] = line
         columns = ["runs", "median", "lowest", "highest", "ratio", "low", "high", "verdict"]
         return pd.DataFrame.from_dict(lines, orient="index", columns=columns)
@@ -158,58 +158,12 @@ class Comparison:
 
     def sentence(self, variant: str) -> str:
         """What was found of this variant, in a sentence."""
-        ratio, said = self.ratio(variant), self.verdict(variant)
-        if ratio.rounds < ROUNDS:
-            return f"{variant}: unclear, after {count(ratio.rounds, 'round')}; it takes {ROUNDS}."
-        times = f"{_times(ratio, ratio.middle)} times as fast as {self.baseline}"
-        interval = f"{_times(ratio, ratio.low)} to {_times(ratio, ratio.high)}"
-        if said == "no difference shown":
-            return f"{variant}: no difference shown from {self.baseline} (within ±{_percent(ratio.reach)})."
-        if said != "unclear":
-            return f"{variant}: {said}, {times} ({interval})."
-        if ratio.low > 1 or ratio.high < 1:
-            return (
-                f"{variant}: unclear. It is {times} ({interval}), "
-                f"and the noise alone makes up to {_percent(self.noise)}."
-            )
-        return f"{variant}: unclear. It is {times}, but the interval holds 1 ({interval})."
+        return said.sentence(self, variant)
 
     @property
     def notes(self) -> list[str]:
         """What the figures rest on and what speaks against them, a sentence each."""
-        unit = f" {self.unit}" if self.unit else ""
-        base = self.runs[self.runs.variant == self.baseline].value.median()
-        said = [f"{count(self.rounds, 'round')}; {self.baseline} gives {rounded(base)}{unit}."]
-        if math.isfinite(self.noise):
-            said.append(
-                f"The noise: two equal variants may differ by {_percent(self.noise)}; "
-                "no smaller gain counts."
-            )
-        if len(self.variants) > 1:
-            said.append(MULTIPLE.format(len(self.variants), 100 * LEVEL))
-        null = self.found.null
-        if self.rounds >= ROUNDS and not null.low <= 1 <= null.high:
-            said.append(
-                f"{self.baseline} differs from itself: its second run of a round is "
-                f"{_times(null, null.middle)} times as fast as the first."
-            )
-        for round_, column, share in self.found.disturbed:
-            way = "faster" if share > 0 else "slower"
-            said.append(
-                f"Round {round_ + 1} was disturbed: a run of {self._columns[column][0]} was "
-                f"{_percent(abs(share))} {way} than its others."
-            )
-        left_out = self.rounds - min(ratio.rounds for ratio in self.found.ratios.values())
-        if left_out:
-            left = count(self.rounds - left_out, "round")
-            said.append(f"That leaves {left} for the ratios.")
-        if self.found.drifted:
-            way = "faster" if self.drift > 0 else "slower"
-            said.append(
-                f"The machine became {_percent(abs(self.drift))} {way} over the runs; "
-                "ratios are taken within a round, so they stand."
-            )
-        return said
+        return said.notes(self)
 
     @property
     def summary(self) -> str:
@@ -217,30 +171,14 @@ class Comparison:
         return " ".join(self.sentence(name) for name in self.variants)
 
     def __repr__(self) -> str:
-        lines = [self.sentence(name) for name in self.variants] + self.notes
-        return "\n".join([str(self._shown().to_string()), "", *lines])
+        return "\n".join([said.shown(self).to_string(), "", *said.sentences(self)])
 
     def _repr_html_(self) -> str:
-        lines = [self.sentence(name) for name in self.variants] + self.notes
-        return str(self._shown().to_html()) + "".join(
-            f"<p>{html.escape(line)}</p>" for line in lines
-        )
+        return said.as_html(self)
 
     def markdown(self) -> str:
         """The table and the sentences, for a report or a note."""
-        shown = self._shown().reset_index(names="variant")
-        rows = [list(shown.columns), ["---"] * len(shown.columns), *shown.to_numpy().tolist()]
-        lines = ["| " + " | ".join(str(c).replace("|", "\\|") for c in row) + " |" for row in rows]
-        said = [self.sentence(name) for name in self.variants] + self.notes
-        return "\n".join([*lines, "", *(f"- {line}" for line in said)]) + "\n"
-
-    def _shown(self) -> "pd.DataFrame":
-        table = self.table
-        for name in ("median", "lowest", "highest"):
-            table[name] = table[name].map(rounded)
-        for name in ("ratio", "low", "high"):
-            table[name] = table[name].map(lambda x: "" if math.isnan(x) else f"{x:.3f}")
-        return table
+        return said.markdown(self)
 
     def plot(self, guess: float | None = None) -> "Figure":
         """Single runs, medians, and the intervals of the ratios beside the noise.
@@ -256,7 +194,7 @@ class Comparison:
             self.runs,
             self.table,
             noise=self.noise,
-            disturbed=[(r, *self._columns[c]) for r, c, _ in self.found.disturbed],
+            disturbed=[(r, *self.columns[c]) for r, c, _ in self.found.disturbed],
             title=self.summary,
             axis=self.unit or self.metric,
             guess=guess,
@@ -283,14 +221,3 @@ class Comparison:
             ) from None
         rows = [json.loads(line) for line in lines]
         return cls(rows, about["lower"], about["within"], about["metric"], place)
-
-
-def _times(ratio: Ratio, value: float) -> str:
-    """With as many digits as the interval is worth."""
-    return f"{value:.{2 if ratio.width > 0.005 else 4}f}"
-
-
-def _percent(share: float) -> str:
-    if not math.isfinite(share):
-        return "any amount"
-    return f"{100 * share:.{1 if share < 0.0995 else 0}f} %"
