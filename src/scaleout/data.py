@@ -42,7 +42,8 @@ def shard(n: int, rank: int, ranks: int) -> slice:
     """
     if not 0 <= rank < ranks:
         raise ScaleoutError(
-            f"There is no rank {rank} of {ranks}: they are counted from 0, so the last is one less."
+            f"There is no rank {rank} of {ranks}: they are counted from 0, so the last is one less. "
+            "Look at the lines that ask for the rank and for how many there are: are they swapped?"
         )
     return slice(n * rank // ranks, n * (rank + 1) // ranks)
 

@@ -1,5 +1,5 @@
-"""Every topic: the untouched lab fails each check, and each check sees its own TODO. That the
-solution passes them all is proved by its master (tests/notebooks/test_masters.py)."""
+"""Every topic: the untouched lab fails each check. That a check sees its own TODO alone is proved by
+test_wrong_fills.py, that the solution passes them all by its master (tests/notebooks)."""
 
 import json
 import re
@@ -10,7 +10,7 @@ import pytest
 
 from scaleout import lab
 from scaleout.course import checks
-from scaleout.course.cutting import cut, numbers
+from scaleout.course.cutting import numbers
 from scaleout.course.masters import generate
 from scaleout.jobs.job import JobFailed
 
@@ -18,11 +18,6 @@ pytestmark = [pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(1500)]
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPICS = sorted(path.parent.name for path in (ROOT / "solutions").glob("*/runme.py"))
-TODOS = [
-    pytest.param(topic, number, id=f"{topic}-{number}")
-    for topic in TOPICS
-    for number in numbers((ROOT / "solutions" / topic / "runme.py").read_text())
-]
 JOB_LIMIT_S = 240  # of a check's job, on a small and busy machine
 
 
@@ -52,16 +47,8 @@ def _every_job_ends(results: Path, no_process_left):
         no_process_left(about["id"])
 
 
-def _states(topic: str, *, solution: bool = False, number: int | None = None) -> dict[int, str]:
-    found = {}
-    for result in checks.check(lab(topic, solution=solution), number):
-        print(result)
-        found[result.number] = result.state
-    return found
-
-
 def test_there_are_topics() -> None:
-    assert "00_welcome" in TOPICS and TODOS
+    assert "00_welcome" in TOPICS
 
 
 @pytest.mark.parametrize("topic", TOPICS)
@@ -78,18 +65,8 @@ def test_every_todo_has_one_check_and_hints_from_vague_to_plain(topic: str, copy
 
 @pytest.mark.parametrize("topic", TOPICS)
 def test_the_untouched_lab_fails_every_check(topic: str, copy: Path) -> None:
-    states = _states(topic)
+    states = {found.number: found.state for found in checks.check(lab(topic, solution=False))}
     assert states and "passed" not in states.values(), states
-
-
-@pytest.mark.parametrize(("topic", "number"), TODOS)
-def test_a_check_sees_when_its_own_todo_alone_is_not_done(
-    topic: str, number: int, copy: Path
-) -> None:
-    """All solutions in place but one: that one's check goes red."""
-    master = (copy / "solutions" / topic / "runme.py").read_text()
-    (copy / "labs" / topic / "runme.py").write_text(cut(master, keep=lambda other: other != number))
-    assert _states(topic, number=number)[number] in ("not yet", "not started")
 
 
 @pytest.mark.parametrize("topic", TOPICS)

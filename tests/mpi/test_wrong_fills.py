@@ -1,5 +1,8 @@
 """Each TODO's likeliest wrong fills, from wrong_fills/: the check refuses each, and says what is
-wrong with that one."""
+wrong with that one.
+
+Around the first fill of each TODO all the others are solved, so that a check is seen to judge its
+own; around the next ones only those before it, as in the lab of somebody on the way."""
 
 import re
 import shutil
@@ -27,6 +30,7 @@ WRONG = [
         topic,
         int(name.removeprefix("todo")),
         row,
+        at == 1,
         id=f"{topic}-{name}-{at}",
         marks=[pytest.mark.choice] if at > 1 else [],
     )
@@ -42,9 +46,9 @@ RIGHT = [
 ]
 
 
-def filled(master: str, number: int, fill: str) -> str:
-    """The lab with the TODOs before this one solved, this one filled so, and those after it
-    untouched."""
+def filled(master: str, number: int, fill: str, alone: bool) -> str:
+    """The lab with this TODO filled so and those before it solved; those after it too when it is
+    `alone`, else untouched."""
     region = re.compile(
         rf"(# TODO {number}: .*?\n)( *)# BEGIN SOLUTION\n.*?# END SOLUTION\n", re.DOTALL
     )
@@ -53,7 +57,7 @@ def filled(master: str, number: int, fill: str) -> str:
     marked = f"# BEGIN SOLUTION\n{fill.strip()}\n# END SOLUTION\n"
     put = found[1] + textwrap.indent(marked, found[2])
     text = master[: found.start()] + put + master[found.end() :]
-    return cut(text, keep=lambda other: other <= number)
+    return cut(text, keep=lambda other: alone or other <= number)
 
 
 @pytest.fixture
@@ -64,11 +68,11 @@ def verdict(tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path / "workshop")
     monkeypatch.setenv("SCALEOUT_QUICK", "1")
 
-    def judge(topic: str, number: int, fill: str) -> checks.Result:
+    def judge(topic: str, number: int, fill: str, alone: bool) -> checks.Result:
         folder = Path("labs", topic)
         shutil.copytree(ROOT / "solutions" / topic, folder)
         master = (ROOT / "solutions" / topic / "runme.py").read_text()
-        (folder / "runme.py").write_text(filled(master, number, fill))
+        (folder / "runme.py").write_text(filled(master, number, fill, alone))
         (result,) = checks.check(lab(topic, solution=False), number)
         print(result)
         return result
@@ -82,11 +86,11 @@ def test_each_todo_has_five(topic: str) -> None:
     assert asked and all(len(TABLES[topic][f"todo{number}"]) >= 5 for number in asked)
 
 
-@pytest.mark.parametrize(("topic", "number", "row"), WRONG)
+@pytest.mark.parametrize(("topic", "number", "row", "alone"), WRONG)
 def test_a_wrong_fill_is_told_what_is_wrong_with_it(
-    topic: str, number: int, row: dict[str, Any], verdict
+    topic: str, number: int, row: dict[str, Any], alone: bool, verdict
 ) -> None:
-    result = verdict(topic, number, row["fill"])
+    result = verdict(topic, number, row["fill"], alone)
     assert result.state != "passed"
     assert row["says"] in " ".join(result.what.split())
 
@@ -95,5 +99,5 @@ def test_a_wrong_fill_is_told_what_is_wrong_with_it(
 def test_what_is_right_in_another_way_passes(
     topic: str, number: int, row: dict[str, Any], verdict
 ) -> None:
-    result = verdict(topic, number, row["fill"])
+    result = verdict(topic, number, row["fill"], alone=False)
     assert result.state == "passed", result.what
