@@ -18,7 +18,7 @@ from .comparison import Comparison
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["MISSING", "REFERENCE", "Scripts", "keep", "on_openmp", "python"]
+__all__ = ["MISSING", "REFERENCE", "Reference", "Scripts", "keep", "on_openmp", "python"]
 
 REFERENCE = (
     "reference.jsonl"  # beside a lab's runme.py: records, each with its place in a comparison
@@ -37,7 +37,15 @@ class Scripts(Protocol):
 
 
 class Reference(Comparison):
-    """A comparison made on another machine, with the records of its jobs."""
+    """A comparison made on another machine, with the records of its jobs.
+
+    Parameters
+    ----------
+    rows : list of dict
+        A row each run, as `Comparison` takes them.
+    kept : DataFrame
+        What the jobs recorded, a row each.
+    """
 
     def __init__(self, rows: "list[dict[str, Any]]", kept: "pd.DataFrame") -> None:
         super().__init__(rows)

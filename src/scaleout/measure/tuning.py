@@ -10,7 +10,7 @@ from .comparison import Comparison
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Tuning"]
+__all__ = ["Tuning", "processes"]
 
 Settings = dict[str, Any]
 
