@@ -11,7 +11,7 @@ from .clusters.site import Site
 from .errors import ScaleoutError
 from .jobs import local
 from .jobs.environment import allocated_nodes, check_variables
-from .jobs.job import TIMEOUT_S, JobTimeout, Run, check_size
+from .jobs.job import TIMEOUT_S, JobTimeout, Run, check_command, check_size
 from .jobs.local import Job, Mpirun
 from .words import count
 
@@ -71,6 +71,7 @@ def run(
         When what was asked for is no job, or it cannot be started.
     """
     check_size(ranks, threads, timeout)
+    check_command(script, env)
     at = _site(site, bind)
     check_variables({**at.env, **(env or {})})
     if at.scheduler and not allocated_nodes(os.environ):
@@ -107,6 +108,8 @@ def _site(site: Site | Path | str | None, bind: str | None) -> Site:
     """Where the job runs, and how it is bound."""
     if bind not in ("core", "none", None):
         raise ScaleoutError(f'bind is "core" or "none", not {bind!r}.')
+    if not isinstance(site, (Site, str, Path, type(None))):
+        raise ScaleoutError(f"site takes a Site, or the path of its file, not {site!r}.")
     found = Site.here() if site is None else site if isinstance(site, Site) else Site.read(site)
     return replace(found, bind=bind) if bind else found
 
@@ -114,6 +117,8 @@ def _site(site: Site | Path | str | None, bind: str | None) -> Site:
 def _nodes(site: Site, ranks: int, nodes: int | None) -> int:
     """How many machines the job uses."""
     most = min(site.nodes(), ranks)
+    if not isinstance(nodes, (int, type(None))):
+        raise ScaleoutError(f"nodes takes a whole number, such as {most}, not {nodes!r}.")
     # On one machine alone, ranks that were to be on several nodes all run here.
     alone = not (site.hosts or site.scheduler)
     nodes = most if nodes is None or (alone and nodes > 0) else nodes

@@ -36,6 +36,10 @@ def results_path(*inside: str) -> Path:
     workshop = [
         f for f in [here, *here.parents] if (f / "labs").is_dir() and (f / "notebooks").is_dir()
     ]
+    if any(Path(name).is_absolute() or ".." in Path(name).parts for name in inside):
+        raise ScaleoutError(
+            f"{'/'.join(inside)!r} leads out of the results: take a name without / and .. in it."
+        )
     top = results_folder() or (workshop or [here])[0] / "results"
     return top.absolute().joinpath(*inside)
 
@@ -78,7 +82,7 @@ def topic(name: str) -> str:
             return found
     import difflib  # only here: every command imports this module, and should start at once
 
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
+    near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.4)
     meant = f"Did you mean {near[0]}?" if near else f"There are {', '.join(names) or 'none'}."
     raise ScaleoutError(f"There is no lab called {name!r}. {meant}")
 

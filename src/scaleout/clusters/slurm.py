@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..errors import ScaleoutError
 from ..jobs.environment import check_variables
-from ..jobs.job import Run, check_size, keep, new_run
+from ..jobs.job import Run, check_command, check_size, keep, new_run
 from ..paths import show
 from .follower import Follower
 from .guard import guarded
@@ -60,6 +60,7 @@ def submit(
         When it cannot be submitted.
     """
     check_size(ranks, threads, timeout)
+    check_command(script, env)
     check_variables({**site.env, **(env or {})})
     threads = threads or _share(site, ranks, nodes)
     say = echo or (lambda text: None)
@@ -135,6 +136,7 @@ def dry_run(
         What was asked for is no job.
     """
     check_size(ranks, threads, 1)
+    check_command(script, env)
     check_variables({**site.env, **(env or {})})
     return job_script(
         script,

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Engines"]
 
+MOST_RANKS = 1024
 LOOK_S = 0.5  # how often to look whether mpirun and the controller are still there
 
 
@@ -55,7 +56,8 @@ class Engines:
     def __init__(
         self, ranks: int = 2, threads: int | None = None, start_timeout: int = 180
     ) -> None:
-        if ranks < 1 or start_timeout <= 0:
+        numbers = isinstance(ranks, int) and isinstance(start_timeout, (int, float))
+        if not numbers or not 1 <= ranks <= MOST_RANKS or start_timeout <= 0:
             raise ScaleoutError(
                 f"Engines need at least 1 rank and a limit above 0 s; asked for {ranks}, {start_timeout}."
             )

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from numbers import Integral
+from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ __all__ = [
     "JobInterrupted",
     "JobTimeout",
     "Run",
+    "check_command",
     "check_size",
     "keep",
     "new_run",
@@ -185,10 +186,32 @@ def check_size(ranks: int, threads: int | None, timeout: float) -> None:
         raise ScaleoutError(
             f"A job has at most {MOST_RANKS:,} ranks and {MOST_THREADS:,} threads a rank: take fewer."
         )
-    if not 0 < timeout <= MOST_S:
+    if not isinstance(timeout, Real) or not 0 < timeout <= MOST_S:
         raise ScaleoutError(
-            f"A job needs a time limit in seconds, above 0 and finite; asked for {timeout:g}."
+            f"A job needs a time limit in seconds, above 0 and finite; asked for {timeout}."
         )
+
+
+def check_command(script: Sequence[str], env: Mapping[str, str] | None) -> None:
+    """Refuses what can be no command of a rank, and no variables.
+
+    Parameters
+    ----------
+    script : sequence of str
+    env : mapping or None
+
+    Raises
+    ------
+    ScaleoutError
+        The command is one text, empty, or holds what no program can be given.
+    """
+    words = [] if isinstance(script, str) else [str(word) for word in script]
+    if not words or not words[0] or any("\0" in word for word in words):
+        raise ScaleoutError(
+            f'A command is a list of words, such as ["python", "train.py"], not {script!r}.'
+        )
+    if not isinstance(env or {}, Mapping):
+        raise ScaleoutError(f'env takes variables, such as {{"MY_FLAG": "1"}}, not {env!r}.')
 
 
 def keep(job: Run, script: Sequence[str], env: Mapping[str, str]) -> None:

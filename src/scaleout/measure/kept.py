@@ -140,7 +140,12 @@ def _text(job: Any, variants: Mapping[str, Mapping[str, Any]]) -> str:
         job if not callable(job) else "",
         *(how.get("script", "") for how in variants.values()),
     ]
-    words = [w for c in commands for w in (shlex.split(c) if isinstance(c, str) else c)]
+    try:
+        words = [w for c in commands for w in (shlex.split(c) if isinstance(c, str) else c)]
+    except ValueError as error:
+        raise ScaleoutError(
+            f"{job!r} is no command ({error}): give it as a list of words."
+        ) from None
     paths = [getattr(getattr(job, "__self__", None), "script", ""), *words]
     found = [
         Path(path).read_bytes()

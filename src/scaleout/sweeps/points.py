@@ -142,7 +142,7 @@ def choices(
 def _counts(
     what: str, flag: str, asked: int | Sequence[int], most: int, cores: int
 ) -> tuple[int, ...]:
-    counts = tuple(dict.fromkeys([asked] if isinstance(asked, int) else asked))
+    counts = tuple(dict.fromkeys([asked] if isinstance(asked, int) else asked or ()))
     if any(type(count) is not int or count < 1 for count in counts):
         raise ScaleoutError(
             f"{flag} takes numbers of {what}, 1 or more, such as {flag} 1,2; not {list(counts)}."

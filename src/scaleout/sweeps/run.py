@@ -97,7 +97,7 @@ def sweep(
         ("--search", search, 0),
         ("--max-minutes", max_minutes, 0),
     ):
-        if not asked >= least:
+        if not isinstance(asked, (int, float)) or not asked >= least:
             raise ScaleoutError(f"{flag} takes a number, {least} or more, not {asked}.")
     check_size(1, None, timeout)
     repeat = 1 if settings.quick() else repeat

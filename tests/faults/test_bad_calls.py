@@ -1,0 +1,124 @@
+"""What a notebook's cell may get wrong: each call is refused in one sentence, before a job starts."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from faults import untrusted
+
+from scaleout import lab, launch, sweeps
+from scaleout.clusters.site import Site
+from scaleout.errors import ScaleoutError
+from scaleout.jobs.engines import Engines
+from scaleout.jobs.environment import allocated_nodes
+from scaleout.measure.compare import compare
+
+GO = ["python", "train.py"]
+TWO: dict[str, dict[str, Any]] = {"a": {}, "b": {"ranks": 2}}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with untrusted.at_work(tmp_path_factory.mktemp("calls") / "workshop") as folder:
+        yield folder
+
+
+def _run(script: Any = GO, **how: Any) -> Callable[[], object]:
+    return lambda: launch.run(script, **{"name": "x", "echo": None, **how})
+
+
+def _sweep(command: Any = GO, **how: Any) -> Callable[[], object]:
+    return lambda: sweeps.sweep(command, **{"echo": None, **how})
+
+
+def _compare(job: Any = GO, variants: Any = TWO, **how: Any) -> Callable[[], object]:
+    return lambda: compare(job, variants, quiet=True, **how)
+
+
+def _tiny() -> Any:
+    return lab("00_tiny", solution=False)
+
+
+CALLS: dict[str, tuple[Callable[[], object], str]] = {
+    "half a rank": (_run(ranks=1.5), "in whole numbers; asked for 1.5"),
+    "ranks as a text": (_run(ranks="2"), "in whole numbers; asked for 2"),
+    "no ranks": (_run(ranks=None), "in whole numbers; asked for None"),
+    "ranks in a list": (_run(ranks=[2]), "in whole numbers; asked for"),
+    "half a thread": (_run(threads=0.5), "in whole numbers; asked for 1 and 0.5"),
+    "a time as a text": (_run(timeout="10"), "above 0 and finite; asked for 10"),
+    "no time": (_run(timeout=None), "above 0 and finite; asked for None"),
+    "endless time": (_run(timeout=float("inf")), "above 0 and finite; asked for inf"),
+    "variables in a list": (_run(env=["A=1"]), "env takes variables"),
+    "variables in a text": (_run(env="A=1"), "env takes variables"),
+    "a number for a variable": (_run(env={1: 2}), "1 is no name of a variable"),
+    "a space in a variable": (_run(env={"A B": "1"}), "'A B' is no name of a variable"),
+    "a NUL in a variable": (_run(env={"A": "\0"}), "The value of A holds a NUL"),
+    "no such site": (_run(site="no.toml"), "The site file no.toml cannot be read"),
+    "a NUL in a site's path": (_run(site="a\0b"), "cannot be read: embedded null byte"),
+    "a number for a site": (_run(site=5), "site takes a Site, or the path of its file, not 5"),
+    "an unknown binding": (_run(bind="x"), 'bind is "core" or "none"'),
+    "no nodes": (_run(nodes=0), "0 nodes asked for"),
+    "half a node": (_run(nodes=1.5), "nodes takes a whole number"),
+    "nodes as a text": (_run(nodes="2"), "nodes takes a whole number"),
+    "a command as a text": (_run("python train.py"), "A command is a list of words"),
+    "an empty command": (_run([]), "A command is a list of words"),
+    "an empty program": (_run([""]), "A command is a list of words"),
+    "a NUL in a command": (_run(["python", "a\0b"]), "A command is a list of words"),
+    "a name that leads out": (_run(name="../../x"), "leads out of the results"),
+    "a path for a name": (_run(name="/tmp/x"), "leads out of the results"),
+    "an option for a host": (lambda: Site(hosts=("-V",)), "'-V' is no name of a machine"),
+    "two hosts in one": (lambda: Site(hosts=("a,b",)), "'a,b' is no name of a machine"),
+    "a number for a host": (lambda: Site(hosts=(5,)), "5 is no name of a machine"),  # type: ignore[arg-type]
+    "sweep: a quotation": (_sweep("python 'x", ranks=[1, 2]), "is no command (No closing quot"),
+    "sweep: nothing": (_sweep("", ranks=[1, 2]), "There is no command to measure"),
+    "sweep: half a rank": (_sweep(ranks=[1.5]), "-n takes numbers of ranks"),
+    "sweep: no axis": (_sweep(ranks=None), "There is nothing to sweep over"),
+    "sweep: a time as a text": (_sweep(ranks=[1], timeout="x"), "above 0 and finite"),
+    "sweep: repeats as a text": (_sweep(ranks=[1], repeat="x"), "--repeat takes a number"),
+    "sweep: no values": (_sweep(env={"A": []}), "A has no value to try"),
+    "sweep: a column's name": (_sweep(env={"rate": [1, 2]}), "cannot be called rate here"),
+    "sweep: none to read": (lambda: sweeps.read("nosuch"), "There is no sweep in nosuch"),
+    "compare: a quotation": (_compare("python 'x"), "is no command (No closing quotation)"),
+    "compare: one variant": (_compare(variants={"a": {}}), "needs two variants or more"),
+    "compare: a name": (_compare(name="../x"), "A comparison's name has letters"),
+    "engines: half a rank": (lambda: Engines(1.5), "Engines need at least 1 rank"),  # type: ignore[arg-type]
+    "engines: a text": (lambda: Engines("2"), "Engines need at least 1 rank"),  # type: ignore[arg-type]
+    "engines: too many": (lambda: Engines(10**9), "Engines need at least 1 rank"),
+    "engines: a time": (lambda: Engines(2, start_timeout="x"), "a limit above 0 s"),  # type: ignore[arg-type]
+    "lab: no such": (lambda: lab("nosuch"), "There is no lab called 'nosuch'"),
+    "lab: none": (lambda: lab(None), "There is no lab called None"),  # type: ignore[arg-type]
+    "lab: a number": (lambda: lab(4), "There is no lab called 4"),  # type: ignore[arg-type]
+    "lab: a NUL": (lambda: lab("\0"), "There is no lab called"),
+    "lab: a script elsewhere": (
+        lambda: _tiny().run(script="../../../etc/no"),
+        "00_tiny has no script",
+    ),
+    "lab: no such Python": (lambda: _tiny().run(python="x"), "There is no Python to start at x"),
+    "lab: no such TODO": (lambda: _tiny().check(9), "00_tiny has no TODO 9"),
+    "lab: a hint for none": (lambda: _tiny().hint("x"), "00_tiny has no TODO x"),
+    "lab: lines of none": (lambda: _tiny().quote(9), "This lab has no TODO 9"),
+    "lab: no such site": (lambda: _tiny().job_script(site="no.toml"), "The site file no.toml"),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_that_makes_no_sense_is_refused_in_a_sentence(name: str, place: Path) -> None:
+    call, words = CALLS[name]
+    before = untrusted.tree(place)
+    with pytest.raises(ScaleoutError) as refused:
+        call()
+    assert words in str(refused.value) and len(str(refused.value).splitlines()) == 1
+    assert untrusted.tree(place) == before
+
+
+def test_a_call_that_makes_sense_starts_a_job() -> None:
+    with pytest.raises(AssertionError, match="a job was started"):
+        _run(ranks=1)()
+
+
+@pytest.mark.parametrize("count", ["²", "two", "", "-1", "1.5", "\u0662"])
+def test_an_allocation_of_a_strange_size_is_none(count: str) -> None:
+    inside = {"SLURM_JOB_ID": "1", "SLURM_JOB_NODELIST": "a"}
+    assert allocated_nodes({**inside, "SLURM_JOB_NUM_NODES": count}) == 0
+    assert allocated_nodes({**inside, "SLURM_JOB_NUM_NODES": "2"}) == 2
