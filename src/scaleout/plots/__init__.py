@@ -10,14 +10,8 @@ from .learning import drifting_ranks, schedules
 from .machine import hwloc_picture, machine_picture
 from .messages import allreduce_time, bytes_sent, message_time, mpi_libraries
 from .onednn import layouts, number_formats, operations
-from .parallelism import (
-    crossing,
-    crossover,
-    idle_over_micro_batches,
-    pipeline_timeline,
-    rank_memory,
-    who_talks,
-)
+from .parallelism import crossing, crossover, rank_memory, who_talks
+from .pipeline import idle_over_micro_batches, pipeline_timeline
 from .rates import rate_bars, seconds_bars, speed_up, strong_and_weak
 from .scaling import (
     amdahl_law,

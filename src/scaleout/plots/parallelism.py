@@ -1,146 +1,19 @@
-"""Figures of 11_parallelism: a pipeline's time, who talks to whom, memory, and which way is cheaper
-to send."""
+"""Figures of 11_parallelism: who talks to whom, memory, and which way is cheaper to send."""
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, Rectangle
 
-from .look import DARK, GREY, LIGHT, MIDDLE, PALE, Look, guess_line, style
+from .look import DARK, GREY, LIGHT, MIDDLE, PALE, guess_line, style
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "crossing",
-    "crossover",
-    "idle_over_micro_batches",
-    "pipeline_timeline",
-    "rank_memory",
-    "who_talks",
-]
-
-FORWARD: Look = {"facecolor": DARK, "edgecolor": "white"}
-BACKWARD: Look = {"facecolor": LIGHT, "edgecolor": "white"}
-WAYS: dict[str, Look] = {"data": {"color": DARK}, "tensor": {"color": MIDDLE, "linestyle": "--"}}
-
-
-def idle_parts(row: Any) -> list[float]:
-    """The part of a step in which the stages of a pipeline wait, for each step of a record."""
-    logs = [each["logs"] for each in row["metrics.found"]]
-    found = []
-    for step, seconds in enumerate(row["step_s"]):
-        busy = sum(end - start for log in logs for _, _, start, end, _ in log[step])
-        found.append(1 - busy / (len(logs) * seconds))
-    return found
-
-
-def bubble(ranks: int, micro_batches: int) -> float:
-    """The part of the time that stages of equal length must wait."""
-    return (ranks - 1) / (micro_batches + ranks - 1)
-
-
-def _typical(row: Any) -> int:
-    """The step whose time is the median (the lower one of two)."""
-    order = np.argsort(row["step_s"])
-    return int(order[(len(order) - 1) // 2])
-
-
-@style
-def pipeline_timeline(records: "Mapping[str, pd.DataFrame]") -> Figure:
-    """What each stage of a pipeline did in one step: forward (dark), backward (light), each with
-    its micro-batch; white is waiting.
-
-    records: {title: a frame with one record of 11_parallelism's pipeline}; of each the step of
-    median length is drawn.
-    """
-    rows = {title: frame.iloc[0] for title, frame in records.items()}
-    ranks = max(int(row["ranks"]) for row in rows.values())
-    figure, panels = plt.subplots(
-        len(rows), 1, figsize=(7.4, 0.9 + (0.7 + 0.42 * ranks) * len(rows)), sharex=True,
-        squeeze=False,
-    )  # fmt: skip
-    said = []
-    for axes, (title, row) in zip(panels.flat, rows.items(), strict=True):
-        step, most = _typical(row), []
-        for rank, each in enumerate(row["metrics.found"]):
-            log = each["logs"][step]
-            for what, m, start, end, _ in log:
-                look = FORWARD if what == "forward" else BACKWARD
-                axes.add_patch(
-                    Rectangle((1e3 * start, rank - 0.4), 1e3 * (end - start), 0.8, **look)
-                )
-                axes.text(
-                    1e3 * (start + end) / 2, rank, str(m), ha="center", va="center", fontsize=8,
-                    color="white" if what == "forward" else "black", clip_on=True,
-                )  # fmt: skip
-            most.append(max(kept for *_, kept in log))
-        axes.set_yticks(range(len(most)), [f"rank {rank}" for rank in range(len(most))])
-        axes.set(xlim=(0, 1e3 * row["step_s"][step]), ylim=(len(most) - 0.4, -0.6))
-        idle = 100 * float(np.median(idle_parts(row)))
-        kept = ", ".join(map(str, most))
-        axes.set_title(
-            f"{title}: {idle:.0f} % idle; micro-batches kept at once: {kept}",
-            fontsize=10,
-            loc="left",
-        )
-        axes.grid(False)
-        said.append(f"{title}: {idle:.0f} percent idle, at most {kept} micro-batches kept")
-    panels[-1, 0].set_xlabel("time since the start of a step (ms)")
-    marks = [Rectangle((0, 0), 1, 1, **look) for look in (FORWARD, BACKWARD)]
-    figure.legend(marks, ["forward", "backward"], loc="outside upper right", ncols=2, fontsize=9)
-    figure.set_label("What each stage did in one step. " + "; ".join(said) + ".")
-    return figure
-
-
-@style
-def idle_over_micro_batches(
-    records: "Sequence[pd.DataFrame]", guess: float | None = None
-) -> Figure:
-    """How much of the time the stages of a pipeline wait, over the number of micro-batches, beside
-    the formula.
-
-    records: one frame a job, each with one record of a pipeline; all on the same number of ranks.
-    guess: the reader's, in percent.
-    """
-    figure, axes = plt.subplots(figsize=(6.4, 3.8))
-    rows = sorted((frame.iloc[0] for frame in records), key=lambda r: r["metrics.micro_batches"])
-    ranks = int(rows[0]["ranks"])
-    counts = [int(row["metrics.micro_batches"]) for row in rows]
-    x = np.geomspace(min(counts), max(counts), 100)
-    axes.plot(
-        x, 100 * (ranks - 1) / (x + ranks - 1), "--", color=GREY, label="(S - 1) / (M + S - 1)"
-    )
-    found = {}
-    for count, row in zip(counts, rows, strict=True):
-        parts = 100 * np.array(idle_parts(row))
-        axes.plot(
-            [count] * len(parts), parts, ".", color=LIGHT, markersize=4,
-            label="single steps" if count == counts[0] else None,
-        )  # fmt: skip
-        found[count] = float(np.median(parts))
-    axes.plot(list(found), list(found.values()), "o-", color=DARK, label="median")
-    guess_line(axes, guess)
-    axes.set_xscale("log", base=2)
-    axes.set_xticks(counts, [str(count) for count in counts])
-    axes.set(xlabel="micro-batches M (count)", ylabel="waiting, of the time of all stages (%)")
-    axes.set_ylim(0, None)
-    first, last = counts[0], counts[-1]
-    axes.set_title(
-        f"Waiting: {found[first]:.0f} % with M = {first}, {found[last]:.0f} % with M = {last}",
-        fontsize=11,
-        loc="left",
-    )
-    axes.legend(fontsize=9)
-    pairs = ", ".join(
-        f"{m}: {v:.0f} percent, by the formula {100 * bubble(ranks, m):.0f}"
-        for m, v in found.items()
-    )
-    figure.set_label(f"Time that {ranks} stages wait, by the number of micro-batches. {pairs}.")
-    return figure
+__all__ = ["crossing", "crossover", "rank_memory", "who_talks"]
 
 
 @style
@@ -148,9 +21,13 @@ def rank_memory(records: "Sequence[pd.DataFrame]", guess: float | None = None) -
     """The most memory that a rank held in each way of splitting, as a part of what one rank alone
     needs.
 
-    records: frames of 11_parallelism, one of them of one rank, which 1 stands for. Adam's two ways
-    are compared with Adam on one rank.
-    guess: the reader's, of the pipeline on two ranks.
+    Parameters
+    ----------
+    records : sequence of DataFrame
+        Frames of 11_parallelism, one of them of one rank, which 1 stands for. Adam's two ways are
+        compared with Adam on one rank.
+    guess : float, optional
+        The part that the reader expects of the pipeline on two ranks.
     """
     rows = [row for frame in records for _, row in frame.iterrows()]
     alone = {r["variant"]: r["metrics.peak_bytes"] for r in rows if r["ranks"] == 1}
@@ -182,8 +59,10 @@ def who_talks(records: "pd.DataFrame") -> Figure:
     """Who talks to whom in hybrid parallelism: along a row activations and their gradients, along a
     column gradients of the same layers.
 
-    records: a frame with one record of 11_parallelism's hybrid; the circles are what the ranks'
-    communicators said.
+    Parameters
+    ----------
+    records : DataFrame
+        One record of 11_parallelism's hybrid; the circles are what the ranks' communicators said.
     """
     row = records.iloc[0]
     found = row["metrics.found"]
@@ -230,10 +109,18 @@ def who_talks(records: "pd.DataFrame") -> Figure:
 
 
 def crossing(rows: "pd.DataFrame") -> float:
-    """The batch, as a part of the width, at which the sums of tensor parallelism begin to take
-    longer than those of data parallelism; nan where they never change places.
+    """Where the sums of tensor parallelism begin to take longer than those of data parallelism.
 
-    rows: records of 11_parallelism's which.py, of one width or several."""
+    Parameters
+    ----------
+    rows : DataFrame
+        Records of 11_parallelism's which.py, of one width or several.
+
+    Returns
+    -------
+    float
+        The batch, as a part of the width; nan where they never change places.
+    """
     ratios = _ratios(rows)
     logs = np.log([ratios[part] for part in sorted(ratios)])
     parts = np.log(sorted(ratios))
@@ -258,8 +145,13 @@ def crossover(records: "pd.DataFrame", guess: float | None = None) -> Figure:
     """How long the sums of tensor parallelism take beside those of data parallelism, over batch and
     width; the formula's crossing dashed.
 
-    records: a frame of 11_parallelism's which.py.  guess: the reader's, of the batch, as a part of
-    the width, at which the two are equal."""
+    Parameters
+    ----------
+    records : DataFrame
+        Of 11_parallelism's which.py.
+    guess : float, optional
+        The batch, as a part of the width, at which the reader expects the two to be equal.
+    """
     figure, axes = plt.subplots(figsize=(7, 4))
     looks = ((DARK, "o"), (MIDDLE, "s"), (LIGHT, "^"), (GREY, "D"))
     widths = sorted(records["metrics.width"].unique())

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from scaleout import plots
-from scaleout.plots import parallelism
+from scaleout.plots import pipeline
 
 
 def _sums(crossing: float) -> pd.DataFrame:
@@ -58,8 +58,8 @@ def _pipeline(micro_batches: int) -> pd.DataFrame:
 @pytest.mark.parametrize("micro_batches", [1, 4, 16])
 def test_idle_time_of_even_stages_is_the_formula(micro_batches: int) -> None:
     frame = _pipeline(micro_batches)
-    (idle,) = parallelism.idle_parts(frame.iloc[0])
-    assert idle == pytest.approx(parallelism.bubble(2, micro_batches))
+    (idle,) = pipeline.idle_parts(frame.iloc[0])
+    assert idle == pytest.approx(pipeline.bubble(2, micro_batches))
     label = plots.pipeline_timeline({"GPipe": frame}).get_label()
     assert f"{100 * idle:.0f} percent idle, at most {micro_batches}, {micro_batches}" in label
 
