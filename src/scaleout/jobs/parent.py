@@ -135,10 +135,12 @@ def _main(told: int, given: int, grace_s: float, command: Sequence[str]) -> int:
     def pass_on(number: int, frame: object) -> None:
         with contextlib.suppress(OSError):
             os.kill(mpirun.pid, number)
-        if number == signal.SIGTERM:  # after it comes SIGKILL, which we could not pass on
-            signal.setitimer(signal.ITIMER_REAL, 0.8 * grace_s, 0.05)
 
-    signal.signal(signal.SIGALRM, lambda number, frame: _signal(signal.SIGKILL))
+    def at_once(number: int, frame: object) -> None:  # before SIGKILL, which has no handler
+        _signal(signal.SIGKILL)
+        signal.setitimer(signal.ITIMER_REAL, 0.05)  # some may have been born since
+
+    signal.signal(signal.SIGALRM, at_once)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, pass_on)
     os.close(told)

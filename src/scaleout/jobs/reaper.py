@@ -16,6 +16,7 @@ from collections.abc import Callable
 __all__ = ["end", "guard", "processes", "tidy"]
 
 GRACE_S = 2.0  # what a process gets to end by itself after each signal
+AT_ONCE = signal.SIGALRM  # the parent of mpirun (parent.py) then ends all that is below it
 
 
 def processes(run_id: str) -> list[int]:
@@ -103,7 +104,7 @@ def end(run_id: str, mpirun: int | None = None) -> None:
         Its process id; without it only what is left is ended.
     """
     if mpirun is not None:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        for number in (signal.SIGINT, signal.SIGTERM, AT_ONCE, signal.SIGKILL):
             if _carries(mpirun, run_id):
                 _signal([mpirun], number)
                 _ended(lambda: _carries(mpirun, run_id), GRACE_S)
@@ -111,6 +112,8 @@ def end(run_id: str, mpirun: int | None = None) -> None:
         processes(run_id), signal.SIGTERM, signal.SIGCONT
     )  # a stopped process acts on it only once it goes on
     if not _ended(lambda: processes(run_id), GRACE_S):
+        _signal(processes(run_id), AT_ONCE)
+        _ended(lambda: processes(run_id), GRACE_S / 4)
         # At every look, because some may have been born since the last.
         _ended(lambda: _signal(processes(run_id), signal.SIGKILL), GRACE_S)
     tidy()
