@@ -1,0 +1,102 @@
+"""A process that a rank leaves behind with a session of its own, no parent and an empty environment
+is found all the same, and ended with its job."""
+
+import os
+import random
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from helpers import COMMAND, run_script, until
+
+from scaleout.errors import ScaleoutError
+from scaleout.jobs import parent
+from scaleout.jobs.job import JobFailed, JobTimeout
+
+pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]
+
+# The last argument of the orphan is how it is found again.
+ORPHAN = """
+    import os, sys, time
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            null = os.open("/dev/null", os.O_RDWR)
+            for stream in (0, 1, 2):
+                os.dup2(null, stream)
+            os.closerange(3, 256)
+            os.execve("/bin/sleep", ["sleep", sys.argv[1]], {})
+        os._exit(0)
+    os.wait()
+    while not any(f"sleep {sys.argv[1]}" in open(f"/proc/{pid}/cmdline").read().replace(chr(0), " ")
+                  for pid in os.listdir("/proc") if pid.isdigit() and os.path.exists(f"/proc/{pid}")):
+        time.sleep(0.01)
+    print("left one", flush=True)
+    time.sleep(float(sys.argv[2]))
+    sys.exit(int(sys.argv[3]))
+"""
+
+
+@pytest.fixture
+def mark() -> Iterator[str]:
+    """Seconds to sleep that nobody else sleeps; whoever does is ended after the test."""
+    seconds = f"{random.SystemRandom().randrange(10**5, 10**6)}.25"
+    yield seconds
+    for process in _orphans(seconds):
+        process.kill()
+
+
+def _orphans(mark: str) -> list[psutil.Process]:
+    found = psutil.process_iter(["cmdline"])
+    return [process for process in found if process.info["cmdline"] == ["sleep", mark]]
+
+
+def test_at_the_end_of_a_job(script: Callable[..., Path], results: Path, mark: str) -> None:
+    run = run_script(script(ORPHAN), mark, 0, 0)
+    assert "left one" in run.output and not _orphans(mark)
+
+
+def test_when_a_rank_fails(script: Callable[..., Path], results: Path, mark: str) -> None:
+    with pytest.raises(JobFailed) as caught:
+        run_script(script(ORPHAN), mark, 0, 3)
+    assert caught.value.status == 3 and not _orphans(mark)
+
+
+def test_when_the_time_is_up(script: Callable[..., Path], results: Path, mark: str) -> None:
+    with pytest.raises(JobTimeout) as caught:
+        run_script(script(ORPHAN), mark, 600, 0, timeout=10)
+    assert "left one" in caught.value.run.output and not _orphans(mark)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_when_the_command_is_ended(
+    number: signal.Signals, script: Callable[..., Path], results: Path, mark: str
+) -> None:
+    words = [COMMAND, "run", str(script(ORPHAN)), "-t", "1", "--", mark, "600", "0"]
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    until(lambda: _orphans(mark), what="the orphan")
+    os.kill(process.pid, number)
+    process.wait(60)
+    until(lambda: not _orphans(mark), what="its end")
+
+
+def test_the_parent_ends_as_mpirun_does(tmp_path: Path) -> None:
+    environment = {"PATH": os.environ["PATH"], "A": "1"}
+    for line, status in (("exit 7", 7), ("kill -9 $$", -9), ("kill -15 $$", -15), ("test $A", 0)):
+        started = parent.start(["sh", "-c", line], environment, 1.0)
+        started.communicate(timeout=60)
+        assert started.returncode == status, line
+    with pytest.raises(FileNotFoundError):
+        parent.start(["/no/such/mpirun"], environment, 1.0)
+    with pytest.raises(PermissionError):
+        parent.start([str(tmp_path)], environment, 1.0)
+
+
+def test_a_command_that_cannot_be_started_is_one_sentence(
+    script: Callable[..., Path], results: Path
+) -> None:
+    with pytest.raises(ScaleoutError, match="too long: put them into a file"):
+        run_script(script("print(1)"), env={"A": "x" * 200_000})
