@@ -1,6 +1,5 @@
 """The jobs of a sweep, one after another: in which order, and how long still."""
 
-import math
 import random
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ from ..jobs.job import JobInterrupted, Run
 from ..paths import show
 from . import points
 from .attempt import attempt, said_of
+from .estimate import check_length, duration, how_long
 from .guess import quoted
 from .journal import COPIES, FIRST, LAST, POINT, Journal, Key
 from .points import Point
@@ -174,18 +174,9 @@ class Schedule:
         """Says how long the rest will take, by the jobs so far; ScaleoutError when that is more
         than was allowed."""
         self.told = True
-        rest, each = self.total - self.count, self._job_s()
-        if not rest:
-            return
-        rest_s = rest * each
-        self.say(f"{rest} more jobs of about {each:.1f} s: {_duration(rest_s)}.")
-        if rest_s > 60 * self.max_minutes:
-            raise ScaleoutError(
-                f"The rest would take {_duration(rest_s)}, more than --max-minutes "
-                f"{self.max_minutes:g}: sweep over "
-                "fewer values, let --search 20 choose points, or type  "
-                f"--max-minutes {math.ceil(rest_s / 60)}  (what was measured is kept)."
-            )
+        if rest := self.total - self.count:
+            self.say(how_long(rest, self._job_s()))
+            check_length(rest * self._job_s(), self.max_minutes)
 
     def _job_s(self) -> float:
         return float(statistics.median(row["wall_s"] for row in self.journal.done.values()))
@@ -219,7 +210,7 @@ class Schedule:
         with self.bar.external_write_mode():
             said = said_of(row)
             left = (
-                f"   ({_duration((self.total - self.count) * self._job_s())} left)"
+                f"   ({duration((self.total - self.count) * self._job_s())} left)"
                 if self.bar.disable
                 else ""
             )
@@ -266,11 +257,3 @@ class Schedule:
             settle=self._settle,
             strict=not any(row["status"] == "ok" for row in self.journal.done.values()),
         )
-
-
-def _duration(seconds: float) -> str:
-    """Roughly, as a person would say it: 40 s, 12 min, 1 h 20 min."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"

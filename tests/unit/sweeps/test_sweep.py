@@ -17,7 +17,7 @@ import pytest
 from scaleout import cli, plots, records, sweeps
 from scaleout.errors import ScaleoutError
 from scaleout.jobs.job import Run
-from scaleout.sweeps import commands, journal, knobs, points, schedule, search
+from scaleout.sweeps import commands, estimate, journal, knobs, points, search
 from scaleout.sweeps.points import Point
 from scaleout.sweeps.rates import Metric, NoFigure
 from scaleout.words import rounded
@@ -437,7 +437,7 @@ def test_figures_have_three_digits_and_no_exponent(value: float, text: str) -> N
     ("seconds", "text"), [(5, "5 s"), (99, "99 s"), (600, "10 min"), (7260, "2 h 1 min")]
 )
 def test_a_duration_is_said_as_a_person_would(seconds: float, text: str) -> None:
-    assert schedule._duration(seconds) == text
+    assert estimate.duration(seconds) == text
 
 
 # The search
