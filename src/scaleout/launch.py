@@ -11,7 +11,7 @@ from .clusters.site import Site
 from .errors import ScaleoutError
 from .jobs import local
 from .jobs.environment import allocated_nodes, check_variables
-from .jobs.job import TIMEOUT_S, JobTimeout, Run, check_command, check_size
+from .jobs.job import TIMEOUT_S, JobFailed, JobTimeout, Run, check_command, check_size
 from .jobs.local import Job, Mpirun
 from .words import count
 
@@ -101,6 +101,15 @@ def run(
         if gone := hosts.silent(at):
             cause = f"{', '.join(gone)} did not answer in the end, so take out that host"
             raise JobTimeout(local.late(late.run, timeout, cause), late.run) from None
+        raise
+    except JobFailed as failed:
+        began = any(rank is not None for rank, _ in failed.run.lines)
+        if at.hosts and not began and (gone := hosts.silent(at)):
+            raise JobFailed(
+                f"{', '.join(gone)} cannot be reached over ssh: correct the name, or type  "
+                f"ssh {gone[0]} true  to see why.",
+                failed.run,
+            ) from None
         raise
 
 
