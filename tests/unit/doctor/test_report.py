@@ -27,4 +27,6 @@ def test_an_interrupt_without_words_is_still_answered(
 
     monkeypatch.setattr("scaleout.sweeps.main", lambda args, rest: pressed(rest))
     assert cli.main(["sweep", "-n", "1", "--", "true"]) == 130
-    assert capsys.readouterr().err == "scaleout: stopped.\n"
+    assert capsys.readouterr().err == (
+        "scaleout: Interrupted: sweep did not come to its end; the same line begins again.\n"
+    )
