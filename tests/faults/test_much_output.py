@@ -39,7 +39,7 @@ def _fed(data: bytes, cuts: list[int]) -> list[tuple[int | None, str]]:
 def test_many_lines_at_once_are_the_same_lines(
     lines: list[bytes], alike: int, cuts: list[int]
 ) -> None:
-    many = [MARK[2] + f"step {number}".encode() for number in range(alike)]
+    many = [MARK[2 - number // 30] + f"step {number}".encode() for number in range(alike)]
     data = b"\n".join([*lines, *many, *lines, b""])
     quick = _fed(data, cuts)
     with pytest.MonkeyPatch.context() as patch:
@@ -50,7 +50,10 @@ def test_many_lines_at_once_are_the_same_lines(
 def test_lines_of_one_rank_are_taken_at_once() -> None:
     pieces = Pieces("ID")
     lines = [MARK[1] + b"x" * 79 for _ in range(500)]
-    assert len(pieces._alike(lines)) == 500 and pieces._alike([*lines, MARK[0] + b"y"]) == []
+    other = [MARK[0] + b"y"] * 500
+    assert len(pieces._alike([*lines, *other], 0)) == 500
+    assert len(pieces._alike([*lines, *other], 500)) == 500
+    assert pieces._alike([*lines, *other], 995) == []  # too few
 
 
 class _All:

@@ -80,15 +80,15 @@ class Pieces:
         at = cut.start() if cut else len(data)
         self.held = data[at:]
         *whole, rest = data[:at].split(b"\n")
-        looked = False
-        for number, line in enumerate(whole):
+        at = 0
+        while at < len(whole):
             # Many lines of one rank, each of one piece, cost a third this way.
-            if not self.partial and not looked:
-                looked = True
-                if alike := self._alike(whole[number:]):
-                    self.rank = None
-                    yield from alike
-                    break
+            if not self.partial and (alike := self._alike(whole, at)):
+                self.rank = None
+                yield from alike
+                at += len(alike)
+                continue
+            line, at = whole[at], at + 1
             if not self.partial and (alone := self.plain.fullmatch(line)):
                 self.rank = None
                 yield int(alone[1]), alone[2].decode("utf-8", "replace").rstrip("\r")
@@ -100,16 +100,20 @@ class Pieces:
         if not more:
             yield from [(rank, self._text(rank)) for rank in list(self.partial)]
 
-    def _alike(self, lines: list[bytes]) -> list[tuple[int | None, str]]:
-        """The same lines where all are of one rank, and nothing else is marked in them; [] where
-        they are not, or are too few for it to pay."""
-        first = self.mark.match(lines[0])
-        if len(lines) < FEWEST or not first or not lines[-1].startswith(first[0]):
+    def _alike(self, lines: list[bytes], at: int) -> list[tuple[int | None, str]]:
+        """The lines from there on, as long as all are of one rank and each is of one piece; [] when
+        they are too few for that to pay."""
+        first = self.mark.match(lines[at])
+        last = at + FEWEST - 1
+        if not first or last >= len(lines) or not lines[last].startswith(first[0]):
             return []
-        text = b"\n".join(lines)
-        if text.count(b"\x1e") != len(lines) or text.count(b"\n" + first[0]) != len(lines) - 1:
+        end, mark = at, first[0]
+        while end < len(lines) and lines[end].startswith(mark) and not lines[end].rfind(b"\x1e"):
+            end += 1
+        if end - at < FEWEST:
             return []
-        said = text.replace(first[0], b"").decode("utf-8", "replace").split("\n")
+        text = b"\n".join(lines[at:end]).replace(mark, b"")
+        said = text.decode("utf-8", "replace").split("\n")
         if b"\r" in text:
             said = [line.rstrip("\r") for line in said]
         rank = int(first[1])
