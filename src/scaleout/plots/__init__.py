@@ -9,17 +9,12 @@ from .kmeans import memory_bars, palettes, quality, quantised
 from .learning import drifting_ranks, schedules
 from .machine import hwloc_picture, machine_picture
 from .messages import allreduce_time, bytes_sent, message_time, mpi_libraries
+from .networks import efficiency_of_networks, simulated_allreduce
 from .onednn import layouts, number_formats, operations
 from .parallelism import crossing, crossover, rank_memory, who_talks
 from .pipeline import idle_over_micro_batches, pipeline_timeline
 from .rates import rate_bars, seconds_bars, speed_up, strong_and_weak
-from .scaling import (
-    amdahl_law,
-    efficiency_of_networks,
-    held_out,
-    rate_predictions,
-    simulated_allreduce,
-)
+from .scaling import amdahl_law, held_out, rate_predictions
 from .servers import servers_or_ring
 from .spmd import stale_losses, straggler_timeline, who_holds
 from .sweep import heat_map

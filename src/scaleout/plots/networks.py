@@ -1,0 +1,145 @@
+"""What a network between the ranks costs a step of 07_scaling: by the model, and simulated."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.figure import Figure
+
+from .look import DARK, GREY, MIDDLE, PALE, Look, guess_star, style
+
+if TYPE_CHECKING:
+    from ..scaling import Simulated, Step
+
+__all__ = ["efficiency_of_networks", "simulated_allreduce"]
+
+LINES = ((DARK, "-", "o"), (MIDDLE, "--", "s"), ("#a98600", ":", "^"), (GREY, "-.", "D"))
+
+
+@style
+def efficiency_of_networks(
+    networks: "Mapping[str, Sequence[Step]]", most: int = 1024, guess: float | None = None
+) -> Figure:
+    """The part of a step that is compute, over the ranks: a panel for each network that is trained,
+    a line for each network between the ranks.
+
+    Parameters
+    ----------
+    networks : mapping of name to steps
+        The steps differ in what is between the ranks. The shaded band reaches from no overlap of
+        messages and compute to as much as there can be.
+    most : int
+        The ranks at the right end.
+    guess : float, optional
+        The reader's, of the efficiency of the last network's first line at the right end.
+    """
+    figure, panels = plt.subplots(1, len(networks), sharey=True, squeeze=False, figsize=(8, 4))
+    counts = [2**k for k in range(int(np.log2(most)) + 1)]
+    said = []
+    for axes, (name, steps) in zip(panels[0], networks.items(), strict=True):
+        for step, (colour, dash, marker) in zip(steps, LINES, strict=False):
+            none, whole, worth = (
+                [replace(step, overlap=part).efficiency(count) for count in counts]
+                for part in (0.0, 1.0, step.overlap)
+            )
+            axes.fill_between(counts, none, whole, color=colour, alpha=0.18, linewidth=0)
+            label = step.network.name if axes is panels[0, 0] else ""
+            look: Look = {"linestyle": dash, "marker": marker, "markersize": 5, "label": label}
+            axes.plot(counts, worth, color=colour, **look)
+            ends = f"{none[-1]:.2f} to {whole[-1]:.2f}"
+            said.append(f"{name}, {step.network.name}: {worth[-1]:.2f} ({ends}) on {most} ranks.")
+            if step is steps[0]:
+                ends_of_first = ends
+        mb, ms = steps[0].gradient_bytes / 1e6, 1e3 * steps[0].compute_s
+        found = f"on {most:,} ranks with {steps[0].network.name}: {ends_of_first}"
+        title = f"{name}: step {ms:,.0f} ms, gradient {mb:,.1f} MB\n{found}"
+        axes.set_title(title, fontsize=10, loc="left")
+        axes.axhline(1, linestyle="--", color=GREY, linewidth=1)
+        axes.set(xscale="log", xlabel="ranks (count)", ylim=(0, 1.05))
+        axes.set_xticks(counts[::2], counts[::2])
+        axes.minorticks_off()
+    if guess is not None:
+        guess_star(panels[0, -1], most, guess, f"{guess:g}")
+    panels[0, 0].set_ylabel("efficiency (compute / step)")
+    figure.legend(loc="outside upper center", ncols=3, fontsize=9)
+    figure.set_label(" ".join(said))
+    return figure
+
+
+@style
+def simulated_allreduce(
+    simulated: "Sequence[Simulated]",
+    formula: Mapping[int, float],
+    recorded: "Sequence[Simulated]" = (),
+    guess: float | None = None,
+) -> Figure:
+    """An allreduce over the ranks: simulated (marks), by the formula (dashed line), with 20 % to
+    each side shaded.
+
+    Parameters
+    ----------
+    simulated : sequence of Simulated
+        What was simulated here; it may be empty where something is recorded.
+    formula : mapping of ranks to float
+        Seconds by the formula 2 (p - 1) (alpha + beta n / p).
+    recorded : sequence of Simulated
+        Simulated before, on another machine; drawn open.
+    guess : float, optional
+        How many times as long as on 2 ranks the reader expects it to take on 128.
+    """
+    figure, axes = plt.subplots()
+    counts = sorted(formula)
+    by_formula = 1e3 * np.array([formula[count] for count in counts])
+    axes.fill_between(
+        counts, 0.8 * by_formula, 1.2 * by_formula, color=PALE, linewidth=0, label="20 % around it"
+    )
+    axes.plot(
+        counts, by_formula, linestyle="--", color=DARK, label="2 (p - 1) (alpha + beta n / p)"
+    )
+    for runs, name, full in (
+        (simulated, "simulated here", True),
+        (recorded, "simulated before, recorded", False),
+    ):
+        if runs:
+            look: Look = {
+                "markerfacecolor": MIDDLE if full else "white",
+                "markeredgecolor": MIDDLE,
+                "markersize": 9,
+            }
+            axes.plot(
+                [run.ranks for run in runs],
+                [1e3 * run.seconds for run in runs],
+                "s",
+                label=name,
+                **look,
+            )
+    off = {}
+    for run in (*simulated, *recorded):
+        off[run.ranks] = f"{100 * (run.seconds / formula[run.ranks] - 1):+.0f} %"
+        axes.annotate(
+            off[run.ranks],
+            (run.ranks, 1e3 * run.seconds),
+            (0, 9),
+            textcoords="offset points",
+            ha="center",
+            fontsize=9,
+        )
+    runs = sorted((*simulated, *recorded), key=lambda run: run.ranks)
+    mb = runs[0].bytes / 1e6
+    if guess is not None and 2 in formula:
+        two = next((run.seconds for run in runs if run.ranks == 2), formula[2])
+        guess_star(axes, 128, 1e3 * two * guess, f"{guess:g} times as long as on 2")
+    axes.set(
+        xscale="log",
+        xlabel="ranks (count)",
+        ylabel=f"allreduce of {mb:.0f} MB (simulated ms)",
+        ylim=(0, None),
+    )
+    axes.set_xticks(counts, [str(count) for count in counts])
+    axes.minorticks_off()
+    axes.legend(loc="upper left")
+    said = "; ".join(f"on {n} ranks {more} beside the formula" for n, more in off.items())
+    figure.set_label(f"An allreduce of {mb:.0f} MB, simulated: {said}.")
+    return figure
