@@ -16,12 +16,28 @@ class Lab(Topic):
     """A topic of the workshop: its runme.py to run, its checks, its hints."""
 
     def quote(self, what: int | str) -> "Code":
-        """The lines of runme.py that a section is about: those of a TODO (its number), or the
-        function, loop or statement that a text stands in."""
+        """The lines of runme.py that a section is about.
+
+        Parameters
+        ----------
+        what : int or str
+            A number: that TODO. A text: the function, loop or statement that it stands in.
+
+        Raises
+        ------
+        ScaleoutError
+            When runme.py has no such TODO or no such line.
+        """
         return quote.show_code(masters.read_text(self.script), what)
 
     def check(self, number: int | None = None) -> None:
-        """Runs the checks of one TODO, or of all, on runme.py and prints what each found."""
+        """Runs the checks on runme.py and prints what each found.
+
+        Parameters
+        ----------
+        number : int, optional
+            Of one TODO; without it, all.
+        """
         for result in checks.check(self, number, checks.overwritten):
             print(result, flush=True)
 

@@ -102,11 +102,20 @@ def read_text(path: Path) -> str:
 
 
 def generate(only_check: bool = False) -> list[str]:
-    """Writes labs/, notebooks/ and the starters from solutions/; returns the files that differed, as a person
-    types them.
+    """Writes labs/, notebooks/ and the starters from solutions/.
 
     A runme.py or a notebook that somebody has edited is copied beside itself first. What has no
-    master (any more) is named, never removed: it may be somebody's own. only_check: writes nothing.
+    master (any more) is named, never removed: it may be somebody's own.
+
+    Parameters
+    ----------
+    only_check : bool
+        Writes nothing.
+
+    Returns
+    -------
+    list of str
+        The files that differed, as a person types them.
     """
     wanted, root = dict(generated()), home()
     books = [f for f in root.glob("notebooks/*.ipynb") if re.fullmatch(TOPIC, f.stem)]

@@ -117,7 +117,16 @@ def exports(variables: Mapping[str, str]) -> list[str]:
 
 
 def check_variables(variables: Mapping[str, object]) -> None:
-    """Raises ScaleoutError for what can be no variable: a shell would run a part of its name."""
+    """Refuses what can be no variable: a shell would run a part of its name.
+
+    Parameters
+    ----------
+    variables : mapping of name to value
+
+    Raises
+    ------
+    ScaleoutError
+    """
     for name, value in variables.items():
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", str(name)):
             raise ScaleoutError(
@@ -146,8 +155,18 @@ def _programs() -> Path:
 
 
 def interpreter(path: str) -> str:
-    """The Python to start: "python", this environment's, or the path of another's; ScaleoutError
-    when it starts not."""
+    """The Python to start.
+
+    Parameters
+    ----------
+    path : str
+        "python", this environment's, or the path of another's.
+
+    Raises
+    ------
+    ScaleoutError
+        When there is none that can be started.
+    """
     if path == "python":
         return path
     if os.sep not in path or not os.access(path, os.X_OK) or Path(path).is_dir():

@@ -83,8 +83,18 @@ class Timeline:
 
 
 def read(path: Path | str) -> Timeline:
-    """The timeline in a file; ScaleoutError when there is none, or it holds nothing that can be
-    read."""
+    """The timeline in a file.
+
+    Parameters
+    ----------
+    path : Path or str
+        What HOROVOD_TIMELINE named.
+
+    Raises
+    ------
+    ScaleoutError
+        When there is none, or it holds nothing that can be read.
+    """
     import pandas as pd
 
     file = Path(path)

@@ -97,7 +97,10 @@ def step_shares(steps: "Mapping[str, pd.DataFrame]") -> Figure:
     """Where a step's time goes on each rank: a stacked bar a rank, medians over the steps, in
     groups by job.
 
-    steps: of Timeline.steps(), a frame a job.
+    Parameters
+    ----------
+    steps : mapping of name to DataFrame
+        Of `Timeline.steps()`, a frame a job.
     """
     figure, axes = plt.subplots()
     ticks, names, at = [], [], 0.0

@@ -75,7 +75,10 @@ def _swatches(
 def palettes(named: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
     """Palettes side by side, from dark to light: equal bars are equal palettes.
 
-    named: (k, 3) in [0, 1] for each.
+    Parameters
+    ----------
+    named : mapping of name to palette
+        (k, 3) in [0, 1] for each.
     """
     figure, axes = plt.subplots(figsize=(7, 0.5 + 0.5 * len(named)))
     for y, palette in enumerate(named.values()):

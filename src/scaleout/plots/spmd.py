@@ -24,9 +24,13 @@ RANKS = (DARK, LIGHT, MIDDLE, "#c9b458", "#8a8a8a", "#5b8c5a", "#d9a5b3", "#3d3d
 def who_holds(held: Sequence[Sequence[tuple[str, Any, Any]]]) -> Figure:
     """Who holds what before and after each collective call, drawn from what the ranks really held.
 
-    held: for each rank a list of (title, before, after), the last two an integer array or None. The
-    piece that rank r brought as its element j is the number 2**(8 r + j), so that a sum tells what
-    is in it. At most 8 ranks, 8 pieces."""
+    Parameters
+    ----------
+    held : sequence of sequence of (title, before, after)
+        For each rank, each call; before and after are an integer array or None. The piece that rank
+        r brought as its element j is the number 2**(8 r + j), so that a sum tells what is in it. At
+        most 8 ranks, 8 pieces.
+    """
     calls, ranks = len(held[0]), len(held)
     rows = -(-calls // 2)
     figure, grid = plt.subplots(rows, 2, figsize=(7.4, (0.42 * ranks + 0.55) * rows), squeeze=False)
@@ -132,7 +136,10 @@ def stale_losses(records: "Mapping[str, Sequence[pd.DataFrame]]") -> Figure:
     """The test loss of straggler.py over seconds and over gradients: points are single runs, lines
     their median.
 
-    records: {what it was: one frame a run}; at most four, told apart by colour and dash.
+    Parameters
+    ----------
+    records : mapping of name to sequence of DataFrame
+        What it was, and one frame a run; at most four, told apart by colour and dash.
     """
     figure, (left, right) = plt.subplots(1, 2, figsize=(8, 4), sharey=True)
     looks = ((DARK, "-"), (MIDDLE, "--"), ("#a98600", ":"), ("#8a8a8a", "-."))

@@ -157,7 +157,10 @@ def made_digits(record: "pd.DataFrame") -> Figure:
     """What the generator makes of the same noise as it learns, from left to right; above, when it
     was made.
 
-    record: the frame of one job of 06_tuning.
+    Parameters
+    ----------
+    record : DataFrame
+        Of one job of 06_tuning.
     """
     job: dict[str, Any] = record["metrics"].iloc[0]
     figure, panels = plt.subplots(

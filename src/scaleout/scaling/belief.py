@@ -62,7 +62,18 @@ class Points:
         return int(self.times.sum())
 
     def levels(self, said: "Array") -> "Array":
-        """The logarithm of one node's rate that suits each candidate best; said: (draws, counts)."""
+        """The logarithm of one node's rate that suits each candidate best.
+
+        Parameters
+        ----------
+        said : ndarray
+            (draws, counts).
+
+        Returns
+        -------
+        ndarray
+            (draws,).
+        """
         found: Array = (self.means - said) @ self.times / self.total
         return found
 
