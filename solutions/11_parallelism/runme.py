@@ -33,9 +33,10 @@ def data_parallel(comm: MPI.Intracomm, weights: list,
     rows = data.shard(len(x), comm.rank, comm.size)
     h = forward(weights, x[rows])  # (rows, width) each
     gradients = [np.zeros_like(w) for w in weights]
-    backward(weights, h, slope(h[-1], y[rows], len(x)), gradients)
-    for g in gradients:
-        add_up(comm, g)  # (width, width)
+    g = slope(h[-1], y[rows], len(x))
+    for k in reversed(range(len(weights))):
+        g = backward([weights[k]], h[k : k + 2], g, [gradients[k]])
+        add_up(comm, gradients[k])  # (width, width)
     return loss(h[-1], y[rows], len(x)), gradients, []
 
 

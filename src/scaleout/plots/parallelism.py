@@ -155,9 +155,11 @@ def crossover(records: "pd.DataFrame", guess: float | None = None) -> Figure:
     figure, axes = plt.subplots(figsize=(7, 4))
     looks = ((DARK, "o"), (MIDDLE, "s"), (LIGHT, "^"), (GREY, "D"))
     widths = sorted(records["metrics.width"].unique())
+    low = high = 1.0
     for width, (colour, mark) in zip(widths, looks, strict=False):
         ratios = _ratios(records[records["metrics.width"] == width])
         parts = sorted(ratios)
+        low, high = min(low, *ratios.values()), max(high, *ratios.values())
         axes.plot(
             parts, [ratios[part] for part in parts], color=colour, marker=mark,
             label=f"width {width}",
@@ -172,7 +174,8 @@ def crossover(records: "pd.DataFrame", guess: float | None = None) -> Figure:
     axes.set_yscale("log", base=2)
     ticks = [part for part in parts if part in (0.25, 0.5, 1, 2, 4, 8)]
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    axes.set_yticks([0.25, 0.5, 1, 2, 4], ["1/4", "1/2", "1", "2", "4"])
+    axes.set_yticks([0.25, 0.5, 1, 2, 4, 8, 16], ["1/4", "1/2", "1", "2", "4", "8", "16"])
+    axes.set_ylim(min(0.2, 0.8 * low), max(5, 1.25 * high))
     axes.set(xlabel="batch / width", ylabel="time of sums, tensor / data")
     at = crossing(records)
     said = f"at batch / width = {at:.2f}" if np.isfinite(at) else "nowhere here"
