@@ -197,7 +197,7 @@ def _moves(names: Sequence[str]) -> str:
     """Which settings brought more CPUs to work, in words."""
     if not names:
         return "no setting brings more CPUs to work"
-    return fill(f"more CPUs work with {', '.join(names)}", 40)
+    return fill(f"more CPUs work with {' or '.join(names)}", 34)
 
 
 @style
