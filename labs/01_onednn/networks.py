@@ -58,6 +58,14 @@ def with_batch_norm(model, normalise):
     the variance of each channel.
     """
     import keras
+    import tensorflow as tf
+
+    # Tried once, so that a slip shows before the network is built.
+    tried = normalise(tf.ones((2, 1, 1, 1)), tf.ones(1), tf.ones(1), 0.01)
+    if not isinstance(tried, tuple) or len(tried) != 3:
+        raise TypeError("normalise has to return three things: what is "
+                        "normalised, the means, the variances; not "
+                        f"{type(tried).__name__}")
 
     class BatchNorm(keras.layers.BatchNormalization):
         """For training alone, which is all that happens here."""

@@ -68,6 +68,14 @@ def normalise(x, gamma, beta, epsilon):
     return y * gamma + beta, mean, variance
 
 
+def network(name: str, batch_norm: str):
+    """The network, with the batch normalisation that was asked for."""
+    model = make_model(name)
+    if batch_norm == "fused":
+        model = with_batch_norm(model, normalise)
+    return model
+
+
 def main(args: argparse.Namespace) -> float:
     # Distributed: everybody who takes part
     comm = MPI.COMM_WORLD
@@ -98,9 +106,7 @@ def main(args: argparse.Namespace) -> float:
     # Distributed: the copies are independent
     keras.utils.set_random_seed(rank)
     images, labels = load_data(args.network, rank, ranks)
-    model = make_model(args.network)
-    if args.batch_norm == "fused":
-        model = with_batch_norm(model, normalise)
+    model = network(args.network, args.batch_norm)
     cross_entropy = keras.losses.SparseCategoricalCrossentropy()
     optimizer = keras.optimizers.SGD(0.01)
     optimizer.build(model.trainable_variables)
