@@ -161,7 +161,7 @@ def test_figures_have_axes_with_units_and_say_what_was_found() -> None:
     knobs = plots.which_knob({"ours": still, "theirs": runs}, guess=2)
     titles = [" ".join(axes.get_title(loc="left").split()) for axes in knobs.axes]
     assert titles == [
-        "ours: no setting brings more CPUs to work",
+        "ours: no setting was shown to bring more CPUs to work",
         "theirs: more CPUs work with all cores",
     ]
 
