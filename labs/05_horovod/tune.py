@@ -200,6 +200,12 @@ def main(args: argparse.Namespace) -> None:
     if rank == ranks - 1:
         most = max(number(r"(\d+) threads", v, 1) for v in args.variants)
         tf.config.threading.set_intra_op_parallelism_threads(most)
+    talking = {number(r"(\d+) ranks?", v, ranks) for v in args.variants
+               if "apart" not in v}
+    if len(talking - {1}) > 1:
+        # Seen: a world of 4 after one of 2 adds up unlike gradients.
+        refuse("The variants that talk must all have as many ranks: Horovod "
+               "cannot be started again with others in one job.")
     training = Training(args.batch_per_rank)
     kinds = {re.sub(r"cycle \d+ ms", "", name): name for name in args.variants}
     for name in kinds.values():
