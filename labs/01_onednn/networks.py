@@ -70,7 +70,7 @@ def with_batch_norm(model, normalise):
     class BatchNorm(keras.layers.BatchNormalization):
         """For training alone, which is all that happens here."""
 
-        def call(self, x, training=True):
+        def call(self, x, training=True, mask=None):
             """Normalises a batch."""
             y, mean, variance = normalise(
                 x, self.gamma, self.beta, self.epsilon)
