@@ -37,9 +37,8 @@ def _carries(pid: int, run_id: str) -> bool:
     nothing."""
     try:
         variables = _variables(pid)
-        while not variables and _is_young(
-            pid
-        ):  # in the middle of its exec, a process shows no environment yet
+        # in the middle of its exec, a process shows no environment yet
+        while not variables and _is_young(pid):
             time.sleep(0.002)
             variables = _variables(pid)
         return f"SCALEOUT_RUN_ID={run_id}".encode() in variables.split(b"\0")
