@@ -113,6 +113,9 @@ def gradients_come_back(job):
         "What goes to the left is what self.back(m, g) returns, and what "
         "self.back takes is what came from the right."
     )
+    lost = sum(each["unreceived"] for each in ranks)
+    if lost:
+        because += f" {lost} messages were sent that no stage received."
     assert not wrong, (
         f"expected the gradients of 8 layers as serial; saw layers {wrong} "
         f"wrong. {because}"

@@ -137,6 +137,21 @@ def timed(step: Callable, steps: int) -> tuple:
     return step_s[1:], logs[1:]  # without the first, a warm-up
 
 
+def left_over(comm: MPI.Comm) -> int:
+    """How many messages to this rank nobody received.
+
+    They are received here: MPI cannot end well while one is on its way.
+    """
+    # Distributed: whoever is here has sent all that it sends
+    comm.Barrier()
+    about = MPI.Status()
+    count = 0
+    while comm.Iprobe(status=about):
+        comm.Recv(bytearray(about.Get_count(MPI.BYTE)), about.Get_source())
+        count += 1
+    return count
+
+
 def report(way: str, args: argparse.Namespace, step_s: list[float],
            loss: float, serial_loss: float, found: list[dict]) -> None:
     """One line and one record for a way."""

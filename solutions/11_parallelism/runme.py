@@ -317,6 +317,7 @@ def split(comm: MPI.Intracomm, way: str, args: argparse.Namespace) -> None:
     # Distributed: whom this rank meets in its two circles
     about["circles"] = [each.allgather(comm.rank) for each in circles]
     step_s, about["logs"] = common.timed(step, args.steps)
+    about["unreceived"] = sum(common.left_over(each) for each in circles)
     # Distributed: the loss is the sum of what each rank has of it
     total = comm.allreduce(mine)
     # Distributed: what each rank found

@@ -14,7 +14,8 @@ NATIVE_FRAME = re.compile(
 )  # of the backtrace that an MPI library prints of itself
 SIGNALS = {
     "6": "a rank gave up in native code (signal 6), as TensorFlow does when refused memory, MPI when called wrongly",
-    "9": "a rank was killed (signal 9), as the system does when memory runs out",
+    "9": "a rank was killed (signal 9), as the system does when memory runs out and MPI when it ends with a "
+    "message that nobody received",
     "11": "a rank crashed in native code (signal 11)",
 }
 

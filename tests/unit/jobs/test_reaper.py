@@ -11,7 +11,7 @@ import pytest
 
 from scaleout.jobs import reaper
 
-ID = "of-this-test"
+ID = f"of-test-process-{os.getpid()}"  # another lane has other children
 CARRIES = f"PATH=/bin\0SCALEOUT_RUN_ID={ID}\0".encode()
 
 
@@ -30,7 +30,7 @@ def test_a_process_carries_the_whole_id_and_no_other(child: int) -> None:
 
 
 def test_the_process_that_looks_is_left_out() -> None:
-    code = "from scaleout.jobs import reaper; print(reaper.processes('of-this-test'))"
+    code = f"from scaleout.jobs import reaper; print(reaper.processes({ID!r}))"
     environment = {**os.environ, "SCALEOUT_RUN_ID": ID}
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60
