@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from helpers import COMMAND, left_of
+from xdist.scheduler import LoadScopeScheduling
 
 from scaleout.course.masters import generate
 from scaleout.jobs import output, processes, transcript
@@ -90,19 +91,26 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the groups right after, and would see none
+class Lanes(LoadScopeScheduling):
+    """Gives each lane a whole group of tests when it has done the last."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return _group(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Lanes:
+    return Lanes(config, log)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out what nobody asked for. In lanes, tells which tests stay together, and puts the
-    longest first."""
+    """Leaves out what nobody asked for. In lanes, puts the longest first."""
     left_out = [item for item in items if item.get_closest_marker("choice")]
     if left_out and not config.getoption("everything"):
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
-    if not hasattr(config, "workerinput"):
-        return
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group(item.nodeid)))
-    items.sort(key=lambda item: _place(item.nodeid))
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: _place(item.nodeid))
 
 
 def _group(test: str) -> str:
