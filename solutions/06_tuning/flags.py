@@ -8,19 +8,31 @@ import sys
 
 import horovod.tensorflow as hvd
 
+MOST = 999_999_999  # nothing that a lab counts is larger
+
+
+def number(text: str, least: int) -> int:
+    """The whole number that was typed, in digits."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(
+            f"it takes {least} or more, not {text}")
+    if len(text) > len(str(MOST)):
+        raise argparse.ArgumentTypeError(
+            f"it takes {MOST:,} at most, not {text[:12]}...")
+    if int(text) < least:
+        raise argparse.ArgumentTypeError(
+            f"it takes {least} or more, not {text}")
+    return int(text)
+
 
 def zero_or_more(text: str) -> int:
     """The value of a flag that may be 0."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"it takes 0 or more, not {text}")
-    return int(text)
+    return number(text, least=0)
 
 
 def one_or_more(text: str) -> int:
     """The value of a flag that counts something."""
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"it takes 1 or more, not {text}")
-    return int(text)
+    return number(text, least=1)
 
 
 def refuse(problem: str) -> None:
