@@ -42,6 +42,14 @@ HOROVOD_BUILD = {
 }
 # GCC 13 and later no longer include these two on the side; Horovod 0.28.1 counts on them.
 HOROVOD_CXXFLAGS = "-include stdexcept -include string"
+# Left alone, its build makes a second Gloo that only PyTorch would use, and all of it for a debugger.
+HOROVOD_CMAKE = """#!/bin/sh
+if [ "$1" = --build ]; then
+    shift 2
+    exec cmake --build . --target tensorflow "$@"
+fi
+exec cmake "$@" -DCMAKE_CXX_FLAGS_RELWITHDEBINFO="-O2 -DNDEBUG"
+"""
 HOROVOD_WORKS = "import horovod.tensorflow as hvd; assert hvd.mpi_built() and hvd.gloo_built()"
 COMPILER_HELP = """Type one of these, then run make again:
   sudo apt install g++ make                           (Debian, Ubuntu)
@@ -284,7 +292,7 @@ class Setup:
             parts += [lines for name, lines in sorted(self.locked.items()) if name != "horovod"]
         if stage == "horovod":
             parts += [self.locked[name] for name in ("horovod", "mpich", "tensorflow-cpu")]
-            parts += [str(sorted(HOROVOD_BUILD.items())), HOROVOD_CXXFLAGS]
+            parts += [str(sorted(HOROVOD_BUILD.items())), HOROVOD_CXXFLAGS, HOROVOD_CMAKE]
         if stage == "scaleout":
             parts += [str(ROOT), (ROOT / "pyproject.toml").read_text()]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
@@ -374,7 +382,11 @@ class Setup:
         build += ["--verbose", "--no-binary", "horovod", "-r", self.requirements(["horovod"])]
         compiler = check_compiler(self.environ)
         flags = f"{self.environ.get('CXXFLAGS', '')} {HOROVOD_CXXFLAGS}".strip()
+        cmake = self.state / "cmake"
+        cmake.write_text(HOROVOD_CMAKE)
+        cmake.chmod(0o755)
         variables = {
+            "HOROVOD_CMAKE": str(cmake),
             "CXX": compiler,
             "MPICH_CXX": compiler,
             "CXXFLAGS": flags,

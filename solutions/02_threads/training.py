@@ -17,13 +17,15 @@ from mpi4py import MPI
 
 from scaleout import data
 
+SIDE = 64 if data.quick() else 224  # pixels of ResNet-50's images
+
 
 def load_data(network: str, rank: int, ranks: int):
     """Images (n, height, width, channels) and their labels (n,)."""
     if network == "resnet50":
         # Any images take the same time.
         rng = np.random.default_rng(rank)
-        images = rng.random((16, 224, 224, 3), np.float32)
+        images = rng.random((16, SIDE, SIDE, 3), np.float32)
         return images, np.arange(16)
     x, y, _, _ = data.digits()  # (n, 28, 28, 1), (n,)
     # Distributed: each copy has digits of its own
@@ -36,7 +38,8 @@ def make_model(network: str):
     from keras import Sequential, applications, layers
 
     if network == "resnet50":
-        return applications.ResNet50(weights=None)
+        return applications.ResNet50(weights=None,
+                                     input_shape=(SIDE, SIDE, 3))
     return Sequential([
         layers.Input((28, 28, 1)),
         layers.Conv2D(32, 5, padding="same", activation="relu"),

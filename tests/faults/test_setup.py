@@ -155,6 +155,7 @@ def test_four_stages_then_the_command(tree, setup):
     )
     assert horovod["environ"]["HOROVOD_WITH_GLOO"] == "1"
     assert "-include stdexcept" in horovod["environ"]["CXXFLAGS"]
+    assert os.access(horovod["environ"]["HOROVOD_CMAKE"], os.X_OK)
     assert {horovod["environ"]["PIP_USER"], horovod["environ"]["PYTHONPATH"]} == {"0", None}
     assert Path(horovod["environ"]["TMPDIR"]).is_relative_to(tree.root)
     assert own["args"][-2:] == ["--editable", str(tree.root)]
