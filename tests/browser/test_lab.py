@@ -172,6 +172,7 @@ def test_an_attendee_works_through_a_notebook(course: SimpleNamespace, page: "Pa
 
 @needs_a_browser
 @pytest.mark.slow
+@pytest.mark.choice  # as long as its master, which make test runs without a browser
 def test_kmeans_runs_to_its_end_before_a_gap_is_filled(
     course: SimpleNamespace, page: "Page"
 ) -> None:

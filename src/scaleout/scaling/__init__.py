@@ -15,7 +15,7 @@ from .messages import (
 )
 from .published import LITERATURE, PUBLISHED, Published
 from .rates import Prediction, RateFit, fit_rates
-from .simulated import RECORDED, Simulated, simulate, smpi_missing
+from .simulated import RECORDED, Simulated, simulable, simulate, smpi_missing
 from .step import NETWORKS, Network, Step
 from .table import main
 
@@ -49,6 +49,7 @@ __all__ = [
     "read_measured",
     "read_table",
     "ring_allreduce_s",
+    "simulable",
     "simulate",
     "smpi_missing",
     "tree_allreduce_s",

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import ScaleoutError
+from ..settings import quick
 from .messages import AlphaBeta, fit_alpha_beta
 
-__all__ = ["RECORDED", "Simulated", "simulate", "smpi_missing"]
+__all__ = ["RECORDED", "Simulated", "simulable", "simulate", "smpi_missing"]
 
 LIMIT_S = 120.0
 PROGRAM = """
@@ -112,6 +113,14 @@ def smpi_missing() -> str:
     """What to type where SimGrid is not installed, or ""."""
     gone = [name for name in ("smpicc", "smpirun") if shutil.which(name) is None]
     return f"no {', '.join(gone)} here: apt-get install simgrid libsimgrid-dev" if gone else ""
+
+
+def simulable() -> list[int]:
+    """The numbers of ranks that are simulated while you wait: none where SimGrid is missing, and
+    with SCALEOUT_QUICK=1 two instead of four."""
+    if smpi_missing():
+        return []
+    return [2, 8] if quick() else [2, 8, 32, 128]
 
 
 def simulate(

@@ -327,6 +327,19 @@ def test_without_simgrid_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch
         scaling.simulate(4)
 
 
+def test_without_simgrid_nothing_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert scaling.simulable() == []
+
+
+@pytest.mark.skipif(bool(scaling.smpi_missing()), reason=scaling.smpi_missing())
+def test_a_rehearsal_simulates_the_smallest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SCALEOUT_QUICK", raising=False)
+    whole = scaling.simulable()
+    monkeypatch.setenv("SCALEOUT_QUICK", "1")
+    assert scaling.simulable() == whole[:2] == [2, 8] and whole[-1] in scaling.RECORDED
+
+
 @pytest.mark.skipif(bool(scaling.smpi_missing()), reason=scaling.smpi_missing())
 def test_a_simulated_allreduce_takes_what_the_formula_says() -> None:
     found = scaling.simulate(16)
