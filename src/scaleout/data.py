@@ -1,5 +1,5 @@
-"""What to learn from, offline first: handwritten digits, a photograph, random points; and the slice
-of each rank."""
+"""What to learn from, offline first: handwritten digits, a photograph and crops of two, random
+points; and the slice of each rank."""
 
 import gzip
 import hashlib
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import fetching
+from .crops import crops, damaged
 from .errors import ScaleoutError
 from .fetching import fetch
 from .settings import quick
@@ -18,7 +19,18 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
     Digits = tuple[Array, Array, Array, Array]
 
-__all__ = ["digits", "fetch", "photo", "points", "quick", "save_quantised", "shard", "source"]
+__all__ = [
+    "crops",
+    "damaged",
+    "digits",
+    "fetch",
+    "photo",
+    "points",
+    "quick",
+    "save_quantised",
+    "shard",
+    "source",
+]
 
 
 def shard(n: int, rank: int, ranks: int) -> slice:
