@@ -95,7 +95,10 @@ def _sweep(commands: Any) -> None:
     add("-n", "--ranks", metavar="N,N", help="MPI ranks to try, such as 1,2,4 (1)")
     about = "threads a rank to try (usable cores / ranks)"
     add("-t", "--threads", metavar="N,N", help=about)
-    about = "values of a variable to try; an empty one leaves it unset; 'K=V;V' where values hold commas"
+    about = (
+        "values of a variable to try, also 1..10 or 1..64*2; an empty one leaves it unset; "
+        "'K=V;V' where values hold commas"
+    )
     add("--env", action="append", default=[], metavar="K=V,V", help=about)
     about = "a pattern with the figure in parentheses: 'img/s: ([0-9.]+)' (its record, or its one line like 9 images/s)"
     add("--metric", default="", metavar="REGEX", help=about)

@@ -2,9 +2,11 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = ["count", "listed", "plain", "rounded", "sentence", "sort_key", "veiled"]
+__all__ = [
+    *("count", "listed", "markdown_table", "plain", "rounded", "sentence", "sort_key", "veiled"),
+]
 
 VEIL = "***"
 SECRETS = {
@@ -54,6 +56,14 @@ def rounded(value: float) -> str:
         return f"{value:g}"
     digits = 2 - math.floor(math.log10(abs(value))) if value else 0
     return f"{value:,.{min(12, max(0, digits))}f}"
+
+
+def markdown_table(columns: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
+    """A table for a report or a note, a line each row."""
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "\n".join(
+        "| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines
+    )
 
 
 def listed(text: str) -> list[str]:

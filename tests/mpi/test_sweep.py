@@ -219,6 +219,15 @@ def test_best_sh_really_gives_the_best(measure, tmp_path: Path, monkeypatch) -> 
         "export OMP_NUM_THREADS=1" in script.read_text()
         and "mpirun -n 2 -bind-to" in script.read_text()
     )
+    asked = result.folder / "best.sbatch"
+    done = subprocess.run(
+        ["bash", asked], env=bare, cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert float(re.search(TOTAL, done.stdout)[1]) == pytest.approx(24.0), done.stderr
+    assert {"#SBATCH --ntasks=2", "#SBATCH --cpus-per-task=1"} <= set(asked.read_text().split("\n"))
+    table = (result.folder / "table.md").read_text().splitlines()
+    assert table[2].startswith("| ranks | threads | A | TF_NUM_INTEROP_THREADS | rate |")
+    assert len(table) == 4 + len(result.frame) + 2 and table[4].split("|")[5].strip() == "24.0"
 
 
 def test_best_sh_of_a_default_that_wins_sets_nothing(measure, tmp_path: Path) -> None:
@@ -313,7 +322,8 @@ def test_the_command_line_prints_the_table_and_where_all_is(
     assert summary == "The best of 4 points gives 24.0, 1.64 times the default's 14.6."
     assert drift == "The default drifted by +0.0 % from the first to the last time."
     assert re.fullmatch(
-        r"results/sweep/bench-[0-9a-f]{8}/ holds best.sh, points.jsonl, ranks-.*png", holds
+        r"results/sweep/bench-[0-9a-f]{8}/ holds best.sbatch, best.sh, points.jsonl, ranks-.*png, table.md",
+        holds,
     )
     assert "Traceback" not in done.stderr
 

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from ..intervals import LEVEL, ROUNDS, Ratio
-from ..words import count, rounded
+from ..words import count, markdown_table, rounded
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,9 +99,8 @@ def shown(result: "Comparison") -> "pd.DataFrame":
 def markdown(result: "Comparison") -> str:
     """The table and the sentences, for a report or a note."""
     table = shown(result).reset_index(names="variant")
-    rows = [list(table.columns), ["---"] * len(table.columns), *table.to_numpy().tolist()]
-    lines = ["| " + " | ".join(str(c).replace("|", "\\|") for c in row) + " |" for row in rows]
-    return "\n".join([*lines, "", *(f"- {line}" for line in sentences(result))]) + "\n"
+    lines = [markdown_table(list(table.columns), table.to_numpy().tolist()), ""]
+    return "\n".join([*lines, *(f"- {line}" for line in sentences(result))]) + "\n"
 
 
 def as_html(result: "Comparison") -> str:

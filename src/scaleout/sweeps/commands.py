@@ -2,6 +2,7 @@
 
 import argparse
 import math
+import re
 from collections.abc import Sequence
 
 from ..clusters.site import Site
@@ -11,6 +12,10 @@ from ..words import listed
 from .run import sweep
 
 __all__ = ["main"]
+
+KEPT = (".jsonl", ".md", ".png", ".sbatch", ".sh")
+RANGE = re.compile(r"(\d{1,9})\.\.(\d{1,9})(?:\*(\d{1,9}))?")
+MOST = 1000  # values of a range
 
 
 def main(args: argparse.Namespace, command: Sequence[str]) -> int:
@@ -53,9 +58,7 @@ def main(args: argparse.Namespace, command: Sequence[str]) -> int:
             f"The default drifted by {100 * result.drift:+.1f} % from the first to the last time."
         )
     assert result.folder is not None
-    kept = sorted(
-        path.name for path in result.folder.iterdir() if path.suffix in (".jsonl", ".png", ".sh")
-    )
+    kept = sorted(path.name for path in result.folder.iterdir() if path.suffix in KEPT)
     print(f"{show(result.folder)}/ holds {', '.join(kept)}")
     return 0 if result.best is not None else 1
 
@@ -73,7 +76,7 @@ def _numbers(flag: str, text: str | None) -> list[int]:
 
 def _variables(texts: Sequence[str]) -> dict[str, list[str]]:
     """{name: values} of NAME=V1,V2, or of NAME='V1;V2' where values hold commas; an empty one
-    leaves it unset."""
+    leaves it unset. 1..4 is 1, 2, 3 and 4, and 1..8*2 is 1, 2, 4 and 8."""
     found: dict[str, list[str]] = {}
     for text in texts:
         name, equals, values = text.partition("=")
@@ -82,5 +85,26 @@ def _variables(texts: Sequence[str]) -> dict[str, list[str]]:
                 "--env takes NAME=VALUE1,VALUE2, such as --env KMP_BLOCKTIME=0,1,200; not "
                 f"{text!r}."
             )
-        found.setdefault(name, []).extend(listed(values))
+        for value in listed(values):
+            found.setdefault(name, []).extend(_range(name, value))
     return found
+
+
+def _range(name: str, text: str) -> list[str]:
+    """The values of 1..10, of 1..1024*2, or the one value that it is."""
+    asked = RANGE.fullmatch(text)
+    if asked is None:
+        return [text]
+    value, last = int(asked[1]), int(asked[2])
+    factor = None if asked[3] is None else int(asked[3])
+    values: list[str] = []
+    if factor is None or (factor > 1 and value > 0):  # else it would never end
+        while value <= last and len(values) <= MOST:
+            values.append(str(value))
+            value = value + 1 if factor is None else value * factor
+    if not 0 < len(values) <= MOST:
+        raise ScaleoutError(
+            f"{name}={text} is no range of 1 to {MOST:,} values: type  {name}=1..10  for each "
+            f"number between, or  {name}=1..1024*2  for 1, 2, 4 and so on."
+        )
+    return values

@@ -181,8 +181,8 @@ class Result:
         return self.table.map(lambda cell: cell if not isinstance(cell, float) else rounded(cell))
 
     def write(self, command: Sequence[str], site: Site) -> list[Path]:
-        """Writes a heat map for each pair of axes with a choice, and best.sh, into the sweep's
-        folder.
+        """Writes what a person goes on with into the sweep's folder: heat maps, a table, and the
+        best point as best.sh and best.sbatch.
 
         Parameters
         ----------

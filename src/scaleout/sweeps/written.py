@@ -7,7 +7,9 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..clusters.jobscript import job_script
 from ..clusters.site import Site
+from ..words import markdown_table, rounded
 from .journal import point_of
 
 if TYPE_CHECKING:
@@ -19,7 +21,8 @@ __all__ = ["write"]
 def write(
     result: "Result", job: Mapping[str, Any], command: Sequence[str], site: Site
 ) -> list[Path]:
-    """Writes a heat map for each pair of axes with a choice, and best.sh, into the sweep's folder.
+    """Writes what a person goes on with into the sweep's folder: a heat map for each pair of axes
+    with a choice, table.md, and the best point as best.sh and as best.sbatch, for Slurm.
 
     Parameters
     ----------
@@ -59,7 +62,39 @@ def write(
     script = result.folder / "best.sh"
     script.write_text(_script(result, job, command, site), encoding="utf-8")
     script.chmod(0o755)
-    return [*paths, script]
+    sheet = result.folder / "table.md"
+    sheet.write_text(_table(result, command), encoding="utf-8")
+    asked = result.folder / "best.sbatch"
+    asked.write_text(_job_script(result, job, command, site), encoding="utf-8")
+    return [*paths, script, sheet, asked]
+
+
+def _table(result: "Result", command: Sequence[str]) -> str:
+    shown = result.frame.sort_values("rate", ascending=result.lower)
+    columns = [*result.axes, "rate", "spread", "ratio", "repeats", "status"]
+    rows = [
+        [rounded(cell) if isinstance(cell, float) else cell for cell in row]
+        for row in shown[columns].itertuples(index=False)
+    ]
+    about = f"`{shlex.join(command)}`, {result.unit or 'the figure of a run'}; median of each point"
+    return f"{about}\n\n{markdown_table(columns, rows)}\n\n{result.summary}\n"
+
+
+def _job_script(
+    result: "Result", job: Mapping[str, Any], command: Sequence[str], site: Site
+) -> str:
+    point = point_of(job)
+    return job_script(
+        point.script(command),
+        name="best",
+        run_id="best",
+        folder=str(result.folder),
+        ranks=point.ranks,
+        nodes=1,
+        threads=point.threads or max(1, int(job["cores"]) // point.ranks),
+        env=point.variables,
+        site=site,
+    )
 
 
 def _script(result: "Result", job: Mapping[str, Any], command: Sequence[str], site: Site) -> str:

@@ -645,6 +645,11 @@ def test_bad_input_is_answered_with_one_sentence(case: str, results: Path, capsy
             ["granularity=fine,compact,1,0", "disabled"],
         ),
         ("KMP_AFFINITY=granularity=fine,compact,1,0;", ["granularity=fine,compact,1,0"]),
+        ("A=1..4", ["1", "2", "3", "4"]),
+        ("A=,0..2,9", ["", "0", "1", "2", "9"]),
+        ("A=1..9*2", ["1", "2", "4", "8"]),
+        ("A=3..3", ["3"]),
+        ("A=1...4", ["1...4"]),
     ],
 )
 def test_values_are_split_at_commas_or_where_they_hold_some_at_semicolons(
@@ -652,3 +657,9 @@ def test_values_are_split_at_commas_or_where_they_hold_some_at_semicolons(
 ) -> None:
     assert list(commands._variables([typed]).values()) == [values]
     assert commands._variables(["A=1", "A=2"]) == {"A": ["1", "2"]}
+
+
+@pytest.mark.parametrize("typed", ["4..1", "1..9*1", "0..9*2", "1..9*0", "1..999999999"])
+def test_a_range_that_has_no_end_or_no_value_is_refused(typed: str) -> None:
+    with pytest.raises(ScaleoutError, match=r"is no range of 1 to 1,000 values: type  A=1\.\.10 "):
+        commands._variables([f"A={typed}"])
