@@ -59,7 +59,15 @@ def rounded(value: float) -> str:
 
 
 def markdown_table(columns: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
-    """A table for a report or a note, a line each row."""
+    """A table in Markdown, for a report or a note.
+
+    Parameters
+    ----------
+    columns : sequence
+        Their names.
+    rows : iterable of sequence
+        A line each.
+    """
     lines = [columns, ["---"] * len(columns), *rows]
     return "\n".join(
         "| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines

@@ -14,7 +14,14 @@ BY_NEED = ("intel_pstate", "amd-pstate-epp")
 
 
 def others(load: float, facts: Machine) -> Check:
-    """Who else computes, by the load of the minute before."""
+    """Who else computes.
+
+    Parameters
+    ----------
+    load : float
+        Processes that wanted to run, on average over the minute before.
+    facts : Machine
+    """
     seen = f"{load:.1f} processes at work in the last minute"
     if load <= BUSY * facts.usable_cores:
         return Check("others", "ok", seen)
