@@ -7,7 +7,7 @@ IN_ENV = $(PYTHON) tools/setup_env.py $(if $(filter command,$(origin PYTHON)),--
 # Two tests at once; tests/conftest.py says which of them share a lane. ARGS='-n 0' is one after another.
 LANES = -n 2 --dist loadscope --no-loadscope-reorder
 
-.PHONY: help lab tour test quick test-all lint clean lock mpis intel ccl pages
+.PHONY: help lab tour test quick test-all lint clean lock mpis intel ccl torch pages
 
 help:
 	@echo "make lab    open the workshop in JupyterLab"
@@ -19,6 +19,7 @@ help:
 	@echo "make mpis   Intel MPI and Open MPI beside ours, for the comparison in 03"
 	@echo "make intel  TensorFlow's OpenMP build beside ours, for 02 (370 MB, Python 3.11)"
 	@echo "make ccl    Horovod on oneCCL beside ours, for 05 (700 MB, 2 minutes to compile)"
+	@echo "make torch  PyTorch for CPUs beside ours, for 11 and scripts of your own (260 MB, Python 3.11)"
 	@echo "make pages  the course as web pages, in results/pages"
 	@echo "make lock   choose all versions anew: writes requirements.lock"
 	@echo
@@ -41,7 +42,7 @@ quick:
 # Also with the other MPI libraries and builds, on MNIST itself, and with a class of eight.
 test-all: export SCALEOUT_DATA ?= $(CURDIR)/.setup/mnist
 test-all: export SCALEOUT_ATTENDEES ?= 8
-test-all: mpis intel ccl
+test-all: mpis intel ccl torch
 	@$(IN_ENV) scaleout data fetch mnist
 	@$(IN_ENV) pytest $(LANES) --everything --ignore tests/classroom $(ARGS)
 	@$(IN_ENV) pytest -s tests/classroom
@@ -64,6 +65,9 @@ intel:
 
 ccl:
 	@exec $(IN_ENV) python tools/make_ccl.py
+
+torch:
+	@exec $(IN_ENV) python tools/make_torch.py
 
 pages:
 	@exec $(IN_ENV) python tools/make_pages.py

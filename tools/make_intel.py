@@ -6,14 +6,11 @@
 hashes stand in requirements-intel.lock, about 370 MB to download. There are wheels of it for Python
 3.11 at most."""
 
-import platform
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 from setup_env import ROOT, Stop, say
-from side_env import SIDE, make_whole, one_at_a_time, pip, said, two_ranks
+from side_env import SIDE, make_whole, one_at_a_time, pip, python311, said, two_ranks
 
 MAKER = "make intel"
 LOCK = ROOT / "requirements-intel.lock"
@@ -26,28 +23,6 @@ from scaleout import data, records
 tf.nn.conv2d(tf.ones((1, 8, 8, 16)), tf.ones((3, 3, 16, 16)), 1, "SAME")
 print("ranks", MPI.COMM_WORLD.allreduce(1), "TensorFlow", tf.__version__, flush=True)
 """
-
-
-def python311() -> str:
-    """A Python 3.11 to make the environment with: this one, or one on PATH; Stop when there is
-    none."""
-    if sys.version_info[:2] == (3, 11):
-        return getattr(sys, "_base_executable", sys.executable)
-    for name in ("python3.11", "python311"):
-        found = shutil.which(name)
-        probe = "import ensurepip, sys, venv; sys.exit(sys.version_info[:2] != (3, 11))"
-        if (
-            found
-            and subprocess.call(
-                [found, "-c", probe], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-            )
-            == 0
-        ):
-            return found
-    raise Stop(
-        f"The OpenMP build needs Python 3.11 and this is {platform.python_version()}: install python3.11 (with its "
-        "venv module) beside it, then type  make intel  again. 02_threads runs without it too."
-    )
 
 
 def prove() -> str:
@@ -64,7 +39,7 @@ def prove() -> str:
 
 
 def bring() -> int:
-    base = python311()
+    base = python311(MAKER, "The OpenMP build", "02_threads runs without it too.")
 
     def fill() -> str:
         say("intel-tensorflow, the OpenMP build: about 370 MB to download ...")

@@ -39,6 +39,28 @@ def one_at_a_time(maker: str, bring: Callable[[], int]) -> int:
     return 1
 
 
+def python311(maker: str, title: str, otherwise: str) -> str:
+    """A Python 3.11 to make the environment with: this one, or one on PATH; Stop when there is
+    none."""
+    if sys.version_info[:2] == (3, 11):
+        return getattr(sys, "_base_executable", sys.executable)
+    for name in ("python3.11", "python311"):
+        found = shutil.which(name)
+        probe = "import ensurepip, sys, venv; sys.exit(sys.version_info[:2] != (3, 11))"
+        if (
+            found
+            and subprocess.call(
+                [found, "-c", probe], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
+            == 0
+        ):
+            return found
+    raise Stop(
+        f"{title} needs Python 3.11 and this is {platform.python_version()}: install python3.11 (with its "
+        f"venv module) beside it, then type  {maker}  again. {otherwise}"
+    )
+
+
 def make_whole(
     title: str, folder: Path, inputs: str, needed_gib: float, fill: Callable[[], str]
 ) -> None:

@@ -142,6 +142,7 @@ def _nodes(site: Site, ranks: int, nodes: int | None) -> int:
 def _mpirun(site: Site, nodes: int) -> Mpirun:
     """How ranks are started there."""
     ssh = ["-launcher", "ssh", *(["-launcher-exec", site.ssh] if site.ssh else [])]
+    first, ask = hosts.first(site, nodes)
     return Mpirun(
         site.mpirun,
         site.launcher,
@@ -150,4 +151,6 @@ def _mpirun(site: Site, nodes: int) -> Mpirun:
         site.bind,
         ["-hosts", ",".join(site.hosts[:nodes]), *ssh] if site.hosts else [],
         slurm=bool(site.scheduler),
+        first=first,
+        ask=ask,
     )

@@ -1,5 +1,8 @@
 """Jobs over ssh on two hosts with addresses of their own, one of which is cut off in the middle."""
 
+import shlex
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -7,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from cluster import hosts
+from torch_scripts import TELLS, TORCH, TORCHRUN, told, with_torch
 
 from scaleout import lab, launch
 from scaleout.clusters.site import Site
@@ -62,13 +66,53 @@ def test_from_the_command_line(site: Site, tmp_path: Path, scaleout, script) -> 
         ",".join(site.hosts),
     )
     assert done.returncode == 0, done.stderr
-    assert sorted(done.stdout.split("\n")[1:3]) == [
-        f"[{rank}] {host}" for rank, host in enumerate(site.hosts)
-    ]
+    # a host's login shell may say something too
+    said = [line for line in done.stdout.splitlines() if line.startswith(("[0] ", "[1] "))]
+    assert sorted(said) == [f"[{rank}] {host}" for rank, host in enumerate(site.hosts)]
     done = scaleout(
         "run", path, "-n", 1, "-N", 2, "--site", tmp_path / "site.toml", "--hosts", "a,b"
     )
     assert done.returncode == 2 and "2 nodes asked for" in done.stderr
+
+
+def test_ranks_on_two_hosts_are_told_what_torchrun_would_tell(site: Site, script) -> None:
+    run = launch.run(
+        ["python", str(script(TELLS))],
+        name="told",
+        ranks=4,
+        threads=1,
+        site=site,
+        timeout=100,
+        echo=None,
+    )
+    found = told(run)
+    assert sorted(found) == [0, 1, 2, 3]
+    for rank, one in found.items():
+        assert (one["RANK"], one["LOCAL_RANK"]) == (str(rank), str(rank % 2))
+        assert (one["WORLD_SIZE"], one["LOCAL_WORLD_SIZE"]) == ("4", "2")
+        assert one["MASTER_ADDR"] == site.hosts[0] and one["GLOO_SOCKET_IFNAME"] == "eth0"
+    (port,) = {one["MASTER_PORT"] for one in found.values()}
+    listens = f"import socket; socket.create_server(('', {port})); print('free')"
+    words = [site.ssh, site.hosts[0], shlex.join([sys.executable, "-c", listens])]
+    assert subprocess.run(words, capture_output=True, text=True).stdout == "free\n"
+
+
+@with_torch
+def test_a_script_for_torchrun_runs_unedited_on_two_hosts(site: Site, script) -> None:
+    python = str(TORCH / "bin" / "python")
+    run = launch.run(
+        [python, str(script(TORCHRUN))],
+        name="torchrun",
+        ranks=2,
+        threads=1,
+        site=site,
+        timeout=200,
+        echo=None,
+    )
+    assert sorted(text[:12] for _, text in run.lines if " of " in text) == [
+        "0 of 2: True",
+        "1 of 2: True",
+    ]
 
 
 def test_the_doctor_looks_at_each_host(site: Site) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from cluster import slurm
 from helpers import until
+from torch_scripts import TELLS, TORCH, TORCHRUN, told, with_torch
 
 from scaleout import lab
 from scaleout.clusters import slurm as submit
@@ -130,6 +131,39 @@ def test_each_rank_is_on_its_node_and_lines_stay_whole(script: Callable[..., Pat
     said = {rank: text.split()[0] for rank, text in run.lines if rank is not None}
     assert sorted(said) == [0, 1, 2, 3] and said[0] == said[1] != said[2] == said[3]
     assert all(text.endswith(" x" * 40) for rank, text in run.lines if rank is not None)
+
+
+@pytest.mark.parametrize("start", ["mpirun", "srun"])
+def test_ranks_are_told_what_torchrun_would_tell(start: str, script: Callable[..., Path]) -> None:
+    run = _submit(script(TELLS), replace(SITE, start=start), ranks=4, nodes=2, threads=1)
+    found = told(run)
+    assert sorted(found) == [0, 1, 2, 3]
+    for rank, one in found.items():
+        assert (one["RANK"], one["LOCAL_RANK"]) == (str(rank), str(rank % 2))
+        assert (one["WORLD_SIZE"], one["LOCAL_WORLD_SIZE"]) == ("4", "2")
+        assert one["MASTER_ADDR"] == os.uname().nodename
+        assert one["GLOO_SOCKET_IFNAME"] in os.listdir("/sys/class/net")
+    (port,) = {one["MASTER_PORT"] for one in found.values()}
+    assert 1024 < int(port) < 65536
+
+
+@with_torch
+@pytest.mark.parametrize("start", ["mpirun", "srun"])
+def test_a_script_for_torchrun_runs_unedited(start: str, script: Callable[..., Path]) -> None:
+    run = submit.submit(
+        [str(TORCH / "bin" / "python"), str(script(TORCHRUN))],
+        name="torchrun",
+        site=replace(SITE, start=start),
+        ranks=2,
+        nodes=2,
+        threads=1,
+        timeout=200,
+        echo=None,
+    )
+    assert sorted(text[:12] for _, text in run.lines if " of " in text) == [
+        "0 of 2: True",
+        "1 of 2: True",
+    ]
 
 
 @pytest.mark.parametrize("start", ["mpirun", "srun"])

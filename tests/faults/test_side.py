@@ -1,4 +1,4 @@
-"""Side environments (make mpis, intel, ccl): what cannot work ends in one sentence, and is not
+"""Side environments (make mpis, intel, ccl, torch): what cannot work ends in one sentence, and is not
 taken for whole."""
 
 import fcntl
@@ -15,7 +15,7 @@ from scaleout import paths
 pytestmark = pytest.mark.timeout(600)
 
 ROOT = Path(__file__).resolve().parents[2]
-MAKERS = ["mpis", "intel", "ccl"]
+MAKERS = ["mpis", "intel", "ccl", "torch"]
 NO_INDEX = {"PIP_INDEX_URL": "http://127.0.0.1:9/", "PIP_RETRIES": "0", "PIP_NO_CACHE_DIR": "1"}
 NOT_311 = "import sys; sys.version_info = (3, 12, 1, 'final', 0); sys.path.insert(0, 'tools'); import make_intel; "
 FAILS = "It is in place, but a job of two ranks fails on this machine"

@@ -43,7 +43,8 @@ def squeezed(text: str) -> list[int]:
 
 def starts(docstring: str) -> list[str]:
     """The scripts that a docstring's commands start."""
-    return re.findall(r"^    mpirun -n \d+ .*?python -m mpi4py (\S+\.py)", docstring, re.MULTILINE)
+    how = r"mpirun -n \d+ .*?python -m mpi4py|scaleout run"
+    return re.findall(rf"^    (?:{how}) (\S+\.py)", docstring, re.MULTILINE)
 
 
 def flags(text: str) -> list[ast.Call]:
@@ -125,4 +126,5 @@ def test_a_wide_line_and_a_foreign_command_are_seen() -> None:
     assert starts("Hello.\n\n    mpirun -n 2 python -m mpi4py labs/a/b.py --c 1\n") == [
         "labs/a/b.py"
     ]
+    assert starts("Hello.\n\n    scaleout run labs/a/c.py -n 2\n") == ["labs/a/c.py"]
     assert len(flags('p.add_argument("--x", help="y")\np.parse_args()')) == 1

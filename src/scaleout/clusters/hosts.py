@@ -11,9 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from .. import machine
+from . import slurm_commands
 from .site import Site
 
-__all__ = ["HOST_LIMIT_S", "ask", "mpirun", "silent", "versions"]
+__all__ = ["HOST_LIMIT_S", "ask", "first", "mpirun", "silent", "versions"]
 
 HOST_LIMIT_S = 25.0  # for a host's whole answer, Python's start on a cold disk included
 PACKAGES = ("mpi4py", "mpich", "horovod", "tensorflow-cpu", "scikit-learn-intelex", "scaleout")
@@ -55,6 +56,37 @@ def mpirun() -> str:
 
 def _ssh(site: Site, host: str) -> list[str]:
     return [site.ssh or "ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=8", host]
+
+
+def first(site: Site, nodes: int) -> tuple[str, list[str]]:
+    """Where rank 0 runs.
+
+    Parameters
+    ----------
+    site : Site
+    nodes : int
+        Of the job.
+
+    Returns
+    -------
+    tuple of str and list of str
+        The name of that node, as the others reach it, and what runs a Python there. Where it is
+        this machine the list is empty, and where all ranks are here the name is "".
+    """
+    if site.hosts:
+        return site.hosts[0], [*_ssh(site, site.hosts[0]), sys.executable]
+    if nodes == 1 or not site.scheduler:
+        return "", []
+    here = platform.node()
+    name = here
+    if slurm_commands.there_is("scontrol"):
+        nodelist = os.environ["SLURM_JOB_NODELIST"]
+        done = slurm_commands.ask("scontrol", "show", "hostnames", nodelist)
+        name = (done.stdout.split() or [here])[0]
+    if name.partition(".")[0] == here.partition(".")[0]:
+        return here, []
+    where = ["srun", "--overlap", "--nodes=1", "--ntasks=1", f"--nodelist={name}"]
+    return name, [*where, sys.executable]
 
 
 def silent(site: Site) -> list[str]:

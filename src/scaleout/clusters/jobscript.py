@@ -6,11 +6,15 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from ..errors import ScaleoutError
+from ..jobs import rank
 from ..jobs.binding import binding
 from ..jobs.environment import exports, job_environment
+from ..jobs.meeting import FREE_PORT, HOME
 from .site import Site
 
 __all__ = ["job_script", "per_node", "start_line"]
+
+TELL = '"${TELL[@]}"'  # before the command of a rank
 
 
 def per_node(ranks: int, nodes: int) -> int:
@@ -86,6 +90,7 @@ def job_script(
         nodes=nodes,
     )
     programs, *given = exports(variables)
+    meeting = [line for name, line in _meeting(nodes).items() if name not in variables]
     mark = (
         f"MARK=$'\\x1e{run_id}:%r\\x1f'   # before each piece of output: tells scaleout whose it is"
     )
@@ -100,12 +105,23 @@ def job_script(
         f"{programs}   # the same folder on every node",
         *given,
         "",
+        *meeting,
+        f"TELL=({shlex.join(['python', '-I', '-S', rank.__file__])})   # tells a rank what torchrun would",
         f"cd {shlex.quote(os.getcwd())}",
         *([] if site.start == "srun" else [mark]),
         start_line(script, folder=folder, ranks=ranks, nodes=nodes, threads=threads, site=site),
         "",
     ]
     return "\n".join(lines)
+
+
+def _meeting(nodes: int) -> dict[str, str]:
+    """Lines of shell that set where torch's ranks meet: on the first node, where this runs."""
+    address = "$(hostname)" if nodes > 1 else HOME
+    return {
+        "MASTER_ADDR": f"export MASTER_ADDR={address}   # where torch's ranks meet",
+        "MASTER_PORT": f"export MASTER_PORT=$(python -I -S -c {shlex.quote(FREE_PORT)})",
+    }
 
 
 def start_line(
@@ -134,11 +150,11 @@ def start_line(
         # On a file for each rank, its last words are there also when srun ends at once.
         errors = "--error=" + _pattern(folder) + "/stderr-%t.txt"
         own += [f"--cpus-per-task={threads}", "--kill-on-bad-exit=1", "--label", errors]
-        return shlex.join(["srun", *site.srun, *own, *script])
+        return f"{shlex.join(['srun', *site.srun, *own])} {TELL} {shlex.join(script)}"
     cores = site.cores or on_each * threads
     bind = binding(on_each, threads, cores, site.launcher, elsewhere=True, bind=site.bind)
     line = [site.mpirun, "-n", str(ranks), "-ppn", str(on_each), *bind, *site.options]
-    return f'{shlex.join(line)} -prepend-pattern "$MARK" {shlex.join(script)}'
+    return f'{shlex.join(line)} -prepend-pattern "$MARK" {TELL} {shlex.join(script)}'
 
 
 def _pattern(path: str) -> str:

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from .. import machine, paths
-from ..machine import Machine
+from ..machine import Machine, noise
 from . import checks as pure
-from . import launcher, mpi, packages
+from . import launcher, mpi, packages, pytorch, quiet
 from .checks import Check
 from .mpi import Job
 from .packages import PACKAGES
@@ -142,6 +142,7 @@ def examine(facts: Machine) -> list[Check]:
         In the order in which the table shows them.
     """
     environ = dict(os.environ)
+    load, before = noise.load(), noise.ticks()  # before our own work
     wanted = _pins(Path(__file__).parents[3] / "pyproject.toml")
     found = _versions(facts)
     mpirun = launcher.mpirun(facts, wanted.get("mpich", ""))
@@ -151,14 +152,21 @@ def examine(facts: Machine) -> list[Check]:
             job = wait()
     else:
         quick, job = _quick(facts, wanted, found, environ), Job(127, errors=mpirun.seen)
+    beside = paths.side("torch")
     return [
         *quick,
+        quiet.others(load, facts),
+        quiet.stolen(noise.ticks().share(before)),
+        quiet.clock(noise.clock()),
+        quiet.huge_pages(noise.huge_pages()),
+        quiet.numa(facts),
         mpirun,
         mpi.two_processes(job, facts, wanted, environ),
         mpi.imports(job, wanted),
         mpi.one_libmpi(job, environ),
         mpi.horovod(job, _horovod_built_for(), found.get("tensorflow-cpu", "")),
         mpi.onednn(job, environ),
+        *([pytorch.pytorch(pytorch.ask(beside, environ))] if beside else []),
         _bytecode("tensorflow"),  # last: the job itself may have compiled it
     ]
 

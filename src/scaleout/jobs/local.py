@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..paths import show
-from . import reaper, talking
+from . import meeting, rank, reaper, talking
 from .binding import place
 from .environment import inherited_environment, job_environment, program
 from .failures import explain
@@ -66,6 +66,10 @@ class Mpirun:
         Options that name other machines, reached over ssh.
     slurm : bool
         It runs on the nodes of the Slurm allocation around us.
+    first : str
+        The name of rank 0's node, where others reach it; "" when all ranks are on this machine.
+    ask : sequence of str
+        What runs a Python on that node; empty when it is this one.
     """
 
     program: str = "mpirun"
@@ -75,6 +79,8 @@ class Mpirun:
     bind: str = "core"
     hosts: Sequence[str] = ()
     slurm: bool = False
+    first: str = ""
+    ask: Sequence[str] = ()
 
 
 def run(job: Job, mpirun: Mpirun, say: Callable[[str], None]) -> Run:
@@ -124,8 +130,9 @@ def run(job: Job, mpirun: Mpirun, say: Callable[[str], None]) -> Run:
         quiet = _marks(run_id) if mpirun.launcher == "hydra" else []
         if quiet:
             quiet += talking.options(found, job.ranks, elsewhere)
-        line = [found, *quiet, *options, *_limit(job, mpirun), *job.script]
-        _follow(ended, line, _environment(job, mpirun, ended), job, say)
+        line = [found, *quiet, *options, *_limit(job, mpirun), *rank.COMMAND, *job.script]
+        with meeting.place(run_id, mpirun.first, mpirun.ask) as where:
+            _follow(ended, line, _environment(job, mpirun, ended, where), job, say)
     return _judged(ended, job, say)
 
 
@@ -140,7 +147,7 @@ def _limit(job: Job, mpirun: Mpirun) -> list[str]:
     return ["timeout", "--foreground", "-s", "KILL", seconds] if mpirun.hosts else []
 
 
-def _environment(job: Job, mpirun: Mpirun, run: Run) -> dict[str, str]:
+def _environment(job: Job, mpirun: Mpirun, run: Run, where: Mapping[str, str]) -> dict[str, str]:
     given = job_environment(
         job.threads,
         site_env=mpirun.env,
@@ -151,7 +158,8 @@ def _environment(job: Job, mpirun: Mpirun, run: Run) -> dict[str, str]:
         nodes=job.nodes,
     )
     alone = job.nodes == 1 and not mpirun.hosts
-    return inherited_environment(mpirun.slurm, alone and mpirun.launcher == "hydra") | given
+    kept = inherited_environment(mpirun.slurm, alone and mpirun.launcher == "hydra")
+    return {**kept, **where, **given}
 
 
 def _follow(

@@ -1,6 +1,7 @@
 """The job script, and what is said about each way in which a job waits or ends; tests/cluster runs
 real ones."""
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -242,8 +243,12 @@ def test_places() -> None:
     assert launch._nodes(two, 4, None) == 2
     assert launch._mpirun(two, 2).hosts == ["-hosts", "a,b", *ssh]
     assert launch._mpirun(two, 1).hosts == ["-hosts", "a", *ssh]
+    found = launch._mpirun(two, 2)  # a port is asked for where rank 0 runs
+    assert (
+        found.first == "a" and found.ask[0] == "/my/ssh" and found.ask[-2:] == ["a", sys.executable]
+    )
     assert launch._nodes(Site(), 4, 2) == 1  # the same cell as on a cluster runs on a laptop
-    assert launch._mpirun(Site(), 1) == Mpirun(hosts=[])
+    assert launch._mpirun(Site(), 1) == Mpirun(hosts=[], ask=[])
     for ranks, nodes in ((4, 3), (1, 2), (4, 0), (4, -1)):
         with pytest.raises(ScaleoutError, match=f"{nodes} nodes asked for"):
             launch._nodes(two, ranks, nodes)

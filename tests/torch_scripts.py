@@ -1,0 +1,45 @@
+"""Scripts that know nothing of mpirun, but what torchrun tells its ranks; several tests run them."""
+
+import json
+from collections.abc import Mapping
+
+import pytest
+from helpers import ROOT
+
+from scaleout.jobs.job import Run
+from scaleout.paths import WHOLE
+
+TELLS = """
+    import json, os
+    names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
+             "GLOO_SOCKET_IFNAME", "OMP_NUM_THREADS")
+    print(json.dumps({name: os.environ.get(name) for name in names}), flush=True)
+"""
+# As its own documentation has it, and not a line about mpirun.
+TORCHRUN = """
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("gloo")
+    torch.manual_seed(dist.get_rank())  # each rank begins with other weights
+    model = DistributedDataParallel(torch.nn.Linear(4, 1))
+    rows = torch.arange(8.0).reshape(2, 4)[dist.get_rank() :: dist.get_world_size()]
+    model(rows).sum().backward()
+    weights = torch.cat([w.detach().ravel() for w in model.parameters()])
+    slopes = model.module.weight.grad.ravel().tolist()
+    everybody = [torch.zeros_like(weights) for _ in range(dist.get_world_size())]
+    dist.all_gather(everybody, weights)
+    same = all(torch.equal(one, everybody[0]) for one in everybody)
+    print(f"{dist.get_rank()} of {dist.get_world_size()}: {same} {slopes} {torch.get_num_threads()}", flush=True)
+    dist.destroy_process_group()
+"""
+TORCH = ROOT / ".side" / "torch"
+with_torch = pytest.mark.skipif(
+    not (TORCH / WHOLE).exists(), reason="make torch was not typed here"
+)
+
+
+def told(run: Run) -> dict[int, Mapping[str, str]]:
+    """{rank: what it found in its environment}."""
+    return {rank: json.loads(text) for rank, text in run.lines if text.startswith("{")}

@@ -1,0 +1,121 @@
+"""What a rank is told in torch's words, from what each launcher says."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from scaleout.jobs import meeting, rank
+
+HYDRA = {"PMI_RANK": "3", "PMI_SIZE": "4", "MPI_LOCALRANKID": "1", "MPI_LOCALNRANKS": "2"}
+OPENMPI = {
+    "OMPI_COMM_WORLD_RANK": "3",
+    "OMPI_COMM_WORLD_SIZE": "4",
+    "OMPI_COMM_WORLD_LOCAL_RANK": "1",
+    "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
+}
+SRUN = {
+    "SLURM_PROCID": "3",
+    "SLURM_STEP_NUM_TASKS": "4",
+    "SLURM_LOCALID": "1",
+    "SLURM_NODEID": "1",
+    "SLURM_STEP_TASKS_PER_NODE": "2(x2)",
+}
+WANTED = {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}
+
+
+@pytest.mark.parametrize("said", [HYDRA, OPENMPI, SRUN], ids=["hydra", "openmpi", "srun"])
+def test_each_launcher_is_understood(said: dict[str, str]) -> None:
+    told = rank.told({**said, "GLOO_SOCKET_IFNAME": "ib0"})
+    assert told == WANTED, "and the network that somebody named is left alone"
+
+
+@pytest.mark.parametrize(("node", "tasks"), [("0", "3"), ("1", "3"), ("2", "1"), ("9", "4")])
+def test_tasks_of_a_node_as_srun_writes_them(node: str, tasks: str) -> None:
+    said = {**SRUN, "SLURM_STEP_TASKS_PER_NODE": "3(x2),1", "SLURM_NODEID": node}
+    assert rank.told(said)["LOCAL_WORLD_SIZE"] == tasks
+
+
+def test_on_one_machine_ranks_use_its_own_loop() -> None:
+    told = rank.told({**HYDRA, "MPI_LOCALNRANKS": "4"})
+    assert told["GLOO_SOCKET_IFNAME"] == "lo"
+
+
+@pytest.mark.parametrize(
+    "meeting_at", ["127.0.0.1", "127.0.1.1", "no.such.host.invalid", "192.0.2.1"]
+)
+def test_on_several_the_interface_is_one_that_is_there(meeting_at: str) -> None:
+    told = rank.told({**HYDRA, "MASTER_ADDR": meeting_at})
+    names = os.listdir("/sys/class/net")
+    assert told["GLOO_SOCKET_IFNAME"] in names
+
+
+def test_without_a_launcher_nothing_is_told() -> None:
+    assert rank.told({"SLURM_JOB_ID": "1", "RANK": "7"}) == {}
+
+
+def _become(*command: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*rank.COMMAND, *command],
+        env={"PATH": os.environ["PATH"], **environ},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def test_it_becomes_the_command_and_tells_it() -> None:
+    done = _become("sh", "-c", "echo $$ $RANK $0", "two words", **HYDRA)
+    assert re.fullmatch(r"\d+ 3 two words\n", done.stdout) and done.returncode == 0
+
+
+def test_the_command_is_not_deaf_to_a_broken_pipe() -> None:
+    done = _become("sh", "-c", "grep SigIgn /proc/self/status")
+    assert int(done.stdout.split()[1], 16) & (1 << 12) == 0, "SIGPIPE is the 13th"
+
+
+def test_what_is_not_there_is_named() -> None:
+    done = _become("no-such-program", **HYDRA)
+    assert done.returncode == 127
+    assert done.stderr == "no-such-program cannot be started: No such file or directory\n"
+
+
+def test_it_needs_nothing_but_the_standard_library() -> None:
+    bare = [sys.executable, "-I", "-S", "-c", "import runpy, sys; runpy.run_path(sys.argv[1])"]
+    subprocess.run([*bare, rank.__file__], check=True, timeout=60)
+
+
+def test_two_jobs_at_once_meet_at_different_ports() -> None:
+    with meeting.place("a") as one, meeting.place("b") as other:
+        assert one["MASTER_ADDR"] == other["MASTER_ADDR"] == "127.0.0.1"
+        assert one["MASTER_PORT"] != other["MASTER_PORT"]
+
+
+def test_a_rank_may_listen_at_the_port_that_is_held() -> None:
+    import socket
+
+    with meeting.place("a") as where, socket.socket() as torch:
+        torch.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        torch.bind(("", int(where["MASTER_PORT"])))
+        torch.listen()
+
+
+def test_another_node_is_asked_for_a_port(tmp_path: Path) -> None:
+    ssh = tmp_path / "ssh"
+    ssh.write_text('#!/bin/sh\necho "Welcome to node1"\nshift\nexec "$@"\n')
+    ssh.chmod(0o755)
+    with meeting.place("a", "node1", [str(ssh), "node1", sys.executable]) as where:
+        assert where["MASTER_ADDR"] == "node1" and 1024 < int(where["MASTER_PORT"]) < 65536
+
+
+@pytest.mark.parametrize("ask", [["false"], ["/no/ssh"], ["echo", "port"]])
+def test_a_node_that_does_not_answer_gets_a_port_of_the_jobs_own(ask: list[str]) -> None:
+    def port(run_id: str) -> int:
+        with meeting.place(run_id, "node1", ask) as where:
+            return int(where["MASTER_PORT"])
+
+    assert port("a") == port("a") != port("b")
+    assert 20_000 <= port("a") < 30_000
