@@ -21,19 +21,27 @@ from scaleout import data, records
 
 
 def add_up(comm: MPI.Intracomm, part: np.ndarray) -> np.ndarray:
-    """The sum over the ranks, on all of them, in place of their parts."""
-    # Distributed: everybody gets the sum
+    """The sum over the ranks, on all of them, in place of their parts.
+
+    comm: the ranks that add up; comm.rank is this one, of comm.size.
+    """
+    # Distributed: everybody gives `part`, and the sum takes its place
     comm.Allreduce(MPI.IN_PLACE, part)
     return part
 
 
 def data_parallel(comm: MPI.Intracomm, weights: list,
                   x: np.ndarray, y: np.ndarray) -> tuple:
-    """Each rank has all layers and some rows."""
+    """Each rank has all layers and some rows.
+
+    Returns what its rows add to the loss, the gradients, and a log, which is
+    empty here: only pipelines keep one. So do all ways below.
+    """
     rows = data.shard(len(x), comm.rank, comm.size)
     h = forward(weights, x[rows])  # (rows, width) each
     gradients = [np.zeros_like(w) for w in weights]
-    g = slope(h[-1], y[rows], len(x))
+    g = slope(h[-1], y[rows], len(x))  # (rows, width)
+    # One layer at a time: each is added up as soon as it is there.
     for k in reversed(range(len(weights))):
         g = backward([weights[k]], h[k : k + 2], g, [gradients[k]])
         add_up(comm, gradients[k])  # (width, width)
@@ -46,6 +54,7 @@ def tensor_parallel(comm: MPI.Intracomm, weights: list,
 
     ReLU looks at one number at a time, so between the two nothing travels.
     """
+    # Of each pair (width, width / ranks), then (width / ranks, width)
     pairs = list(zip(weights[0::2], weights[1::2], strict=True))
     kept = []
     h = x  # (batch, width)
@@ -60,15 +69,18 @@ def tensor_parallel(comm: MPI.Intracomm, weights: list,
     gradients = []
     for columns, rows in reversed(pairs):
         before, inner, out = kept.pop()
+        # Every rank has the whole batch and the whole g. So the gradients of
+        # its own columns and rows are whole, too, and need no sum.
         g = g * (out > 0)  # (batch, width)
         g_rows = inner.T @ g  # (width / ranks, width)
         g_inner = (g @ rows.T) * (inner > 0)  # (batch, width / ranks)
         g_columns = before.T @ g_inner  # (width, width / ranks)
         gradients = [g_columns, g_rows] + gradients
         # TODO 1: forward needs one sum over the ranks for each pair, and
-        # backward does, too. The gradient by `before` is g_inner @ columns.T,
-        # but each rank has some columns only. Set g to the whole gradient,
-        # which the pair before this one goes on with.  (1 line)
+        # backward does, too. The gradient with respect to `before` is
+        # g_inner @ columns.T, but each rank has some columns only. Set g to
+        # the whole gradient, which the pair before this one goes on with.
+        # (1 line)
         g = g_inner @ columns.T
     # All ranks have the same loss: one of them gives it.
     return loss(h, y, len(x)) if comm.rank == 0 else 0.0, gradients, []
@@ -83,14 +95,16 @@ class Stage:
         self.weights = weights
         self.gradients = [np.zeros_like(w) for w in weights]
         self.kept = {}
-        # Distributed: the last message to each side, which may be on its way
+        # Distributed: the last message to each side may be on its way for a
+        # while; there is none yet
         self.to_right = MPI.REQUEST_NULL
         self.to_left = MPI.REQUEST_NULL
         self.log = []
 
     def through(self, m: int, h: np.ndarray) -> np.ndarray:
         """Micro-batch m through these layers."""
-        # Distributed: MPI moves a message in its own calls, not behind ours
+        # Distributed: a message moves only inside MPI's calls, so it would
+        # stand still while we compute
         self.to_right.Wait()
         start = MPI.Wtime()
         self.kept[m] = forward(self.weights, h)
@@ -108,11 +122,15 @@ class Stage:
         return g
 
     def forward(self, m: int, h: np.ndarray) -> None:
-        """Micro-batch m comes from the left and goes to the right."""
+        """Micro-batch m comes from the left and goes to the right.
+
+        h: on the first stage the micro-batch itself; elsewhere as large.
+        """
         pipe = self.pipe
         if pipe.rank > 0:
             h = np.empty_like(h)  # (micro-batch, width)
-            # Distributed: what the stage before this one made of it
+            # Distributed: what the stage before this one made of it; messages
+            # from one rank arrive in the order in which they were sent
             pipe.Recv(h, pipe.rank - 1)
         h = self.through(m, h)
         if pipe.rank < self.last:
@@ -140,13 +158,14 @@ def pipeline(pipe: MPI.Intracomm, weights: list, x: np.ndarray, y: np.ndarray,
     x_parts = np.split(x, args.micro_batches)  # (micro-batch, width) each
     y_parts = np.split(y, args.micro_batches)
     total = 0.0
-    order = SCHEDULES[args.schedule]
-    for what, m in order(pipe.rank, pipe.size, args.micro_batches):
+    schedule = SCHEDULES[args.schedule]
+    for what, m in schedule(pipe.rank, pipe.size, args.micro_batches):
         if what == "forward":
             stage.forward(m, x_parts[m])
             continue
         g = np.zeros_like(y_parts[m])  # (micro-batch, width)
         if pipe.rank == stage.last:
+            # args.batch, not the rows here: so all parts add up to the batch.
             h = stage.kept[m][-1]
             g = slope(h, y_parts[m], args.batch)
             total += loss(h, y_parts[m], args.batch)

@@ -38,7 +38,7 @@ def forward(weights: list, x: np.ndarray) -> list:
 def backward(weights: list, h: list, g: np.ndarray, gradients: list):
     """Adds to the gradients of the layers; returns that of the input.
 
-    h: what forward gave.  g: the gradient by the last of it.
+    h: what forward gave.  g: the gradient with respect to the last of it.
     """
     for k in reversed(range(len(weights))):
         g = g * (h[k + 1] > 0)  # (rows, width)
@@ -53,7 +53,7 @@ def loss(h: np.ndarray, y: np.ndarray, batch: int) -> float:
 
 
 def slope(h: np.ndarray, y: np.ndarray, batch: int) -> np.ndarray:
-    """The gradient of that loss by h."""
+    """The gradient of that loss with respect to h."""
     return (h - y) / batch  # (rows, width)
 
 

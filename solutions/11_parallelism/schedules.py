@@ -15,7 +15,7 @@ def one_forward_one_backward(stage: int, stages: int,
                              micro_batches: int) -> list:
     """1F1B: a micro-batch goes back as soon as it can.
 
-    A stage first lets so many micro-batches in as there are stages after it.
+    A stage first lets in as many micro-batches as there are stages after it.
     From then on, each forward is followed by a backward. So it keeps at most
     stages - stage of them, however many there are.
     """
