@@ -108,11 +108,11 @@ def each_strip_is_taken_once(job):
         )
     elif twice:
         because = (
-            "Where one rank ends the next begins, and `last` is not mine any "
-            "more."
+            "Where one rank ends the next begins: `last` is the first strip "
+            "of the next rank."
         )
     else:
-        because = "No strip lies beyond the last one."
+        because = "There is no strip after the last one."
     assert not (missing or twice or len(taken) > STRIPS), (
         f"expected each of the 1,003 strips once; saw {sum(sizes):,} taken, "
         f"{twice:,} of them more than once, {missing:,} missing. {because}"
@@ -155,11 +155,11 @@ def every_rank_knows_pi(job):
     elif any(isinstance(answer, list) for answer in answers):
         because = "That is every part in a list: somebody must add them up."
     elif answers == parts:
-        because = "Each rank still has its own part alone."
+        because = "Each rank still has only its own part."
     elif all(close(answer, max(parts)) for answer in answers):
         because = "That is one rank's part, told to all: op=MPI.SUM adds up."
     elif all(close(a, RANKS * b) for a, b in zip(answers, parts, strict=True)):
-        because = "The parts differ, so that one part times 4 is not the sum."
+        because = "The parts differ, so one part times 4 is not the sum."
     elif len({text(answer) for answer in answers}) == 1:
         because = "All agree, but it is not the sum of the parts."
     raise AssertionError(

@@ -56,7 +56,7 @@ def rewritten(run):
         "TensorFlow decides while it is imported. What it reads then is an "
         "environment variable; in Python these are in os.environ.",
         'os.environ["TF_ENABLE_ONEDNN_OPTS"] takes "0" or "1", as text. Set '
-        "it for every kind of kernels: five of them, and one is without "
+        "it for every kind of kernels: only one of the five is without "
         "oneDNN.",
         'choice = "0" if args.kernels == "default" else "1", and below it '
         'os.environ["TF_ENABLE_ONEDNN_OPTS"] = choice',
@@ -93,8 +93,8 @@ def the_library_is_chosen(job):
 @todo(
     2,
     hints=[
-        "step_s holds the seconds of all steps, in order. Which of them would "
-        "you not show to anybody?",
+        "step_s holds the seconds of all steps, in order. Which of them do "
+        "not show how fast the training is?",
         "A slice of a list leaves out its first elements: step_s[how_many:]",
         "timed_s = step_s[args.warmup:]",
     ],
@@ -106,7 +106,7 @@ def warm_up_is_left_out(job):
     timed = record["step_s"]
     because = ""
     if np.array_equal(timed, every):
-        because = "All are there: leave out the first args.warmup."
+        because = "All steps are there: leave out the first args.warmup."
     elif np.array_equal(timed, every[:WARMUP]):
         because = "Those are the warm-up itself: keep what comes after it."
     elif np.array_equal(timed, every[-WARMUP:]):
@@ -114,9 +114,9 @@ def warm_up_is_left_out(job):
     elif np.array_equal(timed, every[3:]):
         because = "3 are left out, of --warmup 2: args.warmup says how many."
     elif np.array_equal(timed, every[1:]):
-        because = "Not the first step alone: all args.warmup of them."
+        because = "Leave out args.warmup steps, not only the first."
     elif np.array_equal(timed, every[:STEPS]):
-        because = "The first ones are the slow ones: leave out these."
+        because = "The first ones are the slow ones: leave these out."
     assert np.array_equal(timed, every[WARMUP:]), (
         f"expected the last 4 steps out of --warmup 2 --steps 4; saw "
         f"{len(timed)} steps that are not these 4. {because}"
@@ -163,7 +163,7 @@ def convolutions_are_rewritten(job):
         "expected all convolutions in bf16 with --kernels bf16; saw "
         f"{' and '.join(types)}. Is the rewrite switched on for bf16, and by "
         'its whole name, "auto_mixed_precision_onednn_bfloat16"? A name that '
-        "it does not know is ignored without a word."
+        "it does not know is ignored, and no error says so."
     )
 
 

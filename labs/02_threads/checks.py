@@ -54,7 +54,7 @@ def the_ranks_fill_the_cores(job):
         there = cores_allowed(saw)
         wanted = max(1, there // ranks)
         if not isinstance(threads, int):
-            because = "A number of threads is whole: // divides so."
+            because = "A number of threads is whole: divide with //."
         elif threads == 0:
             because = "Every rank needs one thread at least: max(1, ...)."
         elif there < CORES and threads == max(1, CORES // ranks):
@@ -63,7 +63,7 @@ def the_ranks_fill_the_cores(job):
                 f"{there}: count `cores`, those that the job may use."
             )
         elif threads > wanted:
-            because = f"{ranks} x {threads} is more than there are."
+            because = f"{ranks} x {threads} is more than there are cores."
         else:
             because = "Some cores have nothing to do."
         assert isinstance(threads, int) and threads == wanted, (
@@ -119,11 +119,11 @@ def pinned(job, ranks, threads):
     if sizes == [CORES] * ranks and threads < CORES:
         because = "Nobody was pinned: every rank still has all cores."
     elif ranks > 1 and all(mine == sets[0] for mine in sets):
-        because = "All ranks are on the same: leave out those before yours."
+        because = "All ranks are on the same cores: skip those before yours."
     elif max(sizes) < threads:
         because = "A rank needs as many cores as it has threads."
     else:
-        because = "Those of rank r begin at r * threads, and are `threads`."
+        because = "The cores of rank r begin at number r * threads."
     assert sizes == [threads] * ranks, (
         f"expected {threads} core(s) for each of {case}; saw {sizes}. "
         f"{because}"
@@ -155,7 +155,7 @@ def crowded(job, ranks):
         "Libraries read such variables once, when they are loaded or first "
         "used. `variables` has their names and values.",
         "os.environ takes text only: go through variables.items(), and turn "
-        "each number into text; unless args.leave says that nothing be set.",
+        "each number into text. If args.leave is set, do nothing.",
         "if not args.leave: for name, value in variables.items(): "
         "os.environ[name] = str(value)",
     ],
@@ -236,7 +236,7 @@ def crowded_jobs_are_known(job):
         elif count == there:
             because = "As many threads as cores are not too many."
         elif how["ranks"] == 1:
-            because = "Not ranks alone count: each has `threads` threads."
+            because = "Do not count ranks alone: each has `threads` threads."
         else:
             because = "Count the threads of all ranks: ranks * threads."
         assert bool(said) == wanted, (

@@ -83,8 +83,8 @@ def blocks_are_even(job):
         )
         assert max(sizes) - min(sizes) <= 1, (
             f"expected blocks of {n:,} elements that differ by one at most; "
-            f"saw {sizes}. No one rank takes or lacks all that is left over: "
-            "n * r // ranks spreads it."
+            f"saw {sizes}. Spread what is left over evenly: n * r // ranks "
+            "does."
         )
 
 
@@ -113,13 +113,13 @@ def one_block_is_whole(job):
             )
     sent = blocks_sent(record)
     assert sent > 0, (
-        "expected the sums to travel by comm.Sendrecv, block by block; saw "
-        "right sums, and not a byte sent by it. Who added them?"
+        "expected comm.Sendrecv to send the sums, block by block; saw right "
+        "sums, and not a byte sent by it. What added them up?"
     )
     done = sum(sum(blocks) for blocks in right)
     assert not (sent == 3 and done == RANKS), (
         "expected 2 steps on 3 ranks; saw each rank give 3 blocks. A trip has "
-        "ranks - 1 steps: in one more, the parts of a rank count twice."
+        "ranks - 1 steps: with one more, the parts of a rank count twice."
     )
 
 
@@ -138,8 +138,8 @@ def what_went_wrong(job):
         return "One step is not enough for 3 ranks: it takes ranks - 1."
     if all(lower):
         return (
-            "Each rank r holds that of block r instead: in step 0 a rank "
-            "gives block `rank`."
+            "Each rank r holds that of block r instead: in step 0, give "
+            "block `rank`."
         )
     if all(left):
         return (
@@ -204,7 +204,7 @@ def what_is_missing(job):
             "added any more."
         )
     if sent == 2:
-        return "Each holds one block of the sum, and nobody passes it on yet."
+        return "Each rank has one block of the sum, and none passes it on yet."
     if sent == 3:
         return "One step is not enough for 3 ranks: it takes ranks - 1."
     if all(whole) and count == RANKS:
@@ -215,6 +215,6 @@ def what_is_missing(job):
     if all(whole):
         return "In each step give what you took in the step before."
     return (
-        "Blocks that were whole are so no more: in step 0 give block "
+        "Blocks that were whole no longer are: in step 0 give block "
         "rank + 1, take block `rank`, and add nothing to what comes."
     )

@@ -17,16 +17,16 @@ PIXELS = 3927
 ITERATIONS = 3  # few, so that an inertia that lags behind by one shows
 # What a job says that ends in TODO 4, and why.
 GATHERED_WRONGLY = {
-    "inhomogeneous shape": "comm.gather gives rank 0 a list of arrays: put "
-    "them together to one.",
+    "inhomogeneous shape": "comm.gather gives rank 0 a list of arrays: join "
+    "them to one.",
     "dispatcher for __array_function__": "comm.gather gives None to all ranks "
     "but 0, so only rank 0 can put the pieces together.",
     "is not a multiple of required number of blocks": "Gather takes pieces of "
     "one size, and these differ: Gatherv takes them.",
     "Comm.Gatherv": "Gatherv must be told how long each piece is: "
     "(all_labels, sizes).",
-    "could not be broadcast together": "A reduction adds labels up, and they "
-    "are to stand one behind the other.",
+    "could not be broadcast together": "A reduction adds labels up, but you "
+    "need them one behind the other.",
 }
 
 
@@ -61,7 +61,7 @@ def rows_are_split(metrics):
     missing = PIXELS - len(taken)
     because = ""
     if sizes == [PIXELS] * RANKS:
-        because = "Each rank takes all rows: its part follows from `rank`."
+        because = "Each rank takes all rows: start from `rank`."
     elif ends == [(rank, PIXELS) for rank in range(RANKS)]:
         because = (
             "A slice with a step deals the rows out like cards. Rank 0 is to "
@@ -138,8 +138,8 @@ def each_row_is_on_one_rank(job):
     hints=[
         "As it stands, each rank clusters its own rows alone, and you get "
         "four palettes.",
-        "Both objects must know that they are not alone: the one that draws "
-        "the start, and the one that iterates.",
+        "Two objects must be told that there are other ranks: the one that "
+        "draws the start, and the one that iterates.",
         "Add distributed=True to d4p.kmeans_init(...) and to d4p.kmeans(...).",
     ],
 )
@@ -222,7 +222,7 @@ def inertia_belongs_to_the_palette(job):
     elif is_near(RANKS * inertia_of(pixels, before)):
         because = (
             "That is what the fit reports, four times: it is of all ranks "
-            "already, but of one iteration before."
+            "already, and of one iteration before."
         )
     elif is_near(RANKS * wanted):
         because = "That is the inertia of all ranks, four times."
@@ -260,7 +260,7 @@ def rank_0_has_the_whole_picture(job):
     saw = sum(metrics["count"])
     because = ""
     if saw == sizes[0]:
-        because = "These are rank 0's own: the others have not sent theirs."
+        because = "These are rank 0's own: those of the others are missing."
     assert saw == PIXELS, (
         f"expected {PIXELS:,} labels on rank 0; saw {saw:,}. {because}"
     )
@@ -272,7 +272,7 @@ def rank_0_has_the_whole_picture(job):
     first = metrics["shares"][0]["stop"]
     because = "Are the pieces in the order of the ranks?"
     if right[:first].mean() > 0.99:
-        because = "Those of rank 0 are right, the others are not in place."
+        because = "Those of rank 0 are right, but not those of the others."
     if not all_equal(metrics["shares"], "palette"):
         because = "The ranks have different palettes: TODO 2 comes first."
     assert right.mean() > 0.999, (

@@ -36,7 +36,7 @@ def metrics_of(run):
     metrics = run.records["metrics"].iloc[0]
     saw = len(metrics["shares"])
     assert saw == 2, (
-        f"expected word from two ranks; saw {saw}: TODO 1 comes first."
+        f"expected the shares of two ranks; saw {saw}: TODO 1 comes first."
     )
     return metrics
 
@@ -54,10 +54,10 @@ def per_rank(metrics, name):
 @todo(
     1,
     hints=[
-        "Two ranks were started, and each believes that it is alone. Who can "
-        "tell it better?",
-        "Horovod wants one call before all others; then it knows the rank and "
-        "the size of the world.",
+        "Two ranks were started, and each believes that it is alone. What "
+        "can tell it that there are two?",
+        "Horovod needs one call before all others. Then it knows the rank, "
+        "and how many ranks there are.",
         "hvd.init(), then rank = hvd.rank() and ranks = hvd.size()",
     ],
 )
@@ -75,8 +75,8 @@ def the_ranks_know_each_other(job):
 @todo(
     2,
     hints=[
-        "Each rank computes the gradient of its own images. All should step "
-        "by the average.",
+        "Each rank computes the gradient of its own images. All ranks should "
+        "step by the average of these.",
         "Horovod wraps the tape: hvd.DistributedGradientTape takes the tape, "
         "and how gradients are to be sent.",
         "tape = hvd.DistributedGradientTape(tape, compression=compression)",
@@ -92,8 +92,8 @@ def gradients_are_averaged(job):
     )
     halved = per_rank(metrics_of(job(**BRIEF, epochs=1, fp16=True)), "norm")
     assert halved[0] != norms[0], (
-        "expected other last digits with --fp16, which halves the bytes; saw "
-        "the same gradient, bit for bit. The tape must be told of "
+        "expected a slightly different gradient with --fp16, which sends half "
+        "the bytes; saw the same, bit for bit. The tape must be told of "
         "`compression`."
     )
 
@@ -101,8 +101,8 @@ def gradients_are_averaged(job):
 @todo(
     3,
     hints=[
-        "The ranks drew different weights. Equal gradients move them by equal "
-        "steps, from different places.",
+        "The ranks begin with different weights. Equal steps do not make them "
+        "equal.",
         "There is one call that gives all ranks the variables of one; `state` "
         "holds all that has to be the same.",
         "hvd.broadcast_variables(state, root_rank=0)",
@@ -113,7 +113,7 @@ def all_ranks_begin_equal(job):
     start = per_rank(first_job(job), "start")
     assert start[0] == start[1], (
         "expected the same weights on both ranks before the first step; saw "
-        "different ones. Equal steps from different places never meet."
+        "different ones. Equal steps do not make them equal."
     )
     try:
         more = metrics_of(job(**BRIEF, epochs=2, checkpoint=FOLDER.name))
@@ -122,7 +122,7 @@ def all_ranks_begin_equal(job):
         assert not waited, (
             "expected both ranks to go on from the checkpoint with epoch 2; "
             "saw one wait for the other, which had another number of epochs "
-            "to do. Do all ranks get `epochs_done`? It is in `state`."
+            "left. Do all ranks get `epochs_done`? It is in `state`."
         )
         raise
     start = per_rank(more, "start")
@@ -230,7 +230,7 @@ def each_image_is_seen_once(job):
     hints=[
         "All ranks hold the same weights, so one file is enough. Who should "
         "write it?",
-        "There is one rank in every world, however many there are: rank 0.",
+        "There is one rank that every job has, however many ranks: rank 0.",
         "keeps = rank == 0",
     ],
 )

@@ -35,8 +35,8 @@ def softplus(logit):
 @todo(
     1,
     hints=[
-        "An image of any class is a real one. Which single number is large as "
-        "soon as one of ten logits is large?",
+        "An image is real if it shows any of the digits. Which single number "
+        "is large as soon as one of ten logits is large?",
         "exp, then a sum over the classes, axis 1, then log; TensorFlow has "
         "one function for the three.",
         "return tf.reduce_logsumexp(classes, axis=1)",
@@ -110,7 +110,7 @@ def images_without_a_label_count(job):
     3,
     hints=[
         "While rank 0 tests everything, the others wait. Deal the batches out "
-        "as the training images are dealt.",
+        "to the ranks, as in TODO 6 of 05.",
         "A slice with a step takes every second element; begin where your "
         "rank begins: batches[first::every]",
         'if evaluation == "shared": return batches[rank::ranks]',

@@ -62,8 +62,8 @@ def the_ring_has_its_formula(job):
         because = reason(saw, [
             ((ranks - 1) * message, "There are two rounds: one brings the "
              "sums together, one brings them to all."),
-            (2 * ranks * message, "With ranks - 1 messages a block has come "
-             "to every other rank."),
+            (2 * ranks * message, "With ranks - 1 messages a block has "
+             "reached every other rank."),
             (2 * (ranks - 1) * (alpha + beta * n), "A message is one block of "
              "the n bytes, n / ranks."),
             (2 * (ranks - 1) * alpha + beta * n / ranks, "Each message costs "
@@ -178,7 +178,7 @@ def the_efficiency_is_the_part_that_was_worth_it(job):
         speedup = ONE_S / step_s
         wanted = speedup / RANKS if mode == "strong" else speedup
         because = reason(saw, [
-            (1.0, "Nothing is lost only when nothing is exchanged."),
+            (1.0, "It is 1 only if nothing is lost: divide the times."),
             (1 / wanted, "It is the other way round: a faster step is worth "
              "more."),
             (speedup, "That is the speed-up: divide it by the ranks that it "

@@ -47,8 +47,8 @@ def all_near(values, wanted):
     hints=[
         "In forward each rank has a part of a sum after `rows`. Going back, "
         "which product gives a part of a sum?",
-        "Every rank's columns looked at the whole `before`. So its gradient "
-        "is the sum of what comes back through each rank's columns.",
+        "Every rank's columns use the whole `before`. So its gradient is the "
+        "sum of what comes back through the columns of all ranks.",
         "g = add_up(comm, g_inner @ columns.T)",
     ],
 )
@@ -58,9 +58,9 @@ def one_sum_a_pair(job):
     wrong = wrong_layers(ranks)
     last = factors(ranks, 5)
     because = (
-        "Only the last pair is right, which needs no g from above: what each "
-        "rank hands down is its part, g_inner @ columns.T, and not the sum "
-        "of all parts."
+        "Only the last pair is right, which needs no g from another pair. "
+        "What each rank hands on is its part, g_inner @ columns.T, and not "
+        "the sum of all parts."
     )
     if all_near(last, 0.25):
         because = (
@@ -167,7 +167,7 @@ def two_circles(job):
     )
     wrong = wrong_layers(ranks)
     assert not wrong, (
-        f"the circles are right, and layers {wrong} are wrong: is TODO 2 "
+        f"the groups are right, but layers {wrong} are wrong: is TODO 2 "
         "done?"
     )
 
