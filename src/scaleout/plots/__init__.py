@@ -1,6 +1,7 @@
 """Pictures: one function a figure, axes with units, the ideal line dashed, single runs as points,
 readable in grey."""
 
+from .arrival import format_rates, input_roofline, waits
 from .classroom import class_picture
 from .comparison import comparison
 from .gains import kept_steps, with_and_without
@@ -13,6 +14,7 @@ from .networks import efficiency_of_networks, simulated_allreduce
 from .onednn import layouts, number_formats, operations
 from .parallelism import crossing, crossover, rank_memory, who_talks
 from .pipeline import idle_over_micro_batches, pipeline_timeline
+from .precision import calibrations, few_bits, ladder, loss_curves, streams
 from .rates import rate_bars, seconds_bars, speed_up, strong_and_weak
 from .scaling import amdahl_law, held_out, rate_predictions
 from .servers import servers_or_ring
@@ -29,6 +31,7 @@ __all__ = [
     "allreduce_time",
     "amdahl_law",
     "bytes_sent",
+    "calibrations",
     "class_picture",
     "comparison",
     "crossing",
@@ -36,14 +39,19 @@ __all__ = [
     "cycle_times",
     "drifting_ranks",
     "efficiency_of_networks",
+    "few_bits",
     "file_rates",
+    "format_rates",
     "heat_map",
     "held_out",
     "hwloc_picture",
     "idle_over_micro_batches",
+    "input_roofline",
     "kept_steps",
+    "ladder",
     "layouts",
     "limits",
+    "loss_curves",
     "machine_picture",
     "made_digits",
     "memory_bars",
@@ -72,9 +80,11 @@ __all__ = [
     "step_shares",
     "step_timeline",
     "straggler_timeline",
+    "streams",
     "strong_and_weak",
     "thread_census",
     "time_shares",
+    "waits",
     "waterfall",
     "which_knob",
     "who_holds",
