@@ -28,6 +28,7 @@ _PUBLIC = {
     "formats": "measure.formats:",
     "kernels": "measure.kernels:",
     "lab": "course.lab:lab",
+    "ladder": "measure.ladder:",
     "layers": "layers:",
     "machine": "machine:",
     "mpis": "clusters.mpis:",

@@ -1,0 +1,198 @@
+"""One machine as several: oneDNN with fewer and fewer instructions, in several number formats.
+
+climbed = ladder.climb(lab("08").run)
+climbed.table                                    # instruction sets x number formats
+climbed.numbers("AVX512_CORE", "GEMM")           # fp32 against the others, on one step
+climbed.steps("GEMM int8")                       # the lowest step against the others
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .. import machine, progress, settings
+from ..errors import ScaleoutError
+from .comparison import Comparison
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+__all__ = ["NUMBERS", "STEPS", "Ladder", "climb", "steps"]
+
+# What ONEDNN_MAX_CPU_ISA takes, from few instructions to many, and the flag of a processor that has
+# them.
+STEPS = {
+    "AVX2": "avx2",
+    "AVX512_CORE": "avx512f",
+    "AVX512_CORE_VNNI": "avx512_vnni",
+    "AVX512_CORE_BF16": "avx512_bf16",
+    "AVX512_CORE_AMX": "amx_tile",
+}
+NUMBERS = ("fp32", "bf16", "int8")
+
+
+def steps(isa: Collection[str] | None = None) -> list[str]:
+    """The steps that a processor has, the lowest first.
+
+    Parameters
+    ----------
+    isa : collection of str, optional
+        Flags of a processor; without it, of this one.
+    """
+    have = machine.facts().isa if isa is None else isa
+    return [step for step, flag in STEPS.items() if flag in have]
+
+
+class Ladder:
+    """Rates of jobs that differ in the instructions that oneDNN might use.
+
+    Parameters
+    ----------
+    jobs : sequence of DataFrame
+        Records of 08_precision's ladder.py, in rounds: each step once a round.
+
+    Raises
+    ------
+    ScaleoutError
+        There is no such record.
+    """
+
+    def __init__(self, jobs: "Sequence[pd.DataFrame]") -> None:
+        self._rows = list(_rows(jobs))
+        if not self._rows:
+            raise ScaleoutError("There is nothing on this ladder: measure at least one round.")
+        self.units = {row["variant"].split()[0]: row["unit"] for row in self._rows}
+
+    @property
+    def table(self) -> "pd.DataFrame":
+        """The median rates: a row for each step, also those that this machine lacks, and a column
+        such as "GEMM int8". Nothing (nan) stands where nothing could be measured."""
+        import pandas as pd
+
+        rows = pd.DataFrame(self._rows)
+        wide = rows.pivot_table("value", "step", "variant", "median")
+        there = {row["variant"] for row in self._rows}
+        names = [f"{what} {number}" for what in self.units for number in NUMBERS]
+        names = [name for name in names if name in there]
+        return wide.reindex(index=list(STEPS), columns=names)
+
+    def numbers(self, step: str, what: str) -> Comparison:
+        """fp32 against the other formats, on one step.
+
+        Parameters
+        ----------
+        step : str
+            Such as "AVX512_CORE".
+        what : str
+            "GEMM" or "CNN".
+        """
+        found = [
+            {**row, "number": row["variant"].split()[1]}
+            for row in self._rows
+            if row["step"] == step and row["variant"].startswith(what)
+        ]
+        return _compared(found, "number", self.units[what])
+
+    def steps(self, column: str) -> Comparison:
+        """The lowest step against the others, in one format.
+
+        Parameters
+        ----------
+        column : str
+            Of the table, such as "GEMM int8".
+        """
+        found = [row for row in self._rows if row["variant"] == column]
+        return _compared(found, "step", self.units[column.split()[0]])
+
+    def plot(self, guess: float | None = None) -> "Figure":
+        """The table as a heat map; white where this machine lacks a step.
+
+        Parameters
+        ----------
+        guess : float, optional
+            How many times as fast as fp32 on the lowest step you expected the fastest product.
+        """
+        from .. import plots
+
+        return plots.ladder(self.table, self.units, guess)
+
+
+def _rows(jobs: "Sequence[pd.DataFrame]") -> Iterator[dict[str, Any]]:
+    """A row for each rate: round, place, step, variant, again, value, unit."""
+    seen: dict[str, int] = {}
+    place = 0
+    for job in jobs:
+        counted = False
+        for record in job.to_dict("records"):
+            step = record["metrics.step"]
+            round_ = seen.get(step, 0)
+            for again, rate in enumerate(record["metrics.rates"]):
+                yield {
+                    "round": round_,
+                    "place": place,
+                    "step": step,
+                    "variant": record["variant"],
+                    "again": again,
+                    "value": rate,
+                    "unit": record["rate_unit"],
+                }
+                place += 1
+            counted = True
+        if counted:
+            seen[step] = round_ + 1
+
+
+def _compared(rows: list[dict[str, Any]], by: str, unit: str) -> Comparison:
+    """The first against the others, as far as whole rounds go."""
+    names = list(dict.fromkeys(row[by] for row in rows))
+    every = {(row["round"], row[by], row["again"]): row for row in rows}
+    kept: list[dict[str, Any]] = []
+    rounds = sorted({row["round"] for row in rows})
+    for round_ in rounds:
+        wanted = [(names[0], 0), (names[0], 1), *((name, 0) for name in names[1:])] if names else []
+        if all((round_, *column) in every for column in wanted):
+            kept += [
+                {**every[(round_, *column)], "variant": column[0], "unit": unit}
+                for column in wanted
+            ]
+    for place, row in enumerate(sorted(kept, key=lambda row: row["place"])):
+        row["place"] = place
+    return Comparison(kept, metric=unit)
+
+
+def climb(job: Callable[..., Any], rounds: int = 3, **how: Any) -> Ladder:
+    """Runs ladder.py on each step that this machine has, in rounds.
+
+    Parameters
+    ----------
+    job : callable
+        The `run` of 08_precision.
+    rounds : int
+        With SCALEOUT_QUICK=1, one, of the lowest step and the highest.
+    **how
+        More arguments of `job`.
+
+    Returns
+    -------
+    Ladder
+
+    Raises
+    ------
+    ScaleoutError
+        Where this processor has no step of the ladder.
+    """
+    here = steps()
+    if not here:
+        raise ScaleoutError("This processor lacks AVX2, the lowest step of the ladder.")
+    if settings.quick():
+        here = list(dict.fromkeys((here[0], here[-1])))
+    jobs = [
+        job(
+            script="ladder.py",
+            ranks=1,
+            echo=False,
+            **{**how, "env": {**how.get("env", {}), "ONEDNN_MAX_CPU_ISA": step}},
+        ).records
+        for step in progress.rounds(here, rounds)
+    ]
+    return Ladder(jobs)

@@ -1,0 +1,194 @@
+"""08_precision: int8 by hand against NumPy's own arithmetic, what ranks agree on, TFLite's models,
+and wrong input."""
+
+import runpy
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from scaleout import Comparison, lab, onednn
+from scaleout.course.masters import generated
+from scaleout.jobs.job import JobFailed, Run
+
+pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
+
+LAB = Path(__file__).resolve().parents[2] / "solutions" / "08_precision"
+
+
+@pytest.fixture(autouse=True)
+def _here(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(LAB.parents[1])
+    monkeypatch.setenv("SCALEOUT_QUICK", "1")
+
+
+def _run(**how: object) -> Run:
+    given = {"ranks": 1, "threads": 1, "timeout": 240, "echo": False}
+    return lab("08_precision", solution=True).run(**{**given, **how})
+
+
+def _of_this_folder(monkeypatch: pytest.MonkeyPatch, name: str) -> dict[str, object]:
+    """A module of the lab, and nothing of it left behind in sys.modules."""
+    monkeypatch.syspath_prepend(str(LAB))
+    before = set(sys.modules)
+    found = runpy.run_path(str(LAB / name))
+    for extra in {"network", "common", "flags"} & (set(sys.modules) - before):
+        monkeypatch.delitem(sys.modules, extra)
+    return found
+
+
+def test_rounding_is_that_of_the_formats(monkeypatch: pytest.MonkeyPatch) -> None:
+    from scaleout import formats
+
+    network = _of_this_folder(monkeypatch, "network.py")
+    rng = np.random.default_rng(0)
+    x = (rng.standard_normal(5000) * 10.0 ** rng.uniform(-9, 4, 5000)).astype(np.float32)
+    x[:4] = [256, 257, 259, -1e-30]
+    for name in ("bf16", "fp16"):
+        wanted = formats.round_to(x, name)
+        assert np.array_equal(network[name](x).astype(np.float64), wanted), name
+
+
+def test_a_gradient_is_the_slope_of_the_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = _of_this_folder(monkeypatch, "network.py")
+    x, y, _, _ = network["examples"]()
+    x, y = x[:64].astype(np.float64), y[:64]
+    weights = [w.astype(np.float64) for w in network["start"](0)]
+    found = network["gradients"](weights, x, y)[1]
+    for k, at in ((0, (350, 7)), (1, (5,)), (2, (3, 9)), (3, (2,))):
+        losses = []
+        for step in (1e-4, -1e-4):
+            moved = [w.copy() for w in weights]
+            moved[k][at] += step
+            losses.append(network["gradients"](moved, x, y)[0])
+        slope = (losses[0] - losses[1]) / 2e-4
+        assert found[k][at] == pytest.approx(slope, rel=0.02, abs=1e-5)
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_ranks_agree_on_the_range_and_the_answer(ranks: int) -> None:
+    """The range over all batches, whoever saw them, and each test image once."""
+    rows = _run(ranks=ranks, part="int8", bits=[8], batches=7, steps=20).records
+    alone = _run(ranks=1, part="int8", bits=[8], batches=7, steps=20).records
+    for mine, other in zip(rows.to_dict("records"), alone.to_dict("records"), strict=True):
+        assert mine["metrics.accuracy"] == other["metrics.accuracy"]
+        assert mine["metrics.ranges"] == other["metrics.ranges"]
+        assert mine["metrics.largest_sum"] == other["metrics.largest_sum"]
+
+
+def test_eight_bits_cost_little_and_two_a_lot() -> None:
+    rows = _run(part="int8", bits=[8, 2], steps=150).records.set_index("variant")
+    plain = rows.loc["fp32", "metrics.accuracy"]
+    assert plain > 0.8
+    assert rows.loc["8 bits, channel", "metrics.accuracy"] > plain - 0.02
+    assert rows.loc["2 bits, tensor", "metrics.accuracy"] < plain - 0.1
+    for bits in (8, 2):
+        channel, tensor = (
+            np.mean(rows.loc[f"{bits} bits, {per}", "metrics.off"]) for per in ("channel", "tensor")
+        )
+        assert channel < tensor
+    assert rows.loc["8 bits, tensor", "metrics.beyond_int16"] > 0
+    assert rows.loc["8 bits, tensor", "metrics.largest_sum"] > 32767
+
+
+def test_small_gradients_vanish_in_fp16_and_not_when_scaled() -> None:
+    rows = _run(part="fp16", seeds=2, ranks=2, steps=80, mean_over=[64, 16777216]).records
+    found = {(r["metrics.how"], r["metrics.mean_over"]): r for r in rows.to_dict("records")}
+    assert len(found) == 8 and all(len(r["metrics.losses"]) == 2 for r in found.values())
+    many = 16777216
+    assert found["fp16", many]["metrics.lost"] > 0.5
+    assert found["fp16 scaled", many]["metrics.lost"] < 0.05
+    assert found["bf16", many]["metrics.lost"] < 0.01 and found["fp16", 64]["metrics.lost"] < 0.1
+    accuracy = {key: np.mean(row["metrics.accuracy"]) for key, row in found.items()}
+    assert accuracy["fp16 scaled", many] > accuracy["fp16", many] + 0.05
+    assert abs(accuracy["fp16 scaled", many] - accuracy["fp32", many]) < 0.05
+    assert accuracy["fp32", many] == accuracy["fp32", 64], "the step is larger by as much"
+
+
+@pytest.mark.slow
+def test_models_are_a_quarter_as_large_and_are_served(tmp_path: Path) -> None:
+    models = _run(script="convert.py", steps=60, threads=2, calibrate=[1], batches=[4])
+    rows = models.records.set_index("variant")
+    plain, eight = rows.loc["fp32"], rows.loc["int8, 1 batch"]
+    assert eight["metrics.bytes"] <= 0.3 * plain["metrics.bytes"]
+    assert eight["metrics.accuracy"] > plain["metrics.accuracy"] - 0.03
+    runs = rows.loc["CNN, batch 4", "metrics.runs"]
+    assert Comparison(runs).variants == ["TFLite fp32", "TFLite int8"]
+    served = _run(script="streams.py", ranks=2, bind="none", batches=[2],
+                  model=models.folder / "int8.tflite").records.iloc[0]  # fmt: skip
+    for way in ("one process", "one a core"):
+        took = served["metrics.took"][way]
+        assert 0 < took["ms_50"] <= took["ms_99"] and took["requests"] >= 3
+    assert Comparison(served["metrics.runs"]).variants == ["one a core"]
+
+    short = tmp_path / "short.tflite"
+    short.write_bytes((models.folder / "int8.tflite").read_bytes()[:5000])
+    _refused({"script": "streams.py", "model": short}, "short.tflite is damaged")
+
+
+@pytest.mark.slow
+@pytest.mark.choice
+def test_bf16_learns_as_fp32_does() -> None:
+    rows = _run(script="curves.py", steps=60, seeds=1, threads=2).records.to_dict("records")
+    assert [row["metrics.how"] for row in rows] == ["fp32", "bf16, graph rewrite", "bf16, Keras"]
+    for row in rows[1:]:
+        assert row["metrics.losses"] != rows[0]["metrics.losses"], "nothing was rounded"
+        assert abs(row["metrics.accuracy"][0] - rows[0]["metrics.accuracy"][0]) < 0.15
+
+
+@pytest.mark.slow
+@pytest.mark.choice
+def test_each_format_is_multiplied() -> None:
+    rows = _run(script="ladder.py", size=64, batch=2).records
+    found = {row["variant"]: row["metrics.rates"] for row in rows.to_dict("records")}
+    assert list(found) == ["GEMM fp32", "GEMM bf16", "GEMM int8", "CNN fp32", "CNN bf16"]
+    assert all(len(rates) == 2 and min(rates) > 0 for rates in found.values() if rates)
+    assert found["GEMM fp32"] and found["CNN fp32"]
+
+
+@pytest.mark.slow
+@pytest.mark.choice
+def test_the_ladder_takes_instructions_away() -> None:
+    """oneDNN says itself which instructions its kernels use."""
+    lowest = {"ONEDNN_MAX_CPU_ISA": "AVX2", "ONEDNN_VERBOSE": "1"}
+    talk = _run(script="ladder.py", size=64, batch=2, numbers=["fp32"], env=lowest)
+    kernels = onednn.parse(talk.lines)
+    assert any("avx2" in name for name in kernels.isa)
+    assert not any("avx512" in name or "amx" in name for name in kernels.isa)
+
+
+def _refused(how: dict[str, object], says: str) -> None:
+    with pytest.raises(JobFailed) as caught:
+        _run(**how)
+    ((rank, said),) = [line for line in caught.value.run.lines if line[0] is not None]
+    assert rank == 0 and says in said, said
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ({"part": "fp8"}, "invalid choice: 'fp8'"),
+        ({"bits": [9]}, "whole numbers of 2 to 8 bits"),
+        ({"bits": [1]}, "whole numbers of 2 to 8 bits"),
+        ({"batches": 0}, "--batches: it takes 1 or more, not 0"),
+        ({"ranks": 2, "batches": 1}, "nobody calibrates with an empty set"),
+        ({"script": "convert.py", "calibrate": [0]}, "an empty calibration set shows no range"),
+        ({"script": "convert.py", "batches": [0]}, "--batches: it takes 1 or more, not 0"),
+        ({"script": "convert.py", "ranks": 2}, "This script is for one rank"),
+        ({"script": "ladder.py", "numbers": ["fp8"]}, "invalid choice: 'fp8'"),
+        ({"script": "ladder.py", "batch": 0}, "--batch: it takes 1 or more, not 0"),
+        ({"script": "curves.py", "batch": 0}, "--batch: it takes 1 or more, not 0"),
+        ({"script": "streams.py", "model": "none.tflite"}, "there is no file none.tflite"),
+        ({"script": "streams.py", "model": "README.md"}, "README.md is no TFLite model"),
+    ],
+)
+def test_wrong_input_is_one_sentence(how: dict[str, object], says: str) -> None:
+    _refused(how, says)
+
+
+def test_the_other_scripts_are_given_out_with_the_lab() -> None:
+    made = {path.name: text for path, text in generated() if path.parent.name == "08_precision"}
+    scripts = {"convert.py", "curves.py", "ladder.py", "streams.py"}
+    assert scripts | {"network.py", "common.py", "rounds.py", "trained.py", "flags.py"} <= set(made)
+    assert all(f"labs/08_precision/{name}" in made[name] for name in scripts)
