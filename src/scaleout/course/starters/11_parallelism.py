@@ -21,11 +21,8 @@ from scaleout import data, records
 
 
 def add_up(comm: MPI.Intracomm, part: np.ndarray) -> np.ndarray:
-    """The sum over the ranks, on all of them, in place of their parts.
-
-    comm: the ranks that add up; comm.rank is this one, of comm.size.
-    """
-    # Distributed: everybody gives `part`, and the sum takes its place
+    """The sum over the ranks, on all of them, in place of their parts."""
+    # Distributed: all ranks of comm give `part`, and the sum takes its place
     comm.Allreduce(MPI.IN_PLACE, part)
     return part
 
@@ -95,16 +92,14 @@ class Stage:
         self.weights = weights
         self.gradients = [np.zeros_like(w) for w in weights]
         self.kept = {}
-        # Distributed: the last message to each side may be on its way for a
-        # while; there is none yet
+        # Distributed: the last message to each side, while it is on its way
         self.to_right = MPI.REQUEST_NULL
         self.to_left = MPI.REQUEST_NULL
         self.log = []
 
     def through(self, m: int, h: np.ndarray) -> np.ndarray:
         """Micro-batch m through these layers."""
-        # Distributed: a message moves only inside MPI's calls, so it would
-        # stand still while we compute
+        # Distributed: messages move inside MPI's calls, not while we compute
         self.to_right.Wait()
         start = MPI.Wtime()
         self.kept[m] = forward(self.weights, h)
@@ -312,7 +307,7 @@ def split(comm: MPI.Intracomm, way: str, args: argparse.Namespace) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    # Distributed: all ranks of the job
+    # Distributed: all ranks of the job; comm.rank is this one, of comm.size
     comm = MPI.COMM_WORLD
     ways = common.WAYS if args.way == "all" else [args.way]
     for way in ways:
