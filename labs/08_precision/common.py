@@ -67,7 +67,7 @@ def became_zero(found: list, exact: list) -> float:
 def tried(comm: MPI.Intracomm, quantise: Callable, calibrate: Callable,
           multiply: Callable, scaled_gradients: Callable) -> dict:
     """What the four functions make of numbers whose answers are known."""
-    x = np.array([-1, -0.4, 0, 0.006, 0.6, 2, 9, -9], np.float32)
+    x = np.array([-1, -0.4, 0, 0.006, 0.61, 2, 9, -9], np.float32)
     seen = {}
     for bits in (8, 4):
         scale, zero, q, back = quantise(x, -1.0, 2.0, bits)
