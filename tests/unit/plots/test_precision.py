@@ -25,7 +25,7 @@ def _titles(figure: Figure) -> str:
 
 
 def _legends(figure: Figure) -> str:
-    found = [axes.get_legend() for axes in figure.axes]
+    found = [*figure.legends, *(axes.get_legend() for axes in figure.axes)]
     return " ".join(text.get_text() for legend in found if legend for text in legend.get_texts())
 
 
