@@ -107,6 +107,7 @@ def test_small_gradients_vanish_in_fp16_and_not_when_scaled() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.choice
 def test_models_are_a_quarter_as_large_and_are_served(tmp_path: Path) -> None:
     models = _run(script="convert.py", steps=60, threads=2, calibrate=[1], batches=[4])
     rows = models.records.set_index("variant")
@@ -125,6 +126,12 @@ def test_models_are_a_quarter_as_large_and_are_served(tmp_path: Path) -> None:
     short = tmp_path / "short.tflite"
     short.write_bytes((models.folder / "int8.tflite").read_bytes()[:5000])
     _refused({"script": "streams.py", "model": short}, "short.tflite is damaged")
+
+
+def test_a_damaged_model_is_one_sentence(tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged.tflite"
+    damaged.write_bytes(b"\x1c\0\0\0TFL3" + bytes(100))
+    _refused({"script": "streams.py", "model": damaged}, "damaged.tflite is damaged")
 
 
 @pytest.mark.slow
