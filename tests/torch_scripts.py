@@ -1,6 +1,7 @@
 """Scripts that know nothing of mpirun, but what torchrun tells its ranks; several tests run them."""
 
 import json
+import re
 from collections.abc import Mapping
 
 import pytest
@@ -43,3 +44,8 @@ with_torch = pytest.mark.skipif(
 def told(run: Run) -> dict[int, Mapping[str, str]]:
     """{rank: what it found in its environment}."""
     return {rank: json.loads(text) for rank, text in run.lines if text.startswith("{")}
+
+
+def said(run: Run) -> list[str]:
+    """What the ranks of TORCHRUN found, in their order; torch's warnings are left out."""
+    return sorted(text for _, text in run.lines if re.match(r"\d+ of \d+: ", text))

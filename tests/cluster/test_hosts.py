@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from cluster import hosts
-from torch_scripts import TELLS, TORCH, TORCHRUN, told, with_torch
+from torch_scripts import TELLS, TORCH, TORCHRUN, said, told, with_torch
 
 from scaleout import lab, launch
 from scaleout.clusters.site import Site
@@ -109,10 +109,7 @@ def test_a_script_for_torchrun_runs_unedited_on_two_hosts(site: Site, script) ->
         timeout=200,
         echo=None,
     )
-    assert sorted(text[:12] for _, text in run.lines if " of " in text) == [
-        "0 of 2: True",
-        "1 of 2: True",
-    ]
+    assert [text[:12] for text in said(run)] == ["0 of 2: True", "1 of 2: True"]
 
 
 def test_the_doctor_looks_at_each_host(site: Site) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from cluster import slurm
 from helpers import until
-from torch_scripts import TELLS, TORCH, TORCHRUN, told, with_torch
+from torch_scripts import TELLS, TORCH, TORCHRUN, said, told, with_torch
 
 from scaleout import lab
 from scaleout.clusters import slurm as submit
@@ -160,10 +160,7 @@ def test_a_script_for_torchrun_runs_unedited(start: str, script: Callable[..., P
         timeout=200,
         echo=None,
     )
-    assert sorted(text[:12] for _, text in run.lines if " of " in text) == [
-        "0 of 2: True",
-        "1 of 2: True",
-    ]
+    assert [text[:12] for text in said(run)] == ["0 of 2: True", "1 of 2: True"]
 
 
 @pytest.mark.parametrize("start", ["mpirun", "srun"])
