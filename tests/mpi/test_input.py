@@ -1,0 +1,236 @@
+"""10_input: each image on one rank, an order that can be taken up again, files that are broken, and
+opens that are counted."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from scaleout import data, lab
+from scaleout.jobs.job import JobFailed, Run
+
+pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
+
+LAB = Path(__file__).resolve().parents[2] / "solutions" / "10_input"
+BATCH = 4
+
+# All in one process, without a job: the ranks of many jobs, one after another.
+MANY = """
+import argparse, json
+import numpy as np, tensorflow as tf
+from runme import augment, input_pipeline, my_images, options_of
+
+ALL = ["parallel", "batch", "cache", "prefetch"]
+
+def stream(mine, use, first=0, done=0, epochs=2):
+    args = argparse.Namespace(use=use, workers=3, batch_per_rank=4, seed=0, skip_broken=False)
+    def read(number):
+        return tf.reshape(number, [1, 1, 1])
+    def change(images, numbers, epoch):
+        return images
+    rows = input_pipeline(mine, read, change, args, first=first, done=done, epochs=epochs)
+    return [[int(e), n.numpy().tolist(), i.numpy().ravel().tolist()]
+            for i, n, e in rows.with_options(options_of(args))]
+
+found = {"dealt": [], "whole": {}, "resumed": {}}
+for count in (1, 5, 8, 41):
+    for ranks in (1, 2, 3, 5, 8):
+        if ranks <= count:
+            dealt = [my_images(np.arange(count), r, ranks).tolist() for r in range(ranks)]
+            found["dealt"].append([count, ranks, dealt])
+mine = my_images(np.arange(21), 1, 2)  # 10 images: 4, 4 and 2
+for name, use in (("cached", ALL), ("read", ["parallel", "prefetch"])):
+    whole = stream(mine, use, epochs=3)
+    found["whole"][name] = whole
+    found["resumed"][name] = [
+        [epoch, at, stream(mine, use, first=epoch, done=4 * at, epochs=3 - epoch)]
+        for epoch, at in ((0, 1), (1, 0), (1, 2), (2, 1))
+    ]
+images = tf.random.stateless_uniform([3, 128, 128, 3], [1, 2], 0, 255, tf.int32)
+images = tf.cast(images, tf.uint8)
+numbers = tf.constant([3, 4, 9], tf.int64)
+batch = augment(images, numbers, tf.constant(1, tf.int64)).numpy()
+one = [augment(i, n, tf.constant(1, tf.int64)).numpy() for i, n in zip(images, numbers)]
+other = augment(images, numbers, tf.constant(2, tf.int64)).numpy()
+found["one_as_batch"] = bool(np.allclose(batch, one, atol=1e-6))
+found["other_epoch"] = float(abs(batch - other).mean(axis=(1, 2, 3)).min())
+found["range"] = [float(batch.min()), float(batch.max())]
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def many() -> dict:
+    environment = {**os.environ, "PYTHONPATH": str(LAB)}
+    done = subprocess.run(
+        [sys.executable, "-c", MANY], capture_output=True, text=True, timeout=300, env=environment
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.fixture(autouse=True)
+def _here(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(LAB.parents[1])
+    monkeypatch.setenv("SCALEOUT_QUICK", "1")
+
+
+def _run(**how: object) -> Run:
+    return lab("10_input", solution=True).run(
+        **{"threads": 1, "timeout": 120, "echo": False, **how}
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Thirteen images: 7 for one of two ranks and 6 for the other."""
+    return data.crops("files", 13, tmp_path / "images")
+
+
+def test_each_image_is_on_one_rank_for_any_number_of_both(many: dict) -> None:
+    assert len(many["dealt"]) > 10
+    for count, ranks, dealt in many["dealt"]:
+        assert sorted(sum(dealt, [])) == list(range(count))
+        assert len(dealt) == ranks and max(map(len, dealt)) - min(map(len, dealt)) <= 1
+
+
+@pytest.mark.parametrize("name", ["cached", "read"])
+def test_an_epoch_has_each_image_once_and_a_short_last_batch(many: dict, name: str) -> None:
+    orders = []
+    for epoch in range(3):
+        batches = [numbers for e, numbers, _ in many["whole"][name] if e == epoch]
+        assert [len(batch) for batch in batches] == [4, 4, 2]
+        orders.append(sum(batches, []))
+        assert sorted(orders[-1]) == list(range(1, 21, 2))
+    assert orders[0] != orders[1] != orders[2] != orders[0]
+    for _, numbers, pixels in many["whole"][name]:
+        assert numbers == pixels, "an image came with another's number"
+
+
+@pytest.mark.parametrize("name", ["cached", "read"])
+def test_it_goes_on_in_the_middle_of_an_epoch_with_what_is_missing(many: dict, name: str) -> None:
+    whole = many["whole"][name]
+    for epoch, at, rest in many["resumed"][name]:
+        assert rest == whole[3 * epoch + at :], (epoch, at)
+
+
+def test_the_order_is_the_same_with_a_cache_and_without(many: dict) -> None:
+    assert many["whole"]["cached"] == many["whole"]["read"]
+
+
+def test_augmenting_follows_from_image_and_epoch_alone(many: dict) -> None:
+    assert many["one_as_batch"], "a batch is not changed as each of its images"
+    assert many["other_epoch"] > 0.01, "an image comes the same in two epochs"
+    assert 0 <= many["range"][0] < many["range"][1] <= 1.2
+
+
+def test_ranks_with_unlike_numbers_of_batches_end_together(folder: Path) -> None:
+    """7 and 6 images in batches of 3: three steps for one rank, two for the other."""
+    run = _run(ranks=2, folder=folder, batch_per_rank=3, steps=6, step_ms=0)
+    ranks = run.records["metrics.ranks"].iloc[0]
+    assert [each["images"] for each in ranks] == [[7, 7], [6, 6]]
+    for epoch in (0, 1):
+        seen = [number for each in ranks for number in each["seen"][epoch]]
+        assert sorted(seen) == list(range(13))
+
+
+@pytest.mark.choice
+def test_a_job_in_two_parts_is_the_job_in_one(folder: Path, tmp_path: Path) -> None:
+    how = {"ranks": 2, "folder": folder, "batch_per_rank": 3}
+    whole = _run(steps=8, **how).records.iloc[0]["metrics.ranks"]
+    kept = {"checkpoint": tmp_path / "kept", **how}
+    first = _run(steps=4, **kept).records.iloc[0]["metrics.ranks"]
+    rest = _run(steps=4, **kept).records.iloc[0]["metrics.ranks"]
+    for a, b, all_ in zip(first, rest, whole, strict=True):
+        assert a["order"] + b["order"] == all_["order"]
+    with pytest.raises(JobFailed) as told:
+        _run(steps=4, **{**kept, "ranks": 1})
+    assert "goes on with as many" in told.value.run.output
+
+
+def _refused(words: str, **how: object) -> str:
+    """What a job says that ends in a sentence, and not in a traceback."""
+    with pytest.raises(JobFailed) as told:
+        _run(**{"ranks": 1, "step_ms": 0, **how})
+    said = told.value.run.output
+    assert re.search(words, said), said
+    assert "Traceback" not in said
+    return said
+
+
+def test_a_file_that_was_cut_off_is_named_or_left_out_and_counted(folder: Path) -> None:
+    broken = folder / "00004-4.jpg"
+    broken.write_bytes(broken.read_bytes()[:700])
+    said = _refused(r"00004-4\.jpg is broken.*--skip-broken", folder=folder, ranks=2)
+    assert "12-4" not in said
+    run = _run(ranks=2, folder=folder, batch_per_rank=3, steps=6, step_ms=0, skip_broken=True)
+    assert run.records["metrics.broken"].iloc[0] == 1
+    assert "1 of 13 files were left out" in run.output
+
+
+@pytest.mark.choice
+def test_what_cannot_be_trained_on_is_one_sentence(folder: Path, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    _refused("There is no image in .*empty", folder=empty)
+    _refused("There is no image in .*nosuch", folder=tmp_path / "nosuch")
+    for path in sorted(folder.iterdir())[1:]:
+        path.unlink()
+    _refused("2 ranks are more than the 1 images", folder=folder, ranks=2)
+    (folder / "zebra.jpg").write_bytes(b"x")
+    _refused("zebra.jpg has no label", folder=folder)
+    _refused("take one of them", skip_broken=True, checkpoint=tmp_path / "kept")
+    _refused("it takes 0 to 10,000, not -1", step_ms=-1)
+
+
+@pytest.mark.choice
+def test_formats_name_what_is_missing_or_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCALEOUT_DATA", str(tmp_path))
+    shards = data.crops("tfrecord", 600)
+    how = {"script": "formats.py", "forms": ["tfrecord"], "step_ms": None}
+    kept = tmp_path / "kept"
+    shutil.copytree(shards, kept)
+    (shards / "part-3-of-8.tfrecord").unlink()
+    _refused("has 7 shards of 8", **how)
+    shutil.copytree(kept, shards, dirs_exist_ok=True)
+    shard = shards / "part-5-of-8.tfrecord"
+    content = bytearray(shard.read_bytes())
+    content[5000] ^= 0xFF
+    shard.write_bytes(content)
+    _refused(r"tfrecord.*part-5-of-8\.tfrecord.*damaged", **how)
+
+
+@pytest.mark.choice
+@pytest.mark.skipif(not shutil.which("strace"), reason="there is no strace")
+def test_the_opens_that_we_count_are_those_that_strace_sees(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCALEOUT_DATA", str(tmp_path))
+    log = tmp_path / "trace.txt"
+    ours = {}
+    for form in ("files", "tfrecord", "hdf5"):
+        path = data.crops(form, 600)
+        words = ["strace", "-f", "-qq", "-e", "trace=open,openat", "-o", str(log), sys.executable]
+        words += [str(LAB / "formats.py"), "--forms", form, "--repeats", "1"]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr[-2000:]
+        counts = [int(n.replace(",", "")) for n in re.findall(r"([\d,]+) opens", done.stdout)]
+        held = len(list(path.iterdir())) if path.is_dir() else 1
+        inside = f"{path}/" if path.is_dir() else str(path)
+        seen = [
+            line
+            for line in log.read_text().splitlines()
+            if f'"{inside}' in line and " = -1 " not in line and "O_DIRECTORY" not in line
+            and "resumed" not in line
+        ]  # fmt: skip
+        # Each of the two cold passes opens each file once more, to have it forgotten.
+        assert len(seen) == sum(counts) + 2 * held, form
+        ours[form] = counts
+    assert ours["files"] == [600] * 4 and ours["tfrecord"] == [8] * 4 and ours["hdf5"] == [1] * 4
