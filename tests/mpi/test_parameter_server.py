@@ -1,0 +1,139 @@
+"""11_parallelism's server.py: TensorFlow's own parameter server, in real processes on this machine.
+Updates that wait against one rank alone, bytes against the formula, and processes that are killed."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from helpers import left_of
+
+from scaleout import lab
+from scaleout.jobs.job import JobFailed, JobTimeout, Run
+
+pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
+
+ROOT = Path(__file__).resolve().parents[2]
+FEW_CORES = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
+
+
+@pytest.fixture(autouse=True)
+def _here(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+
+def _run(ranks: int, **how: object) -> Run:
+    given = {"threads": 1, "env": FEW_CORES, "timeout": 300, "echo": False, "step_ms": 2}
+    topic = lab("11_parallelism", solution=True)
+    return topic.run(ranks=ranks, script="server.py", **{**given, **how})
+
+
+def _metrics(run: Run) -> dict[str, Any]:
+    (row,) = run.records.to_dict("records")
+    return {name.removeprefix("metrics."): value for name, value in row.items()}
+
+
+def _bytes_are_as_the_formula_says(found: dict[str, Any]) -> None:
+    for each in found["by_servers"]:
+        for way in ("sent", "received"):
+            assert each[way] == pytest.approx(found["formula"][way], rel=0.1), (way, found)
+    pulled = sum(each["received"] for each in found["by_workers"])
+    assert pulled == pytest.approx(found["used"] * 4 * found["parameters"], rel=0.1)
+
+
+def _all_is_gone(run: Run) -> None:
+    assert not left_of(run.id)
+    listening = [one.laddr.port for one in psutil.net_connections("tcp") if one.status == "LISTEN"]
+    ports = {int(port) for port in re.findall(r"port (\d+)", run.output)}
+    assert ports and not ports.intersection(listening)
+
+
+def _waits_for_all(servers: int, workers: int) -> None:
+    gradients = 12 * workers
+    run = _run(1 + servers + workers, servers=servers, gradients=gradients, wait_for_all=True)
+    found = _metrics(run)
+    assert (found["variant"], found["used"], found["asked"]) == ("sync", gradients, gradients)
+    assert found["off"] < 1e-5, "an update that waits is the update of one rank alone"
+    assert found["loss"] < found["curve"][0][2]
+    _bytes_are_as_the_formula_says(found)
+    _all_is_gone(run)
+
+
+def test_updates_that_wait_are_as_serial_and_send_what_the_formula_says() -> None:
+    _waits_for_all(1, 2)
+
+
+@pytest.mark.choice
+@pytest.mark.parametrize(("servers", "workers"), [(1, 1), (1, 3), (2, 1), (2, 2), (2, 3)])
+def test_so_do_more_of_them(servers: int, workers: int) -> None:
+    _waits_for_all(servers, workers)
+
+
+@pytest.mark.choice
+@pytest.mark.parametrize(("servers", "workers"), [(1, 1), (1, 3), (2, 2)])
+def test_updates_that_do_not_wait(servers: int, workers: int) -> None:
+    run = _run(1 + servers + workers, servers=servers, gradients=60 * workers)
+    found = _metrics(run)
+    assert found["variant"] == "async" and found["used"] == found["asked"] == 60 * workers
+    assert found["loss"] < found["curve"][0][2]
+    assert (found["stale"] > 0) == (workers > 1)
+    _bytes_are_as_the_formula_says(found)
+    _all_is_gone(run)
+
+
+@pytest.mark.choice
+def test_who_waits_for_a_slow_worker_gives_it_as_much_to_do() -> None:
+    """By bytes: each worker pulls once for a gradient."""
+    shares = {}
+    for wait in (True, False):
+        found = _metrics(_run(4, gradients=90, wait_for_all=wait, step_ms=10, slow=8))
+        pulled = [each["received"] for each in found["by_workers"]]
+        shares[wait] = pulled[-1] / sum(pulled)
+    assert shares[True] > 1.5 * shares[False]
+
+
+@pytest.mark.choice
+@pytest.mark.parametrize("wait", [True, False])
+def test_a_killed_worker_costs_at_most_the_gradient_it_was_at(wait: bool) -> None:
+    run = _run(4, gradients=90, wait_for_all=wait, kill="worker")
+    found = _metrics(run)
+    assert found["killed"] == "worker" and found["why"] == "" and run.status == 0
+    assert found["by_workers"][-1] is None and None not in found["by_workers"][:-1]
+    # Another worker does its gradient again; what it had pushed by then counts twice.
+    assert 0 <= found["used"] - found["asked"] <= 1
+    assert found["loss"] < found["curve"][0][2]
+    _all_is_gone(run)
+
+
+@pytest.mark.choice
+def test_a_killed_server_takes_the_weights_with_it() -> None:
+    run = _run(4, servers=2, gradients=90, kill="server")
+    found = _metrics(run)
+    assert found["why"] == "a server is gone, and its weights with it"
+    assert found["used"] < found["asked"] and found["why"] in run.output
+    _all_is_gone(run)
+
+
+@pytest.mark.choice
+def test_a_job_whose_time_is_up_leaves_nothing(time_is_up_at) -> None:
+    time_is_up_at("serves at port")
+    with pytest.raises(JobTimeout) as caught:
+        _run(3)
+    _all_is_gone(caught.value.run)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "how", "says"),
+    [
+        (2, {}, "1 serve, and nobody is left to work"),
+        (3, {"servers": 2}, "2 serve, and nobody is left to work"),
+        (3, {"kill": "worker"}, "Nobody would be left to work: two workers or more"),
+        (3, {"servers": 0}, "--servers: it takes 1 or more, not 0"),
+    ],
+)
+def test_what_is_no_such_job_is_one_sentence(ranks: int, how: dict[str, Any], says: str) -> None:
+    with pytest.raises(JobFailed) as caught:
+        _run(ranks, **how)
+    ((rank, said),) = [line for line in caught.value.run.lines if line[0] is not None]
+    assert rank == 0 and says in said
