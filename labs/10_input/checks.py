@@ -180,6 +180,10 @@ def changed_by_the_batch(job):
     ranks = watched(job, ["batch"])
     nothing_lost(ranks)
     for each in ranks:
+        assert each["changed"], (
+            "expected whole batches to be augmented; saw none that was. Is "
+            "map(changed) there?"
+        )
         assert each["changed"] == ["batch"], (
             "expected whole batches to be augmented; saw augment called with "
             f"{' and '.join(each['changed'])} at a time. batch() comes first."
