@@ -30,7 +30,8 @@ import json, os, pathlib, sys, time
 if sys.argv[1:] == ["--version"]:
     sys.exit()
 here = pathlib.Path(__file__).parent
-names = ("MAKEFLAGS", "CXXFLAGS", "HOROVOD_WITH_GLOO", "PIP_USER", "PYTHONPATH", "TMPDIR")
+names = ("MAKEFLAGS", "CXXFLAGS", "HOROVOD_CMAKE", "HOROVOD_WITH_GLOO")
+names += ("PIP_USER", "PYTHONPATH", "TMPDIR")
 wanted = pathlib.Path(sys.argv[-1]).read_text() if "-r" in sys.argv else ""
 call = {"args": sys.argv[1:], "wanted": wanted, "environ": {n: os.environ.get(n) for n in names}}
 with (here / "calls").open("a") as calls:

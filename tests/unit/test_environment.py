@@ -146,6 +146,10 @@ def imported(text: str) -> set[str]:
     return found
 
 
+# A script for an environment beside ours (make torch), whose lock declares what it imports.
+BESIDE = {"torch_split.py": (ROOT / "requirements-torch.lock").read_text()}
+
+
 def undeclared(files: Iterable[tuple[Path, str]], declared: Iterable[str]) -> list[str]:
     """What files import and no declared package brings; a script may import what lies beside it."""
     brings = importlib.metadata.packages_distributions()
@@ -154,6 +158,7 @@ def undeclared(files: Iterable[tuple[Path, str]], declared: Iterable[str]) -> li
     for path, text in files:
         rooms = [room.stem for room in (ROOT / "tests").iterdir()]  # pytest's pythonpath
         own = {"scaleout", *rooms, *(beside.stem for beside in path.parent.glob("*.py"))}
+        own |= set(locked(BESIDE[path.name])) if path.name in BESIDE else set()
         for module in sorted(imported(text) - own - sys.stdlib_module_names):
             if not names & {canonicalize_name(name) for name in brings.get(module, [])}:
                 found.append(f"{path.relative_to(ROOT)} imports {module}")
