@@ -9,7 +9,7 @@ from ..errors import ScaleoutError
 from ..jobs import rank
 from ..jobs.binding import binding
 from ..jobs.environment import exports, job_environment
-from ..jobs.meeting import FREE_PORT, HOME
+from ..jobs.meeting import FREE_PORT
 from .site import Site
 
 __all__ = ["job_script", "per_node", "start_line"]
@@ -117,7 +117,7 @@ def job_script(
 
 def _meeting(nodes: int) -> dict[str, str]:
     """Lines of shell that set where torch's ranks meet: on the first node, where this runs."""
-    address = "$(hostname)" if nodes > 1 else HOME
+    address = "$(hostname)" if nodes > 1 else rank.HOME
     return {
         "MASTER_ADDR": f"export MASTER_ADDR={address}   # where torch's ranks meet",
         "MASTER_PORT": f"export MASTER_PORT=$(python -I -S -c {shlex.quote(FREE_PORT)})",

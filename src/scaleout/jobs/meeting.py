@@ -7,9 +7,10 @@ import subprocess
 import zlib
 from collections.abc import Iterator, Sequence
 
-__all__ = ["FREE_PORT", "HOME", "place"]
+from .rank import HOME
 
-HOME = "127.0.0.1"
+__all__ = ["FREE_PORT", "place"]
+
 FREE_PORT = 'import socket; print(socket.create_server(("", 0)).getsockname()[1])'
 # What a node is asked. The first line of what it prints may be the login's.
 ASK = "import socket; print('port', socket.create_server(('', 0)).getsockname()[1])"

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Mapping
 
-__all__ = ["COMMAND", "told"]
+__all__ = ["COMMAND", "HOME", "told"]
 
 # What comes before the command of a rank.
 COMMAND = (sys.executable, "-I", "-S", os.path.abspath(__file__))
