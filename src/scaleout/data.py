@@ -4,6 +4,7 @@ points; and the slice of each rank."""
 import gzip
 import hashlib
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -122,12 +123,21 @@ def _embedded() -> "tuple[Array, Array]":
     28 x 28."""
     import numpy as np
     from scipy.ndimage import zoom
-    from sklearn.datasets import load_digits
 
-    images, labels = load_digits(return_X_y=True)
+    with gzip.open(_brought("data/digits.csv.gz"), "rt") as file:
+        rows = np.loadtxt(file, delimiter=",")  # (n, 64 + 1), a label at each row's end
+    images, labels = rows[:, :-1], rows[:, -1]
     large = zoom(images.reshape(-1, 8, 8) / 16, (1, 3, 3), order=1)  # (n, 24, 24)
     framed = np.pad(large, ((0, 0), (2, 2), (2, 2)))[..., None]  # (n, 28, 28, 1)
     return framed.astype(np.float32), labels.astype(np.int64)
+
+
+def _brought(name: str) -> Path:
+    """A file that scikit-learn brings, found without loading it: that would take each rank a
+    second."""
+    package = find_spec("sklearn")
+    assert package is not None and package.submodule_search_locations
+    return Path(package.submodule_search_locations[0]) / "datasets" / name
 
 
 def _split(x: "Array", y: "Array", train: int) -> "Digits":
@@ -166,15 +176,10 @@ def photo(scale: float = 1.0, path: str | Path | None = None) -> "Array":
         raise ScaleoutError(
             f"photo(scale) enlarges both sides by a factor between 0 and 100, not by {scale}."
         )
-    if path is None:
-        from sklearn.datasets import load_sample_image
-
-        picture = Image.fromarray(load_sample_image("china.jpg"))
-    else:
-        try:
-            picture = Image.open(path).convert("RGB")
-        except (OSError, SyntaxError, Image.DecompressionBombError) as error:
-            raise ScaleoutError(f"{path} cannot be read as a picture: {error}") from None
+    try:
+        picture = Image.open(path or _brought("images/china.jpg")).convert("RGB")
+    except (OSError, SyntaxError, Image.DecompressionBombError) as error:
+        raise ScaleoutError(f"{path} cannot be read as a picture: {error}") from None
     if scale != 1.0:
         picture = picture.resize([max(1, round(side * scale)) for side in picture.size])
     return np.asarray(picture, dtype=np.float32) / 255
