@@ -1,9 +1,11 @@
-"""Keeps two comparisons of 02 as those of the reference machine, for all who have no OpenMP build.
+"""Keeps what 02 or 09 measured as that of the reference machine, for all who have no OpenMP build
+or no PyTorch.
 
-    python tools/keep_reference.py [RESULTS]
+    python tools/keep_reference.py [RESULTS [02|09]]
 
-After 02_threads.ipynb was run whole on a quiet machine with `make intel`; RESULTS is the folder
-that it wrote to (results/). Then  scaleout exercises  copies the file to labs/."""
+After 02_threads.ipynb was run whole on a quiet machine with `make intel`, or 09_networks.ipynb with
+`make torch`; RESULTS is the folder that it wrote to (results/). Then  scaleout exercises  copies the
+file to labs/."""
 
 import os
 import sys
@@ -11,7 +13,16 @@ from pathlib import Path
 
 from scaleout import Comparison, openmp
 
-FILE = Path(__file__).resolve().parents[1] / "solutions/02_threads" / openmp.REFERENCE
+SOLUTIONS = Path(__file__).resolve().parents[1] / "solutions"
+FILE = SOLUTIONS / "02_threads" / openmp.REFERENCE
+FRAMEWORKS = SOLUTIONS / "09_networks" / openmp.REFERENCE
+
+
+def both_frameworks(results: Path) -> None:
+    """One file of all that 09 has kept."""
+    parts = sorted((results / "frameworks").glob("*.jsonl"))
+    FRAMEWORKS.write_text("".join(part.read_text(encoding="utf-8") for part in parts))
+    print(f"{', '.join(part.stem for part in parts)}: kept.")
 
 
 def main(results: Path) -> None:
@@ -25,4 +36,5 @@ def main(results: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "results"))
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "results")
+    (both_frameworks if sys.argv[2:] == ["09"] else main)(folder)

@@ -26,6 +26,7 @@ _PUBLIC = {
     "doctor": "doctor:",
     "explain": "measure.explain:explain",
     "formats": "measure.formats:",
+    "frameworks": "measure.frameworks:",
     "kernels": "measure.kernels:",
     "lab": "course.lab:lab",
     "ladder": "measure.ladder:",

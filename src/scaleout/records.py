@@ -140,8 +140,8 @@ def gather(mine: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """What each rank notes for the record, as a list in the order of the ranks.
 
     All ranks call it, and each gets the whole list. It goes through the library that the lab has
-    loaded, Horovod or mpi4py; where there is neither, or Horovod has not been started, a rank is
-    alone.
+    loaded, Horovod, PyTorch or mpi4py; where there is none, or Horovod or PyTorch's process group
+    has not been started, a rank is alone.
 
     Parameters
     ----------
@@ -154,6 +154,12 @@ def gather(mine: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """
     if horovod := sys.modules.get("horovod.tensorflow"):
         return list(horovod.allgather_object(mine)) if horovod.is_initialized() else [mine]
+    if torch := sys.modules.get("torch.distributed"):  # its process group
+        if not torch.is_initialized():
+            return [mine]
+        everybody: list[Any] = [None] * torch.get_world_size()
+        torch.all_gather_object(everybody, dict(mine))
+        return everybody
     if mpi := sys.modules.get("mpi4py.MPI"):
         return list(mpi.COMM_WORLD.allgather(mine))
     return [mine]

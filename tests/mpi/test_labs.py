@@ -54,7 +54,10 @@ def test_there_are_topics() -> None:
 @pytest.mark.parametrize("topic", TOPICS)
 def test_every_todo_has_one_check_and_hints_from_vague_to_plain(topic: str, copy: Path) -> None:
     marked = checks._checks(lab(topic, solution=True))
-    asked = numbers((copy / "solutions" / topic / "runme.py").read_text())
+    scripts = (copy / "solutions" / topic).glob("*.py")
+    where = {number: path.name for path in scripts for number in numbers(path.read_text())}
+    asked = list(where)
+    assert {check.todo: check.script for check in marked} == where
     assert [check.todo for check in marked] == sorted(asked) == list(range(1, len(asked) + 1))
     for check in marked:
         assert len(check.hints) >= 2 and all(hint.strip() for hint in check.hints), check.__name__

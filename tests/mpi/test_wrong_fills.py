@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from torch_scripts import with_torch
 
 from scaleout import lab
 from scaleout.course import checks
@@ -24,7 +25,23 @@ TABLES = {
     path.stem: tomllib.loads(path.read_text())
     for path in sorted(Path(__file__).with_name("wrong_fills").glob("*.toml"))
 }
-# In make test the first fill of each TODO, in make test-all all of them.
+
+
+def script_of(topic: str, number: int) -> Path:
+    """The script of a topic in which a TODO stands."""
+    every = sorted((ROOT / "solutions" / topic).glob("*.py"))
+    (found,) = [path for path in every if number in numbers(path.read_text())]
+    return found
+
+
+def marks(topic: str, name: str, at: int) -> list[pytest.MarkDecorator]:
+    """In make test the first fill of each TODO, in make test-all all of them; those of a script
+    that needs `make torch` there alone, and only where that was typed."""
+    number = int(name.removeprefix("todo"))
+    own = script_of(topic, number).name == "runme.py"
+    return [pytest.mark.choice] * (at > 1 or not own) + [with_torch] * (not own)
+
+
 WRONG = [
     pytest.param(
         topic,
@@ -32,7 +49,7 @@ WRONG = [
         row,
         at == 1,
         id=f"{topic}-{name}-{at}",
-        marks=[pytest.mark.choice] if at > 1 else [],
+        marks=marks(topic, name, at),
     )
     for topic, table in TABLES.items()
     for name, rows in table.items()
@@ -71,8 +88,9 @@ def verdict(tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch):
     def judge(topic: str, number: int, fill: str, alone: bool) -> checks.Result:
         folder = Path("labs", topic)
         shutil.copytree(ROOT / "solutions" / topic, folder)
-        master = (ROOT / "solutions" / topic / "runme.py").read_text()
-        (folder / "runme.py").write_text(filled(master, number, fill, alone))
+        master = script_of(topic, number)
+        (folder / "runme.py").write_text(cut((folder / "runme.py").read_text()))
+        (folder / master.name).write_text(filled(master.read_text(), number, fill, alone))
         (result,) = checks.check(lab(topic, solution=False), number)
         print(result)
         return result
@@ -82,7 +100,8 @@ def verdict(tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch):
 
 @pytest.mark.parametrize("topic", TABLES)
 def test_each_todo_has_five(topic: str) -> None:
-    asked = numbers((ROOT / "solutions" / topic / "runme.py").read_text())
+    every = (ROOT / "solutions" / topic).glob("*.py")
+    asked = [number for path in every for number in numbers(path.read_text())]
     assert asked and all(len(TABLES[topic][f"todo{number}"]) >= 5 for number in asked)
 
 

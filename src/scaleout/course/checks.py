@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from .. import jsonlines
 from ..errors import ScaleoutError
 from ..jobs.job import JobError, Run
-from ..paths import results, show
+from ..paths import results, show, side
 from . import history, waiting
 from .verdict import WIDTH, Judge, Result
 
@@ -39,10 +39,12 @@ BROKEN = (
 )
 
 
-def todo(number: int, hints: Sequence[str]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def todo(
+    number: int, hints: Sequence[str], script: str = "runme.py", needs: str = ""
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Marks a function of checks.py as the check of one TODO.
 
-    The function takes `job`, which runs the attendee's runme.py, and raises AssertionError in the
+    The function takes `job`, which runs the attendee's script, and raises AssertionError in the
     lab's own terms.
 
     Parameters
@@ -51,23 +53,30 @@ def todo(number: int, hints: Sequence[str]) -> Callable[[Callable[..., None]], C
         Of the TODO.
     hints : sequence of str
         From vague to plain.
+    script : str
+        The lab's script in which the TODO stands.
+    needs : str
+        A side environment whose Python runs it, such as "torch" for `make torch`; where that one is
+        missing, nothing is judged.
     """
 
     def mark(function: Callable[..., None]) -> Callable[..., None]:
         function.todo, function.hints = number, list(hints)  # type: ignore[attr-defined]
+        function.script, function.needs = script, needs  # type: ignore[attr-defined]
         return function
 
     return mark
 
 
-def _checks(lab: "Topic", number: int | None = None) -> list[Callable[..., None]]:
+def _checks(lab: "Topic", number: int | Sequence[int] | None = None) -> list[Callable[..., None]]:
+    wanted = [number] if isinstance(number, int) else number
     found = (f for f in vars(_module(lab)).values() if hasattr(f, "todo"))
     every = sorted(found, key=lambda f: f.todo)
-    chosen = [f for f in every if number in (None, f.todo)]
-    if not chosen:
-        there = ", ".join(str(f.todo) for f in every) or "none"
-        raise ScaleoutError(f"{lab.name} has no TODO {number}; it has {there}.")
-    return chosen
+    known = [f.todo for f in every]
+    if lost := [n for n in wanted or () if n not in known]:
+        there = ", ".join(map(str, known)) or "none"
+        raise ScaleoutError(f"{lab.name} has no TODO {lost[0]}; it has {there}.")
+    return [f for f in every if wanted is None or f.todo in wanted]
 
 
 def _module(lab: "Topic") -> ModuleType:
@@ -92,7 +101,9 @@ def _module(lab: "Topic") -> ModuleType:
 
 
 def check(
-    lab: "Topic", number: int | None = None, tell: Callable[[str], None] | None = None
+    lab: "Topic",
+    number: int | Sequence[int] | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> Iterator[Result]:
     """Runs the lab's checks, or one of them. Equal jobs are run once.
 
@@ -102,8 +113,8 @@ def check(
     ----------
     lab : Topic
         Whose runme.py is checked.
-    number : int, optional
-        One TODO; without it, all.
+    number : int or sequence of int, optional
+        One TODO, or several; without it, all.
     tell : callable, optional
         Takes a sentence for each job that takes over 10 s, and "" when it has ended.
 
@@ -124,12 +135,19 @@ def check(
 
 
 def _check(
-    lab: "Topic", number: int | None, tell: Callable[[str], None] | None
+    lab: "Topic", number: int | Sequence[int] | None, tell: Callable[[str], None] | None
 ) -> Iterator[Result]:
-    job = _jobs(lab, tell)
-    functions, judge = _checks(lab, number), Judge(lab)
-    for function in functions:
+    scripts: dict[tuple[str, str], tuple[Judge, Callable[..., Run]]] = {}
+    for function in _checks(lab, number):
         n: int = function.todo  # type: ignore[attr-defined]
+        script, needs = function.script, function.needs  # type: ignore[attr-defined]
+        if needs and not side(needs):
+            yield Result(n, "not judged", f"{script} needs  make {needs}  first: type that.")
+            continue
+        if (script, needs) not in scripts:
+            there = lab if script == "runme.py" else _other(lab, script)
+            scripts[script, needs] = Judge(there), _jobs(there, tell, needs)
+        judge, job = scripts[script, needs]
         if unreadable := judge.unreadable(n):
             yield unreadable
             continue
@@ -150,14 +168,24 @@ def _check(
             yield Result(n, "passed", (function.__doc__ or "").strip().splitlines()[0])
 
 
-def _jobs(lab: "Topic", tell: Callable[[str], None] | None) -> Callable[..., Run]:
+def _other(lab: "Topic", script: str) -> "Topic":
+    """The lab with another of its scripts, which must be there."""
+    if not (lab.folder / script).is_file():
+        missing = show(lab.folder / script)
+        raise ScaleoutError(f"{missing} is missing: type  scaleout reset {lab.name}  for it.")
+    return lab.other(script)
+
+
+def _jobs(lab: "Topic", tell: Callable[[str], None] | None, needs: str = "") -> Callable[..., Run]:
     """What runs the jobs of a lab's checks: each once, a failure kept like a success."""
     ended: dict[str, Run | JobError] = {}
+    folder = side(needs) if needs else None
+    own = {"python": show(folder / "bin" / "python")} if folder else {}
 
     def job(**how: Any) -> Run:
         key = repr(sorted(how.items()))
         if key not in ended:
-            how = {"timeout": CHECK_TIMEOUT_S, **how}
+            how = {"timeout": CHECK_TIMEOUT_S, **own, **how}
             env = waiting.variables(how["timeout"]) | dict(how.pop("env", None) or {})
             with waiting.progress(tell, how.get("ranks", 1), lab.script) as take:
                 try:

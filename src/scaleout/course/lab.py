@@ -30,15 +30,15 @@ class Lab(Topic):
         """
         return quote.show_code(masters.read_text(self.script), what)
 
-    def check(self, number: int | None = None) -> None:
-        """Runs the checks on runme.py and prints what each found.
+    def check(self, *numbers: int) -> None:
+        """Runs the checks on the lab's script and prints what each found.
 
         Parameters
         ----------
-        number : int, optional
-            Of one TODO; without it, all.
+        *numbers : int
+            Of the TODOs; without any, all.
         """
-        for result in checks.check(self, number, checks.overwritten):
+        for result in checks.check(self, numbers or None, checks.overwritten):
             print(result, flush=True)
 
     def hint(self, number: int) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import ScaleoutError
 from ..paths import home, show, topic
-from .cutting import GUESS, cut
+from .cutting import GUESS, cut, numbers
 
 __all__ = ["TOPIC", "generate", "generated", "read_text", "reset", "starter"]
 
@@ -68,26 +68,30 @@ def generated() -> Iterator[tuple[Path, str]]:
             file for kind in ("*.py", "*.jsonl") for file in master.parent.glob(kind)
         }  # scripts and records
         for other in sorted({master.with_name("checks.py"), *others} - {master}):
-            yield (
-                folder / other.name,
-                read_text(other).replace(f"solutions/{folder.name}/", f"labs/{folder.name}/"),
-            )
+            text = read_text(other).replace(f"solutions/{folder.name}/", f"labs/{folder.name}/")
+            if numbers(text):  # a second script with gaps
+                text = cut(text, show(other))
+                yield root / STARTERS / f"{folder.name}-{other.name}", text
+            yield folder / other.name, text
 
 
-def starter(name: str) -> Path:
+def starter(name: str, script: str = "runme.py") -> Path:
     """The untouched lab: the workshop's own copy, else the one that came with the package.
 
     Parameters
     ----------
     name : str
         The topic's full name, such as 04_kmeans.
+    script : str
+        The one of its scripts with gaps.
 
     Returns
     -------
     Path
         Where it is, or would be: a topic that somebody made up has none.
     """
-    own = home() / STARTERS / f"{name}.py"
+    file = f"{name}.py" if script in ("runme.py", f"{name}.py") else f"{name}-{script}"
+    own = home() / STARTERS / file
     return own if own.is_file() else Path(__file__).parent / "starters" / own.name
 
 
@@ -142,8 +146,10 @@ def _untouched(path: Path) -> bool:
             return not written and not any(cell.get("outputs") for cell in book["cells"])
         except (ValueError, LookupError, TypeError):
             return False
-    start = starter(path.parent.name)
-    return path.name != "runme.py" or (start.exists() and start.read_bytes() == path.read_bytes())
+    start = starter(path.parent.name, path.name)
+    if not start.exists():
+        return path.name != "runme.py"  # a script without gaps
+    return start.read_bytes() == path.read_bytes()
 
 
 def _copy(path: Path) -> Path:
@@ -156,14 +162,23 @@ def _copy(path: Path) -> Path:
 
 
 def reset(name: str) -> str:
-    """Puts a fresh runme.py in the lab's folder; the old one is kept beside it. Returns what was
-    done, in words."""
+    """Puts a fresh runme.py in the lab's folder, and each other script of it that has gaps; the old
+    ones are kept beside them. Returns what was done, in words."""
     name = topic(name)
-    script, start = home() / "labs" / name / "runme.py", starter(name)
-    if not start.exists():
+    if not starter(name).exists():
         raise ScaleoutError(
-            f"{show(start)} is missing, so there is nothing to reset to: fetch the workshop again."
+            f"{show(starter(name))} is missing, so there is nothing to reset to: fetch the workshop "
+            "again."
         )
+    folder = home() / "labs" / name
+    others = starter(name).parent.glob(f"{name}-*.py")
+    fresh = {folder / "runme.py": starter(name)} | {
+        folder / start.name.removeprefix(f"{name}-"): start for start in sorted(others)
+    }
+    return " ".join(_fresh(script, start) for script, start in fresh.items())
+
+
+def _fresh(script: Path, start: Path) -> str:
     kept = (
         f" The old one is {show(_copy(script))}."
         if script.exists() and not _untouched(script)

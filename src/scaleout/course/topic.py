@@ -48,11 +48,23 @@ class Topic:
                 f"{show(self.script)} is missing: type  scaleout reset {self.name}  for a fresh one."
             )
 
+    def other(self, script: str) -> Self:
+        """The topic with another of its scripts in the place of runme.py.
+
+        Parameters
+        ----------
+        script : str
+            Such as "ddp.py".
+        """
+        topic = copy.copy(self)
+        topic.script = self.folder / script
+        return topic
+
     @property
     def start(self) -> Self:
         """The lab as it was given out: `start.run()` runs it, whatever runme.py has become."""
         untouched = copy.copy(self)
-        untouched.script = starter(self.name)
+        untouched.script = starter(self.name, self.script.name)
         return untouched
 
     def run(

@@ -58,7 +58,7 @@ class Judge:
     def __init__(self, lab: "Topic") -> None:
         self.script = lab.script
         self.text = read_text(lab.script)
-        start = starter(lab.name)
+        start = starter(lab.name, lab.script.name)
         self.start = read_text(start) if start.is_file() else None
         self.told: dict[str, int] = {}  # failures without a line, and the TODO that showed each
 
@@ -77,8 +77,9 @@ class Judge:
         if error is None:
             return None
         line, said = error
-        what = f"Python cannot read line {line} of runme.py: {said}.\n    {self._code(line)}"
-        return self._share(number, self.nearest(line), what, f"runme.py, line {line}: {said}.")
+        file = self.script.name
+        what = f"Python cannot read line {line} of {file}: {said}.\n    {self._code(line)}"
+        return self._share(number, self.nearest(line), what, f"{file}, line {line}: {said}.")
 
     def failed(self, number: int, error: JobError) -> Result:
         """What a job that did not end well means for a TODO.
@@ -101,8 +102,8 @@ class Judge:
         line = self._line(error)
         if line is None:
             return self._share(number, None, f"the job did not end well. {error}", str(error))
-        what = f"the job failed in line {line} of runme.py. {error}"
-        brief = f"line {line} of runme.py fails: {_last_words(error)}"
+        what = f"the job failed in line {line} of {self.script.name}. {error}"
+        brief = f"line {line} of {self.script.name} fails: {_last_words(error)}"
         return self._share(number, self.nearest(line), what, brief)
 
     def _share(self, number: int, guilty: int | None, what: str, brief: str) -> Result:

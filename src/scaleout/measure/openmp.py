@@ -18,7 +18,16 @@ from .comparison import Comparison
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["MISSING", "REFERENCE", "Reference", "Scripts", "keep", "on_openmp", "python"]
+__all__ = [
+    "MISSING",
+    "REFERENCE",
+    "Reference",
+    "Scripts",
+    "keep",
+    "on_openmp",
+    "python",
+    "reference",
+]
 
 REFERENCE = (
     "reference.jsonl"  # beside a lab's runme.py: records, each with its place in a comparison
@@ -92,7 +101,7 @@ def on_openmp(
     interpreter = python()
     if interpreter:
         return compare(lab.run, variants, name=name, python=interpreter, **how)
-    found = _reference(lab.folder / REFERENCE, name, list(variants))
+    found = reference(lab.folder / REFERENCE, name, list(variants), MISSING)
     first = found.records.iloc[0]
     print(
         f"{MISSING}\nWhat follows is from a reference machine, not yours: {first.cpu}, "
@@ -101,7 +110,24 @@ def on_openmp(
     return found
 
 
-def _reference(file: Path, name: str, variants: list[str]) -> Reference:
+def reference(file: Path, name: str, variants: list[str], missing: str) -> Reference:
+    """The comparison of that name that a reference machine made.
+
+    Parameters
+    ----------
+    file : Path
+        Of references.
+    name : str
+    variants : list of str
+        That it must have.
+    missing : str
+        What is missing here, for the error.
+
+    Raises
+    ------
+    ScaleoutError
+        There is no such comparison.
+    """
     from .. import records
 
     every = records.read(file)
@@ -110,7 +136,7 @@ def _reference(file: Path, name: str, variants: list[str]) -> Reference:
     rows = [compared[at] for at in mine]
     if lost := [variant for variant in variants if variant not in {row["variant"] for row in rows}]:
         raise ScaleoutError(
-            f"{MISSING} The reference machine, {show(file)}, has no runs of: {', '.join(lost)}."
+            f"{missing} The reference machine, {show(file)}, has no runs of: {', '.join(lost)}."
         )
     kept = every.iloc[mine].reset_index(drop=True)
     return Reference(rows, kept.assign(variant=[row["variant"] for row in rows]))

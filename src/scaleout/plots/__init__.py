@@ -4,6 +4,7 @@ readable in grey."""
 from .arrival import format_rates, input_roofline, waits
 from .classroom import class_picture
 from .comparison import comparison
+from .frameworks import frameworks, rates_over_work
 from .gains import kept_steps, with_and_without
 from .horovod import cycle_times, step_shares, step_timeline
 from .kmeans import memory_bars, palettes, quality, quantised
@@ -42,6 +43,7 @@ __all__ = [
     "few_bits",
     "file_rates",
     "format_rates",
+    "frameworks",
     "heat_map",
     "held_out",
     "hwloc_picture",
@@ -69,6 +71,7 @@ __all__ = [
     "rate_bars",
     "rate_over_threads",
     "rate_predictions",
+    "rates_over_work",
     "schedules",
     "seconds_bars",
     "servers_or_ring",

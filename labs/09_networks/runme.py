@@ -1,0 +1,237 @@
+"""How fast does each network train, by which framework, on how many ranks?
+
+    mpirun -n 2 -bind-to core python -m mpi4py labs/09_networks/runme.py
+
+Images are made up: any images take the same time. With more than one rank,
+each step is done twice: by the ranks as independent copies that share nothing,
+and together, with averaged gradients (Horovod, or DDP with --framework torch).
+You will see images/s; cnn takes about 12 seconds, resnet50 up to 40.
+
+--framework torch needs `make torch`, and its Python:
+scaleout run ... --python .side/torch/bin/python
+"""
+
+import argparse
+import importlib
+import os
+import resource
+from time import perf_counter
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
+import numpy as np
+from flags import one_or_more, refuse, zero_or_more
+from memory import in_child
+
+# Distributed: this import also starts MPI
+from mpi4py import MPI
+
+from scaleout import records
+
+NETWORKS = ["cnn", "resnet50", "resnet101", "resnet152", "inception_v3",
+            "vgg16"]
+MOST = 4096  # images of a step that --limit-mib looks among
+
+
+def settings() -> argparse.Namespace:
+    """What was typed behind the name of this file."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.error = refuse
+    parser.add_argument("--network", choices=NETWORKS, default="cnn",
+                        help="what to train (cnn)")
+    parser.add_argument("--framework", choices=["tensorflow", "torch"],
+                        default="tensorflow", help="by what (tensorflow)")
+    parser.add_argument("--batch", type=one_or_more, default=32,
+                        help="images of a step, on all ranks together (32)")
+    parser.add_argument("--side", type=one_or_more, default=96,
+                        help="pixels of a large network's image (96)")
+    parser.add_argument("--dtype", choices=["float32", "bfloat16"],
+                        default="float32",
+                        help="numbers to multiply (float32)")
+    parser.add_argument("--warmup", type=zero_or_more, default=2,
+                        help="steps that are not timed (2)")
+    parser.add_argument("--steps", type=one_or_more, default=6,
+                        help="steps that are timed (6)")
+    parser.add_argument("--limit-mib", type=zero_or_more, default=0,
+                        help="memory that a rank may take: look for the "
+                        "batch that fits, and train nothing (0: train)")
+    args = parser.parse_args()
+    if args.side < 75 and args.network not in ("cnn", "vgg16"):
+        refuse(f"--side: {args.network} takes 75 or more, not {args.side}")
+    if args.side < 32:
+        refuse(f"--side: {args.network} takes 32 or more, not {args.side}")
+    return args
+
+
+def trainer(args: argparse.Namespace, seed: int):
+    """The network and its steps, of the framework that was asked for."""
+    if args.framework == "torch":
+        try:
+            from networks_torch import Trainer
+        except ModuleNotFoundError:
+            refuse("PyTorch is not in this Python: type  make torch, then run "
+                   "this with  --python .side/torch/bin/python")
+    else:
+        from networks_tf import Trainer
+    return Trainer(args.network, args.side, args.dtype, seed)
+
+
+def made_up(args: argparse.Namespace, count: int, seed: int) -> tuple:
+    """Images (count, side, side, channels) and their labels (count,)."""
+    rng = np.random.default_rng(seed)
+    shape = (args.side, args.side, 3)
+    if args.network == "cnn":
+        shape = (28, 28, 1)
+    images = rng.random((count, *shape), np.float32)
+    return images, rng.integers(0, 10, count)
+
+
+def largest_batch(fits, most: int) -> int:
+    """The largest batch of 1 to `most` for which fits(batch) is true.
+
+    If a batch fits, so does each smaller one. 0 if not even one image fits.
+    """
+    # TODO 4: `good` is a batch that fits, `bad` one that does not. Try the
+    # one in the middle, until they are neighbours: that is bisection, and
+    # 4,096 batches take 12 trials.  (6 lines)
+    good = 0
+    bad = most + 1
+    return good
+
+
+def search(args: argparse.Namespace, rank: int, ranks: int) -> None:
+    """The largest batch of a rank whose step stays within --limit-mib."""
+    # Once, here, and not in each child.
+    importlib.import_module({"tensorflow": "keras"}.get(args.framework,
+                                                        args.framework))
+    tried = []
+
+    def step(batch: int) -> None:
+        network = trainer(args, rank)
+        x, y = network.batch(*made_up(args, batch, rank))
+        network.alone(x, y)
+        network.alone(x, y)
+
+    def fits(batch: int) -> bool:
+        ended_well, held_mib = in_child(lambda: step(batch))
+        tried.append([batch, held_mib])
+        return ended_well and held_mib <= args.limit_mib
+
+    asked = args.batch // ranks
+    fits(asked)
+    held_mib = tried.pop()[1]
+    largest = largest_batch(fits, min(MOST, 2 * asked))
+    # Distributed: what each rank has found
+    found = records.gather({"held_mib": held_mib, "largest": largest,
+                            "tried": tried})
+    # Distributed: one report, not one from each rank
+    if rank == 0:
+        for at, mine in enumerate(found):
+            print(f"rank {at} held {mine['held_mib']:.0f} MiB in steps of "
+                  f"{asked} images and may take {args.limit_mib}: the largest "
+                  f"batch that fits is {mine['largest']}", flush=True)
+        records.write(lab="09_networks", ranks=ranks, batch_per_rank=asked,
+                      variant=f"{args.network} {args.framework} limit",
+                      metrics={"network": args.network, "found": found,
+                               "most": min(MOST, 2 * asked),
+                               "framework": args.framework,
+                               "limit_mib": args.limit_mib})
+
+
+def main(args: argparse.Namespace) -> None:
+    # Distributed: everybody who takes part
+    comm = MPI.COMM_WORLD
+    # Distributed: which copy of the program this is
+    rank = comm.Get_rank()
+    # Distributed: how many copies there are
+    ranks = comm.Get_size()
+    if args.batch % ranks:
+        refuse(f"--batch: {args.batch} images do not divide by {ranks} ranks")
+    if args.limit_mib:
+        search(args, rank, ranks)
+        return
+
+    # TODO 1: the images of a step on each rank. All ranks together have
+    # args.batch: that is the effective batch.  (1 line)
+    batch = args.batch
+
+    if args.framework == "tensorflow" and ranks > 1:
+        import horovod.tensorflow as hvd
+
+        # Distributed: the ranks find each other
+        hvd.init()
+    network = trainer(args, seed=rank)
+    x, y = network.batch(*made_up(args, batch, rank))
+    if ranks > 1:
+        network.begin_together()
+
+    # Both kinds of steps are there to be timed: nothing is learned from noise.
+    alone_s = []
+    together_s = []
+    for _ in range(args.warmup + args.steps):
+        # Distributed: a copy is timed while the others work too
+        comm.Barrier()
+        started = perf_counter()
+        loss = network.alone(x, y)
+        alone_s.append(perf_counter() - started)
+        if ranks > 1:
+            # Distributed: the same step, and the gradients are averaged
+            comm.Barrier()
+            started = perf_counter()
+            loss = network.together(x, y)
+            together_s.append(perf_counter() - started)
+
+    # Linux counts in KiB.
+    peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    # Distributed: what each rank has measured
+    work = records.gather({
+        "alone_s": alone_s[args.warmup:], "loss": loss,
+        "together_s": together_s[args.warmup:], "peak_mib": peak_mib,
+    })
+    # Distributed: one report, not one from each rank
+    if rank > 0:
+        return
+    # Distributed: of each step, the time on the slowest rank
+    copies_s = np.max([mine["alone_s"] for mine in work], axis=0)
+    step_s = copies_s
+    if ranks > 1:
+        step_s = np.max([mine["together_s"] for mine in work], axis=0)
+    rate = batch * ranks / np.median(step_s)
+    copies_rate = batch * ranks / np.median(copies_s)
+    flops = network.flops_per_image
+
+    # TODO 2: multiplications and additions in a second. Networks of any depth
+    # can be compared by it: `flops` is what one image takes.  (1 line)
+    flops_per_s = rate
+
+    # TODO 3: the efficiency: what is left of the rate of independent copies
+    # when the ranks train one network together.  (1 line)
+    efficiency = 1.0
+
+    print(f"{args.network}, {args.framework}, {ranks} rank(s): "
+          f"{rate:.1f} images/s, {flops_per_s / 1e9:.1f} GFLOP/s, "
+          f"efficiency {efficiency:.2f}", flush=True)
+    records.write(
+        lab="09_networks",
+        variant=f"{args.network} {args.framework} {args.dtype}",
+        ranks=ranks,
+        batch_per_rank=batch,
+        warmup_steps=args.warmup,
+        step_s=step_s,
+        rate=rate,
+        rate_unit="images/s",
+        seed=0,
+        metrics={
+            "network": args.network, "framework": args.framework,
+            "dtype": args.dtype, "side": args.side,
+            "efficiency": efficiency, "copies_rate": copies_rate,
+            "copies_s": copies_s, "flops_per_image": flops,
+            "flops_per_s": flops_per_s, "parameters": network.parameters,
+            "peak_mib": [mine["peak_mib"] for mine in work],
+            "losses": [mine["loss"] for mine in work],
+        },
+    )
+
+
+if __name__ == "__main__":
+    main(settings())

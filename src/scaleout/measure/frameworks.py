@@ -1,0 +1,295 @@
+"""TensorFlow and PyTorch side by side: networks in rounds, and 05's training by both.
+
+PyTorch is in .side/torch, after `make torch`. Where it is missing, what a reference machine
+measured takes its place, and says so.
+"""
+
+import json
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from .. import machine, records, settings
+from ..errors import ScaleoutError
+from ..jobs.job import Run
+from ..paths import results, show, side
+from .compare import compare
+from .comparison import Comparison
+from .openmp import REFERENCE, reference
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["MISSING", "characterise", "efficiency", "networks", "python", "table", "twins"]
+
+MISSING = "PyTorch is not here: type  make torch  in a terminal (260 MB, Python 3.11)."
+NAMES = {"tensorflow": "TensorFlow", "torch": "PyTorch"}
+# The weights of 05's network as Keras has them.
+SHAPES = ((5, 5, 1, 32), (32,), (5, 5, 32, 64), (64,), (3136, 128), (128,), (128, 10), (10,))
+DRAWS = 2000  # of a bootstrap
+BRIEF = {"ranks": 2, "threads": 1, "schedule": "constant", "echo": False}
+
+
+class Scripts(Protocol):
+    """What is needed of a lab: its folder, and what runs a job of it."""
+
+    folder: Path
+
+    def run(self, **how: Any) -> Run:
+        """One job."""
+        ...
+
+
+def python() -> str | None:
+    """The path of PyTorch's Python, for lab.run(python=...); None when it is not here."""
+    folder = side("torch")
+    return show(folder / "bin" / "python") if folder else None
+
+
+def _of(framework: str) -> dict[str, Any]:
+    """The arguments of a job by this framework."""
+    own = {"python": python()} if framework == "torch" else {}
+    return {"framework": framework, **own}
+
+
+def _whose(frame: "pd.DataFrame") -> None:
+    first = frame.iloc[0]
+    print(
+        f"{MISSING}\nWhat follows is from a reference machine, not yours: {first.cpu}, "
+        f"{first.cores} cores, measured {first.utc[:10]}."
+    )
+
+
+def characterise(
+    lab: Scripts, cells: Mapping[str, Mapping[str, Any]], rounds: int = 3
+) -> dict[str, Comparison]:
+    """Each cell by both frameworks, as one rank with all cores and as two ranks that share them.
+
+    The effective batch is the same in all four. The baseline is TensorFlow on one rank. With
+    SCALEOUT_QUICK=1 the first cell alone is measured.
+
+    Parameters
+    ----------
+    lab : Lab
+        09_networks.
+    cells : mapping of name to arguments
+        Such as {"cnn, 32 images": {"network": "cnn", "batch": 32}}.
+    rounds : int
+
+    Returns
+    -------
+    dict of name to Comparison
+
+    Raises
+    ------
+    ScaleoutError
+        Where neither PyTorch nor a reference machine's comparison is here.
+    """
+    cores = machine.usable_cores()
+    half = max(1, cores // 2)
+    shapes = {"1 rank": {"ranks": 1, "threads": cores}, "2 ranks": {"ranks": 2, "threads": half}}
+    variants = {
+        f"{NAMES[framework]}, {name}": {**_of(framework), **shape}
+        for framework in NAMES
+        for name, shape in shapes.items()
+    }
+    if not python():
+        file = lab.folder / REFERENCE
+        found: dict[str, Comparison] = {
+            cell: reference(file, cell, list(variants), MISSING) for cell in cells
+        }
+        _whose(next(iter(found.values())).records)
+        return found
+    chosen = dict(list(cells.items())[:1]) if settings.quick() else cells
+    found = {}
+    for cell, how in chosen.items():
+        found[cell] = compare(lab.run, variants, rounds=rounds, **how)
+        runs = found[cell].runs.set_index("run_id")
+        places = [{"run_id": at, **row.to_dict()} for at, row in runs.iterrows()]
+        _note(cell, found[cell].records, places)
+    return found
+
+
+def networks(lab: Scripts, names: Iterable[str], **how: Any) -> "pd.DataFrame":
+    """Each network once by each framework, on one rank with all cores.
+
+    With SCALEOUT_QUICK=1 the first network alone, in TensorFlow; without PyTorch, TensorFlow alone
+    is measured, and what a reference machine measured by PyTorch is left out.
+
+    Parameters
+    ----------
+    lab : Lab
+        09_networks.
+    names : iterable of str
+    **how
+        Further arguments of `lab.run`.
+
+    Returns
+    -------
+    DataFrame
+        The records: a row each job.
+    """
+    import pandas as pd
+
+    chosen = list(names)[:1] if settings.quick() else list(names)
+    frameworks = ["tensorflow", *(["torch"] if python() and not settings.quick() else [])]
+    if not python():
+        print(f"{MISSING} So this is TensorFlow alone.")
+    rows = [
+        lab.run(network=name, echo=False, **_of(framework), **how).records
+        for name in chosen
+        for framework in frameworks
+    ]
+    return pd.concat(rows, ignore_index=True)
+
+
+def efficiency(records: "pd.DataFrame") -> tuple[float, float, float]:
+    """What is left of the rate of independent copies when ranks train together.
+
+    Parameters
+    ----------
+    records : DataFrame
+        Of 09_networks, one row: a job of two ranks or more.
+
+    Returns
+    -------
+    middle, low, high : float
+        From the medians, and the 95 % interval of a bootstrap over the steps, in pairs.
+    """
+    row = records.iloc[0]
+    together, copies = np.array(row["step_s"]), np.array(row["metrics.copies_s"])
+    rng = np.random.default_rng(0)
+    drawn = rng.integers(0, len(together), (DRAWS, len(together)))
+    ratios = np.median(copies[drawn], axis=1) / np.median(together[drawn], axis=1)
+    low, high = np.quantile(ratios, [0.025, 0.975])
+    return float(row["metrics.efficiency"]), float(low), float(high)
+
+
+def table(records: "pd.DataFrame") -> "pd.DataFrame":
+    """What a paper would show of each network; also written to results/frameworks/ as table.csv and
+    table.md.
+
+    Parameters
+    ----------
+    records : DataFrame
+        Of 09_networks, a row each network and framework.
+
+    Returns
+    -------
+    DataFrame
+        images/s, images/s per core, MiB of a rank, million parameters, GFLOP of an image, GFLOP/s.
+    """
+    import pandas as pd
+
+    cores = records["ranks"] * records["threads_per_rank"]
+    shown = pd.DataFrame(
+        {
+            "network": records["metrics.network"],
+            "framework": records["metrics.framework"].map(NAMES),
+            "images/s": records["rate"].round(1),
+            "images/s per core": (records["rate"] / cores).round(1),
+            "MiB of a rank": [round(max(mib)) for mib in records["metrics.peak_mib"]],
+            "million parameters": (records["metrics.parameters"] / 1e6).round(2),
+            "GFLOP of an image": (records["metrics.flops_per_image"] / 1e9).round(3),
+            "GFLOP/s": (records["metrics.flops_per_s"] / 1e9).round(0),
+        }
+    )
+    lines = [list(shown.columns), ["---"] * shown.shape[1], *shown.to_numpy().tolist()]
+    folder = results("frameworks")
+    shown.to_csv(folder / "table.csv", index=False)
+    text = "".join("| " + " | ".join(map(str, line)) + " |\n" for line in lines)
+    (folder / "table.md").write_text(text, encoding="utf-8")
+    return shown.set_index(["network", "framework"])
+
+
+def twins(horovod: Scripts, ddp: Scripts) -> "pd.DataFrame":
+    """One epoch of 05 from the same weights by Horovod and by DistributedDataParallel.
+
+    Both losses come from one piece of code: that of ddp.py, which is given Horovod's weights, too.
+
+    Parameters
+    ----------
+    horovod : Lab
+        05_horovod.
+    ddp : Lab
+        09_networks, its ddp.py.
+
+    Returns
+    -------
+    DataFrame
+        A row each framework: loss, steps, equal (all ranks end with the same weights).
+    """
+    import pandas as pd
+
+    interpreter = python()
+    if not interpreter:
+        kept = _stored(ddp.folder / REFERENCE, "twins")
+        _whose(kept)
+        return pd.DataFrame(kept["metrics.twins"].iloc[0]).set_index("framework")
+    with tempfile.TemporaryDirectory() as folder:
+        start = records.keep_checkpoint(folder, _drawn(), 0)
+        begin = str(Path(folder, start))
+        brief = {**BRIEF, "epochs": 1}
+        ours = horovod.run(checkpoint=folder, **brief).records
+        end = str(Path(folder, "checkpoint-000001.npz"))
+        theirs = ddp.run(weights=begin, python=interpreter, **brief).records
+        judged = ddp.run(weights=end, python=interpreter, **brief).records
+    rows = []
+    for name, frame, loss in (
+        ("Horovod", ours, judged["metrics.losses"].iloc[0][0]),
+        ("DDP", theirs, theirs["metrics.losses"].iloc[0][-1]),
+    ):
+        shares = frame["metrics.shares"].iloc[0]
+        equal = len({share["end"] for share in shares}) == 1
+        rows.append({"framework": name, "loss": loss, "steps": shares[0]["steps"], "equal": equal})
+    one = theirs.assign(metrics=[{"twins": rows}])
+    _note("twins", one, [{"run_id": one.run_id.iloc[0], "variant": "twins"}])
+    return pd.DataFrame(rows).set_index("framework")
+
+
+def _drawn() -> list[Any]:
+    """A checkpoint of 05 before its first step: epochs, weights, and an optimizer at rest."""
+    rng = np.random.default_rng(0)
+    weights = [
+        rng.normal(0, np.sqrt(2 / np.prod(shape[:-1])), shape)
+        if len(shape) > 1
+        else np.zeros(shape)
+        for shape in SHAPES
+    ]
+    weights = [weight.astype(np.float32) for weight in weights]
+    at_rest = [np.int64(0), np.float32(0.01), *(np.zeros_like(weight) for weight in weights)]
+    return [np.int64(0), *weights, *at_rest]
+
+
+def _stored(file: Path, name: str) -> "pd.DataFrame":
+    """What a reference machine recorded under that name."""
+    every = records.read(file)
+    places = list(every.get("compared", []))
+    found = every.iloc[[at for at, place in enumerate(places) if place["name"] == name]]
+    if found.empty:
+        raise ScaleoutError(f"{MISSING} The reference machine, {show(file)}, has no {name!r}.")
+    return found
+
+
+def _note(name: str, frame: "pd.DataFrame", places: list[dict[str, Any]]) -> None:
+    """Keeps records in results/frameworks/, each with its place, as a file of references has them.
+
+    tools/keep_reference.py makes such a file of them.
+    """
+    where = {place["run_id"]: place for place in places}
+    lines = []
+    for _, row in frame.iterrows():
+        record = {field: row[field] for field in records.FIELDS}
+        record |= {"host": "reference", "step_s": [row.step_median_s]}
+        lines.append({**record, "compared": {"name": name, **where[row.run_id]}})
+    file = results("frameworks") / f"{name.replace(' ', '-').replace(',', '')}.jsonl"
+    text = "".join(json.dumps(line, default=_plain) + "\n" for line in lines)
+    file.write_text(text, encoding="utf-8")
+
+
+def _plain(value: Any) -> Any:
+    """A number of NumPy's as Python's own."""
+    return value.item() if hasattr(value, "item") else value

@@ -1,0 +1,142 @@
+"""09_networks: the batch that each rank takes, networks that both frameworks count alike, memory, and
+05's training again by DistributedDataParallel. What needs PyTorch runs where `make torch` was typed."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from helpers import ROOT
+from torch_scripts import TORCH, with_torch
+
+from scaleout import frameworks, lab
+from scaleout.course import checks
+from scaleout.jobs.job import JobFailed, Run
+
+pytestmark = [pytest.mark.mpi, pytest.mark.timeout(900)]
+LAB = ROOT / "solutions" / "09_networks"
+SIDE = 96
+COUNT = """
+import importlib, sys
+sys.path.insert(0, sys.argv[1])
+Trainer = importlib.import_module(sys.argv[2]).Trainer
+for name in sys.argv[4:]:
+    one = Trainer(name, int(sys.argv[3]), "float32", 0)
+    print(name, one.parameters, one.flops_per_image)
+"""
+SMALL = ["cnn", "resnet50"]
+LARGE = ["resnet101", "resnet152", "inception_v3", "vgg16"]
+
+
+@pytest.fixture(autouse=True)
+def _here(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("SCALEOUT_QUICK", "1")
+
+
+def _run(**how) -> Run:
+    given = {"threads": 1, "echo": False, "timeout": 240, "warmup": 1, "steps": 2}
+    return lab("09_networks", solution=True).run(**{**given, **how})
+
+
+def _ddp(ranks: int, **how) -> Run:
+    given = {"threads": 1, "echo": False, "timeout": 240, "python": frameworks.python()}
+    return lab("09_networks", solution=True).other("ddp.py").run(ranks=ranks, **{**given, **how})
+
+
+def _counted(python: Path, module: str, names: list[str]) -> dict[str, tuple[int, float]]:
+    """{network: (trainable weights, operations of an image)}."""
+    words = [str(python), "-c", COUNT, str(LAB), module, str(SIDE), *names]
+    env = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run(words, capture_output=True, text=True, timeout=600, env=env, check=True)
+    lines = [line.split() for line in done.stdout.splitlines()]
+    return {name: (int(weights), float(flops)) for name, weights, flops in lines}
+
+
+@with_torch
+@pytest.mark.parametrize("names", [SMALL, pytest.param(LARGE, marks=pytest.mark.choice)])
+def test_both_frameworks_have_the_same_networks(names: list[str]) -> None:
+    keras = _counted(Path(sys.executable), "networks_tf", names)
+    torch = _counted(TORCH / "bin" / "python", "networks_torch", names)
+    assert keras.keys() == torch.keys() == set(names)
+    assert {name: weights for name, (weights, _) in keras.items()} == {
+        name: weights for name, (weights, _) in torch.items()
+    }
+    for name in names:
+        assert torch[name][1] == pytest.approx(keras[name][1], rel=1e-6), name
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ({"ranks": 2, "batch": 7}, "7 images do not divide by 2 ranks"),
+        ({"network": "resnet50", "side": 40}, "resnet50 takes 75 or more, not 40"),
+        ({"framework": "torch"}, "PyTorch is not in this Python: type  make torch"),
+    ],
+)
+def test_what_it_cannot_train_is_one_sentence(how: dict, says: str) -> None:
+    with pytest.raises(JobFailed) as caught:
+        _run(**how)
+    said = [text for rank, text in caught.value.run.lines if rank is not None]
+    assert sum(says in text for text in said) == 1 and "Traceback" not in "".join(said)
+
+
+def test_two_ranks_share_the_batch_and_are_compared_with_copies() -> None:
+    record = _run(ranks=2, batch=10, steps=3).records.iloc[0]
+    assert (record["batch_per_rank"], record["batch_global"]) == (5, 10)
+    assert len(record["step_s"]) == len(record["metrics.copies_s"]) == 3
+    middle, low, high = frameworks.efficiency(_run(ranks=2, batch=10, steps=9).records)
+    assert low <= middle <= high and low > 0
+
+
+@with_torch
+@pytest.mark.choice
+@pytest.mark.parametrize("network", ["cnn", "resnet50", "inception_v3", "vgg16"])
+def test_pytorch_trains_each_network_on_two_ranks(network: str) -> None:
+    how = {"framework": "torch", "network": network, "batch": 4, "python": frameworks.python()}
+    record = _run(ranks=2, **how).records.iloc[0]
+    assert record["rate"] > 0 and record["metrics.framework"] == "torch"
+
+
+@with_torch
+def test_ranks_start_different_begin_equal_and_end_equal() -> None:
+    """Also where the images do not divide by the ranks."""
+    shares = _ddp(3, epochs=1, batch_per_rank=100).records["metrics.shares"].iloc[0]
+    assert len({share["drawn"] for share in shares}) == 3
+    assert len({share["start"] for share in shares}) == 1
+    assert len({share["end"] for share in shares}) == 1
+    assert shares[0]["start"] != shares[0]["end"]
+
+
+@with_torch
+def test_ddp_takes_the_steps_of_horovod() -> None:
+    """From equal weights, in the same order: an epoch of each, bit for bit on the ranks of each."""
+    pair = frameworks.twins(
+        lab("05_horovod", solution=True), lab("09_networks", solution=True).other("ddp.py")
+    )
+    assert list(pair.index) == ["Horovod", "DDP"] and pair.equal.all()
+    assert pair.steps.nunique() == 1 and pair.steps.iloc[0] >= 20
+    assert abs(pair.loss.iloc[0] - pair.loss.iloc[1]) < 1e-3
+    assert (pair.loss < 1).all(), "it has learned: two untouched networks would agree too"
+
+
+@with_torch
+@pytest.mark.choice
+def test_the_solution_passes_all_its_checks() -> None:
+    found = list(checks.check(lab("09_networks", solution=True)))
+    assert {each.number: each.state for each in found} == dict.fromkeys(range(1, 11), "passed")
+
+
+def test_without_pytorch_nothing_is_judged_and_a_reference_is_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for module in (checks, frameworks):
+        monkeypatch.setattr(module, "side", lambda name: None)
+    (found,) = checks.check(lab("09_networks", solution=True), 5)
+    assert found.state == "not judged" and "make torch" in found.what
+    own = lab("09_networks", solution=True)
+    pair = frameworks.twins(lab("05_horovod", solution=True), own.other("ddp.py"))
+    assert abs(pair.loss.iloc[0] - pair.loss.iloc[1]) < 1e-3
+    said = capsys.readouterr().out
+    assert "make torch" in said and "reference machine, not yours" in said
