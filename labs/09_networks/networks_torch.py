@@ -89,8 +89,8 @@ def chain(inputs: int, *units) -> nn.Sequential:
 
 def pooled(inputs: int, outputs: int) -> nn.Sequential:
     """Averages of 3 x 3 pixels, then a 1 x 1 convolution."""
-    return nn.Sequential(nn.AvgPool2d(3, 1, padding=1, count_include_pad=False),
-                         Unit(inputs, outputs, 1))
+    average = nn.AvgPool2d(3, 1, padding=1, count_include_pad=False)
+    return nn.Sequential(average, Unit(inputs, outputs, 1))
 
 
 def halved(front: nn.Module, inputs: int, outputs: int) -> nn.Sequential:
@@ -191,8 +191,8 @@ def flops_per_image(model: nn.Module, image: torch.Tensor) -> float:
         # Each weight is used once for each pixel of the layer's output.
         forward.append(2.0 * layer.weight.numel() * output[0, 0].numel())
 
-    layers = [m for m in model.modules() if isinstance(m, nn.Conv2d | nn.Linear)]
-    hooks = [layer.register_forward_hook(note) for layer in layers]
+    hooks = [layer.register_forward_hook(note) for layer in model.modules()
+             if isinstance(layer, nn.Conv2d | nn.Linear)]
     was = model.training
     with torch.no_grad():
         model.eval()(image)

@@ -12,7 +12,6 @@ scaleout run ... --python .side/torch/bin/python
 """
 
 import argparse
-import importlib
 import os
 import resource
 from time import perf_counter
@@ -20,8 +19,9 @@ from time import perf_counter
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 import numpy as np
+from common import made_up, trainer
 from flags import one_or_more, refuse, zero_or_more
-from memory import in_child
+from memory import search
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
@@ -30,7 +30,6 @@ from scaleout import records
 
 NETWORKS = ["cnn", "resnet50", "resnet101", "resnet152", "inception_v3",
             "vgg16"]
-MOST = 4096  # images of a step that --limit-mib looks among
 
 
 def settings() -> argparse.Namespace:
@@ -63,29 +62,6 @@ def settings() -> argparse.Namespace:
     return args
 
 
-def trainer(args: argparse.Namespace, seed: int):
-    """The network and its steps, of the framework that was asked for."""
-    if args.framework == "torch":
-        try:
-            from networks_torch import Trainer
-        except ModuleNotFoundError:
-            refuse("PyTorch is not in this Python: type  make torch, then run "
-                   "this with  --python .side/torch/bin/python")
-    else:
-        from networks_tf import Trainer
-    return Trainer(args.network, args.side, args.dtype, seed)
-
-
-def made_up(args: argparse.Namespace, count: int, seed: int) -> tuple:
-    """Images (count, side, side, channels) and their labels (count,)."""
-    rng = np.random.default_rng(seed)
-    shape = (args.side, args.side, 3)
-    if args.network == "cnn":
-        shape = (28, 28, 1)
-    images = rng.random((count, *shape), np.float32)
-    return images, rng.integers(0, 10, count)
-
-
 def largest_batch(fits, most: int) -> int:
     """The largest batch of 1 to `most` for which fits(batch) is true.
 
@@ -93,49 +69,10 @@ def largest_batch(fits, most: int) -> int:
     """
     # TODO 4: `good` is a batch that fits, `bad` one that does not. Try the
     # one in the middle, until they are neighbours: that is bisection, and
-    # 4,096 batches take 12 trials.  (6 lines)
+    # among 4,095 batches it takes 12 trials.  (6 lines)
     good = 0
     bad = most + 1
     return good
-
-
-def search(args: argparse.Namespace, rank: int, ranks: int) -> None:
-    """The largest batch of a rank whose step stays within --limit-mib."""
-    # Once, here, and not in each child.
-    importlib.import_module({"tensorflow": "keras"}.get(args.framework,
-                                                        args.framework))
-    tried = []
-
-    def step(batch: int) -> None:
-        network = trainer(args, rank)
-        x, y = network.batch(*made_up(args, batch, rank))
-        network.alone(x, y)
-        network.alone(x, y)
-
-    def fits(batch: int) -> bool:
-        ended_well, held_mib = in_child(lambda: step(batch))
-        tried.append([batch, held_mib])
-        return ended_well and held_mib <= args.limit_mib
-
-    asked = args.batch // ranks
-    fits(asked)
-    held_mib = tried.pop()[1]
-    largest = largest_batch(fits, min(MOST, 2 * asked))
-    # Distributed: what each rank has found
-    found = records.gather({"held_mib": held_mib, "largest": largest,
-                            "tried": tried})
-    # Distributed: one report, not one from each rank
-    if rank == 0:
-        for at, mine in enumerate(found):
-            print(f"rank {at} held {mine['held_mib']:.0f} MiB in steps of "
-                  f"{asked} images and may take {args.limit_mib}: the largest "
-                  f"batch that fits is {mine['largest']}", flush=True)
-        records.write(lab="09_networks", ranks=ranks, batch_per_rank=asked,
-                      variant=f"{args.network} {args.framework} limit",
-                      metrics={"network": args.network, "found": found,
-                               "most": min(MOST, 2 * asked),
-                               "framework": args.framework,
-                               "limit_mib": args.limit_mib})
 
 
 def main(args: argparse.Namespace) -> None:
@@ -148,7 +85,7 @@ def main(args: argparse.Namespace) -> None:
     if args.batch % ranks:
         refuse(f"--batch: {args.batch} images do not divide by {ranks} ranks")
     if args.limit_mib:
-        search(args, rank, ranks)
+        search(args, rank, ranks, largest_batch)
         return
 
     # TODO 1: the images of a step on each rank. All ranks together have

@@ -1,4 +1,4 @@
-"""What each TODO of 09_networks is checked by: small jobs of the small network.
+"""What each TODO of 09_networks is checked by: small jobs, small networks.
 
 TODO 1 to 4 stand in runme.py, TODO 5 to 10 in ddp.py, which needs PyTorch
 (`make torch`). The checks look at what the ranks put into the record and at
@@ -282,7 +282,7 @@ def each_epoch_has_another_order(job):
     **in_ddp,
 )
 def the_weights_are_equal(job):
-    """Ranks draw different weights, begin equal, and end equal, bit for bit."""
+    """Ranks draw unequal weights, begin and end equal, bit for bit."""
     metrics = first_job(job)
     drawn = per_rank(metrics, "drawn")
     start = per_rank(metrics, "start")

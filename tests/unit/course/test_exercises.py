@@ -357,6 +357,61 @@ def test_the_untouched_lab_runs_whatever_runme_has_become(workshop: Path) -> Non
     assert "TODO 2" in said.output and "mine" not in said.output
 
 
+SECOND = "# TODO 3: say it.\n# BEGIN SOLUTION\nprint(1)\n# STARTER: pass\n# END SOLUTION\n"
+
+
+@pytest.fixture
+def second(workshop: Path) -> Path:
+    """A second script with a gap, in labs/."""
+    (workshop / "solutions/00_tiny/more.py").write_text(SECOND)
+    generate()
+    return workshop / "labs/00_tiny/more.py"
+
+
+def test_a_second_script_with_gaps_is_cut_and_comes_back(second: Path, workshop: Path) -> None:
+    start = workshop / "src/scaleout/course/starters/00_tiny-more.py"
+    assert second.read_text() == start.read_text() == "# TODO 3: say it.\npass\n"
+    assert generate(only_check=True) == []
+    second.write_text("my work\n")
+    said = masters.reset("00_tiny")
+    assert "labs/00_tiny/runme.py is as new. " in said
+    assert said.endswith("more.py is as new. The old one is labs/00_tiny/more.kept-1.py.")
+    assert second.read_text() == start.read_text()
+
+
+def test_an_edited_second_script_is_kept_when_its_master_changes(
+    second: Path, workshop: Path
+) -> None:
+    second.write_text("my work\n")
+    (workshop / "solutions/00_tiny/more.py").write_text(SECOND.replace("print(1)", "print(2)"))
+    generate()
+    assert second.with_name("more.kept-1.py").read_text() == "my work\n"
+
+
+def test_a_check_runs_its_own_script_or_says_what_it_needs(second: Path) -> None:
+    asks = "\n\n@todo(3, hints=['a', 'b'], script='more.py'{})\ndef third(job):\n    {}\n"
+    path, tiny = second.with_name("checks.py"), lab("00_tiny")
+    before = path.read_text()
+    path.write_text(before + asks.format("", '"""Third."""\n    assert job() == "more.py", "no"'))
+    tiny.other = lambda script: _Stub(tiny, script)  # type: ignore[method-assign,assignment]
+    (found,) = checks.check(tiny, [3])
+    assert (found.number, found.state) == (3, "passed")
+    path.write_text(before + asks.format(", needs='nowhere'", '"""Third."""'))
+    (found,) = checks.check(tiny, 3)
+    assert found.state == "not judged" and "make nowhere" in found.what
+
+
+class _Stub:
+    """A topic whose jobs give back the name of its script."""
+
+    def __init__(self, like: object, script: str) -> None:
+        self.name, self.folder = like.name, like.folder  # type: ignore[attr-defined]
+        self.script = self.folder / script
+
+    def run(self, **how: object) -> str:
+        return self.script.name
+
+
 def test_reset_without_its_source_says_so(workshop: Path) -> None:
     (workshop / START).unlink()
     with pytest.raises(ScaleoutError, match="nothing to reset to"):
