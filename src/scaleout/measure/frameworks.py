@@ -23,7 +23,16 @@ from .openmp import REFERENCE, reference
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["MISSING", "characterise", "efficiency", "networks", "python", "table", "twins"]
+__all__ = [
+    "MISSING",
+    "Scripts",
+    "characterise",
+    "efficiency",
+    "networks",
+    "python",
+    "table",
+    "twins",
+]
 
 MISSING = "PyTorch is not here: type  make torch  in a terminal (260 MB, Python 3.11)."
 NAMES = {"tensorflow": "TensorFlow", "torch": "PyTorch"}
