@@ -164,6 +164,9 @@ def test_the_invariant_sees_every_fault_and_nothing_else(ranks: int, seed: int) 
     assert row["metrics.rung"] == row["metrics.tried"] and sum(row["metrics.tried"]) == 100
     assert min(row["metrics.tried"]) >= 33
     assert row["metrics.some_only"] == 0 and row["metrics.false_alarms"] == 0
+    *others, moved = row["metrics.plain"]
+    assert moved == 0, "a plain sum is the same in any order"
+    assert others == row["metrics.tried"][:2], "it does change with a number that is wrong"
 
 
 def test_blocking_sends_wait_for_each_other_once_messages_are_long(no_process_left) -> None:

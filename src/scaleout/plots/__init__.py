@@ -17,7 +17,7 @@ from .pipeline import idle_over_micro_batches, pipeline_timeline
 from .precision import calibrations, few_bits, ladder, loss_curves, streams
 from .rates import rate_bars, seconds_bars, speed_up, strong_and_weak
 from .scaling import amdahl_law, held_out, rate_predictions
-from .servers import servers_or_ring
+from .servers import servers_or_ring, sync_or_async
 from .spmd import stale_losses, straggler_timeline, who_holds
 from .sweep import heat_map
 from .threads import rank_map, rate_over_threads, thread_census, which_knob
@@ -82,6 +82,7 @@ __all__ = [
     "straggler_timeline",
     "streams",
     "strong_and_weak",
+    "sync_or_async",
     "thread_census",
     "time_shares",
     "waits",
