@@ -19,7 +19,7 @@ help:
 	@echo "make mpis   Intel MPI and Open MPI beside ours, for the comparison in 03"
 	@echo "make intel  TensorFlow's OpenMP build beside ours, for 02 (370 MB, Python 3.11)"
 	@echo "make ccl    Horovod on oneCCL beside ours, for 05 (700 MB, 2 minutes to compile)"
-	@echo "make torch  PyTorch for CPUs beside ours, for 11 and scripts of your own (260 MB, Python 3.11)"
+	@echo "make torch  PyTorch for CPUs beside ours, for 10, 11 and scripts of your own (270 MB, Python 3.11)"
 	@echo "make pages  the course as web pages, in results/pages"
 	@echo "make lock   choose all versions anew: writes requirements.lock"
 	@echo

@@ -19,10 +19,11 @@ from .rates import rate_bars, seconds_bars, speed_up, strong_and_weak
 from .scaling import amdahl_law, held_out, rate_predictions
 from .servers import servers_or_ring, sync_or_async
 from .spmd import stale_losses, straggler_timeline, who_holds
+from .storage import one_server, server_load
 from .sweep import heat_map
 from .threads import rank_map, rate_over_threads, thread_census, which_knob
 from .tuning import accuracy_over_time, made_digits, memory_over_time, time_shares
-from .waiting import file_rates, step_parts, who_waits
+from .waiting import step_parts, who_waits
 from .waterfall import waterfall
 from .welcome import limits, shares
 
@@ -40,7 +41,6 @@ __all__ = [
     "drifting_ranks",
     "efficiency_of_networks",
     "few_bits",
-    "file_rates",
     "format_rates",
     "heat_map",
     "held_out",
@@ -59,6 +59,7 @@ __all__ = [
     "message_time",
     "mpi_libraries",
     "number_formats",
+    "one_server",
     "operations",
     "palettes",
     "pipeline_timeline",
@@ -71,6 +72,7 @@ __all__ = [
     "rate_predictions",
     "schedules",
     "seconds_bars",
+    "server_load",
     "servers_or_ring",
     "shares",
     "simulated_allreduce",
