@@ -3,10 +3,10 @@
     mpirun -n 4 python -m mpi4py labs/11_parallelism/server.py
 
 Rank 0 leads, the next --servers ranks hold the weights, and all others work:
-here one server and two workers. It takes about 30 seconds, of which TensorFlow
-needs 20 to start. You will see how long so many gradients take, how stale they
-were, the loss that they lead to, and the bytes that a server sends. Then add
---rule sync, and each update waits for all workers; or --kill worker.
+here one server and two workers. It takes about 15 seconds, of which TensorFlow
+needs half to start. You will see how long so many gradients take, how stale
+they were, the loss that they lead to, and the bytes that a server sends. Then
+add --rule sync, and each update waits for all workers; or --kill worker.
 
 Each rank but 0 starts a TensorFlow process (task.py) and watches it. The
 gradients are real; but so that all can share two cores, a worker sleeps
@@ -46,8 +46,8 @@ def settings() -> argparse.Namespace:
                         "milliseconds (10)")
     parser.add_argument("--slow", type=above_zero, default=1.0,
                         help="how many times as long the last one does (1)")
-    parser.add_argument("--rate", type=above_zero, default=0.1,
-                        help="learning rate: step along the gradient (0.1)")
+    parser.add_argument("--rate", type=above_zero, default=0.05,
+                        help="learning rate: step along the gradient (0.05)")
     parser.add_argument("--kill", choices=["worker", "server"],
                         help="end the last one by force, half way")
     args = parser.parse_args()
