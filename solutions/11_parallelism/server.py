@@ -46,8 +46,8 @@ def settings() -> argparse.Namespace:
                         "milliseconds (10)")
     parser.add_argument("--slow", type=above_zero, default=1.0,
                         help="how many times as long the last one does (1)")
-    parser.add_argument("--rate", type=above_zero, default=0.05,
-                        help="learning rate: step along the gradient (0.05)")
+    parser.add_argument("--rate", type=above_zero, default=0.03,
+                        help="learning rate: step along the gradient (0.03)")
     parser.add_argument("--kill", choices=["worker", "server"],
                         help="end the last one by force, half way")
     args = parser.parse_args()

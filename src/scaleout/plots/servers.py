@@ -143,6 +143,10 @@ def sync_or_async(records: "pd.DataFrame", guess: float | None = None) -> Figure
             guess_star(axes, guess * float(np.median(at["async"])), loss, f"{guess:g} x the time")
     left, right = panels
     left.set(xlabel="time (s)", ylabel="loss on the test images", yscale="log", xlim=(0, None))
+    ticks = [0.1, 0.2, 0.3, 0.5, 1, 2]
+    inside = [tick for tick in ticks if loss <= tick <= left.get_ylim()[1]]
+    left.set_yticks(inside, [f"{tick:g}" for tick in inside])
+    left.minorticks_off()
     right.set(xlabel="gradients used (count)", xlim=(0, None))
     left.legend(fontsize=9)
     words = f"To a loss of {loss:.2f}, waiting takes {said[0]}\nand {said[1]}"
