@@ -5,7 +5,7 @@ ARGS ?=
 IN_ENV = $(PYTHON) tools/setup_env.py $(if $(filter command,$(origin PYTHON)),--this-python)
 
 # Two tests at once; tests/conftest.py says which of them share a lane. ARGS='-n 0' is one after another.
-LANES = -n 2 --dist loadscope --no-loadscope-reorder
+LANES = -n 2 --dist loadscope --no-loadscope-reorder --durations=30
 
 .PHONY: help lab tour test quick test-all lint clean lock mpis intel ccl torch pages
 
@@ -19,7 +19,7 @@ help:
 	@echo "make mpis   Intel MPI and Open MPI beside ours, for the comparison in 03"
 	@echo "make intel  TensorFlow's OpenMP build beside ours, for 02 (370 MB, Python 3.11)"
 	@echo "make ccl    Horovod on oneCCL beside ours, for 05 (700 MB, 2 minutes to compile)"
-	@echo "make torch  PyTorch for CPUs beside ours, for 09, 11 and scripts of your own (260 MB, Python 3.11)"
+	@echo "make torch  PyTorch for CPUs beside ours, for 09, 10, 11 and scripts of your own (270 MB, Python 3.11)"
 	@echo "make pages  the course as web pages, in results/pages"
 	@echo "make lock   choose all versions anew: writes requirements.lock"
 	@echo

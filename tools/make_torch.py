@@ -6,7 +6,7 @@ A script written for torchrun then runs unedited under the workshop's mpirun:
 
     scaleout run train.py -n 2 --python .side/torch/bin/python
 
-Versions and hashes stand in requirements-torch.lock, about 260 MB to download. The plain wheel of
+Versions and hashes stand in requirements-torch.lock, about 270 MB to download. The plain wheel of
 torch would bring 3 GB of libraries for graphics cards; this one is the +cpu build, and its pin is
 for Python 3.11."""
 
@@ -51,7 +51,7 @@ def bring() -> int:
     base = python311(MAKER, "The pinned build of PyTorch", "The notebooks run without it too.")
 
     def fill() -> str:
-        say("PyTorch for CPUs alone: about 260 MB to download ...")
+        say("PyTorch for CPUs alone: about 270 MB to download ...")
         pip(MAKER, FOLDER, [base, "-m", "venv", str(FOLDER)])
         own = [str(FOLDER / "bin" / "python"), "-m", "pip", "install", "--no-deps"]
         wanted = ["--require-hashes", "--only-binary", ":all:", "-r", str(LOCK)]

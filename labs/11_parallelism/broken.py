@@ -4,7 +4,8 @@
 
 Start it on two ranks or more, here three; it takes about 2 seconds. You will
 see, for each kind of fault, in how many of its trials the alarm of your
-runme.py went off, and how often it did so when nothing was wrong.
+runme.py went off, in how many the plain sum of all numbers changed, and how
+often the alarm went off when nothing was wrong.
 """
 
 import argparse
@@ -83,9 +84,12 @@ def gradient(comm: MPI.Intracomm, seed: int, width: int) -> np.ndarray:
 def main(args: argparse.Namespace) -> None:
     comm = Broken(MPI.COMM_WORLD)
     rung = {fault: 0 for fault in FAULTS}
+    plain = {fault: 0 for fault in FAULTS}
     tried = {fault: 0 for fault in FAULTS}
     some_only = 0
     false_alarms = 0
+    right = []  # plain sums of a total that is right
+    size = 0.0
     for trial in range(args.trials):
         mine = gradient(comm, args.seed + trial, args.width)  # (n,)
         total = np.empty_like(mine)  # (n,)
@@ -97,19 +101,26 @@ def main(args: argparse.Namespace) -> None:
             said = bool(alarm(MPI.COMM_WORLD, mine, total))
             # Distributed: what each rank's alarm says
             heard = comm.allgather(said)
+            # Distributed: each rank's plain sum of all numbers
+            sums = comm.allgather(float(total.sum(dtype=np.float64)))
             if fault:
                 tried[fault] += 1
                 rung[fault] += any(heard)
                 some_only += any(heard) and not all(heard)
+                # More than rounding would change it
+                changed = np.abs(np.subtract(sums, right))
+                plain[fault] += bool(changed.max() > 1e-6 * size)
             else:
                 false_alarms += any(heard)
+                right = sums
+                size = float(np.abs(total).sum(dtype=np.float64))
     # Distributed: one report, not one from each rank
     if comm.rank == 0:
-        report(args, comm.size, rung, tried, some_only, false_alarms)
+        report(args, comm.size, rung, plain, tried, some_only, false_alarms)
 
 
-def report(args: argparse.Namespace, ranks: int, rung: dict, tried: dict,
-           some_only: int, false_alarms: int) -> None:
+def report(args: argparse.Namespace, ranks: int, rung: dict, plain: dict,
+           tried: dict, some_only: int, false_alarms: int) -> None:
     """A line for each kind of fault, and one record."""
     records.write(
         lab="11_parallelism",
@@ -118,6 +129,7 @@ def report(args: argparse.Namespace, ranks: int, rung: dict, tried: dict,
         seed=args.seed,
         metrics={
             "rung": list(rung.values()),
+            "plain": list(plain.values()),
             "tried": list(tried.values()),
             "faults": FAULTS,
             "some_only": some_only,
@@ -126,7 +138,8 @@ def report(args: argparse.Namespace, ranks: int, rung: dict, tried: dict,
         },
     )
     for fault in FAULTS:
-        print(f"{fault:15} {rung[fault]:4} of {tried[fault]} seen", flush=True)
+        print(f"{fault:15} {rung[fault]:4} of {tried[fault]} seen; the plain "
+              f"sum changed in {plain[fault]}", flush=True)
     print(f"nothing wrong   {false_alarms:4} of {args.trials} alarms",
           flush=True)
 

@@ -63,7 +63,7 @@ class Network:
         return after.reduce(np.int64(0), lambda total, each: total + each)
 
     @tf.function
-    def work(self, rows: object) -> None:
+    def work(self, rule: str, rows: object) -> None:
         """What a worker does: pull the weights, push a gradient.
 
         It counts gradients, and how many of others came in between. A server
@@ -79,7 +79,7 @@ class Network:
         pushes = []
         for k, own in enumerate(self.shards):
             # Distributed: n numbers to the servers
-            if self.args.wait_for_all:
+            if rule == "sync":
                 push = self.sums[k].assign_add(g[own], read_value=False)
             else:
                 step = self.args.rate * g[own]
@@ -91,12 +91,11 @@ class Network:
 
     @tf.function
     def apply(self) -> None:
-        """Our own rule for an update that waits: the mean of all sums."""
+        """Our own rule for an update that waits: all gradients at once."""
         for part, total in zip(self.parts, self.sums, strict=True):
             # Distributed: each server by itself; nothing travels
             with tf.device(part.device):
-                step = self.args.rate / self.args.workers
-                part.assign_sub(step * total)
+                part.assign_sub(self.args.rate * total)
                 total.assign(tf.zeros_like(total))
 
     def restart(self) -> None:
@@ -127,5 +126,5 @@ class Network:
         gradient = tf.function(self.gradient)
         for each in rows.reshape(-1, self.args.workers, rows.shape[-1]):
             total = sum(gradient(w, some) for some in each)  # (n,)
-            w = w - self.args.rate / self.args.workers * total
+            w = w - self.args.rate * total
         return w.numpy()

@@ -39,22 +39,28 @@ def watch(comm: MPI.Comm, job: str, index: int, cluster: dict,
         # Distributed: rank 0 goes on when all are ready
         comm.send("ready", 0)
         order = ""
+        counted = None
         while order != "end":
             # A rank that waits in recv takes a core, and here each is needed.
             while not comm.Iprobe(0):
                 time.sleep(0.005)
             # Distributed: what to do next
             order = comm.recv(source=0)
+            if order in ("bytes", "kill") and process.poll() is None:
+                process.stdin.write("bytes\n")
+                process.stdin.flush()
+                answer = process.stdout.readline()
+                if not answer:
+                    raise RuntimeError(f"{job} {index} has ended:\n"
+                                       + log.read_text()[-2000:])
+                counted = json.loads(answer)
             if order == "kill":
                 process.kill()
                 process.wait()
-            if order == "bytes" and process.poll() is None:
-                process.stdin.write("bytes\n")
-                process.stdin.flush()
-                # Distributed: what its sockets have counted
-                comm.send(json.loads(process.stdout.readline()), 0)
-            elif order == "bytes":
-                comm.send(None, 0)
+            if order == "bytes":
+                # Distributed: what its sockets have counted, in a killed
+                # process until then
+                comm.send(counted, 0)
 
 
 def tell(comm: MPI.Comm, order: str, ranks: list) -> list:

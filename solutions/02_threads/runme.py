@@ -21,7 +21,7 @@ from flags import one_or_more, refuse, zero_or_more
 from mpi4py import MPI
 from training import train
 
-from scaleout import records
+from scaleout import data, records
 
 
 def settings() -> argparse.Namespace:
@@ -41,8 +41,9 @@ def settings() -> argparse.Namespace:
                         help="bind each rank to cores of its own")
     parser.add_argument("--batch-per-rank", type=one_or_more, default=16,
                         help="images in a step of each rank (16)")
-    parser.add_argument("--steps", type=zero_or_more, default=50,
-                        help="steps that are timed (50)")
+    steps = 20 if data.quick() else 150
+    parser.add_argument("--steps", type=zero_or_more, default=steps,
+                        help=f"steps that are timed ({steps})")
     parser.add_argument("--warmup", type=one_or_more, default=5,
                         help="steps before those, not timed (5)")
     return parser.parse_args()

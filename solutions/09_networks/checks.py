@@ -1,6 +1,6 @@
 """What each TODO of 09_networks is checked by: small jobs, small networks.
 
-TODO 1 to 4 stand in runme.py, TODO 5 to 10 in ddp.py, which needs PyTorch
+TODO 5 to 10 stand in ddp.py, which needs PyTorch
 (`make torch`). The checks look at what the ranks put into the record and at
 the checkpoint, never at the code, and never at how long anything took.
 """

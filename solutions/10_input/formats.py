@@ -4,8 +4,9 @@
 
 One file an image, TFRecord shards, LMDB and HDF5; from the disk (cold) and
 from memory (warm), in the order in which they lie there and shuffled, each in
-turn. You will see images/s read, and how many files were opened, as the
-system counted them. Nothing is decoded here. It takes 30 seconds.
+turn. Each of several ranks reads its own images. You will see images/s read by
+all ranks, and how many files were opened, as the system counted them. Nothing
+is decoded here. It takes 30 seconds.
 """
 
 import argparse
@@ -74,9 +75,14 @@ def forget(path: Path) -> None:
         os.close(file)
 
 
+# Distributed: all ranks of the job; each reader below takes its own images
+COMM = MPI.COMM_WORLD
+
+
 def read_files(path: Path, shuffle: bool, draw: np.random.Generator):
     """One open for each image."""
-    paths = sorted(path.iterdir())
+    # Distributed: the images of this rank
+    paths = sorted(path.iterdir())[COMM.rank::COMM.size]
     order = draw.permutation(len(paths)) if shuffle else range(len(paths))
     for number in order:
         yield paths[number].read_bytes()
@@ -89,6 +95,11 @@ def read_tfrecord(path: Path, shuffle: bool, draw: np.random.Generator):
     if len(shards) != whole:
         refuse(f"{path} has {len(shards)} shards of {whole}: remove it, and "
                "start this again, which writes them anew.")
+    if whole < COMM.size:
+        refuse(f"{COMM.size} ranks are more than the {whole} shards of {path}:"
+               f" take {whole} ranks at most.")
+    # Distributed: the shards of this rank
+    shards = shards[COMM.rank::COMM.size]
     if shuffle:
         shards = draw.permutation(shards)
     rows = tf.data.TFRecordDataset(shards, buffer_size=2**20)
@@ -105,7 +116,9 @@ def read_lmdb(path: Path, shuffle: bool, draw: np.random.Generator):
     store = lmdb.open(str(path), readonly=True, lock=False)
     with store, store.begin() as get:
         count = store.stat()["entries"]
-        order = draw.permutation(count) if shuffle else range(count)
+        # Distributed: the images of this rank
+        mine = range(COMM.rank, count, COMM.size)
+        order = draw.permutation(mine) if shuffle else mine
         for number in order:
             yield get.get(b"%05d" % number)[1:]
 
@@ -114,8 +127,9 @@ def read_hdf5(path: Path, shuffle: bool, draw: np.random.Generator):
     """One open in all."""
     with h5py.File(path) as file:
         images = file["images"]
-        count = len(images)
-        order = draw.permutation(count) if shuffle else range(count)
+        # Distributed: the images of this rank
+        mine = range(COMM.rank, len(images), COMM.size)
+        order = draw.permutation(mine) if shuffle else mine
         for number in order:
             yield images[number].tobytes()
 
@@ -138,10 +152,15 @@ def settings() -> argparse.Namespace:
 
 def measure(form: str, path: Path, cold: bool, shuffle: bool,
             turn: int) -> tuple:
-    """Seconds, images, bytes and opens of one pass."""
-    if cold:
+    """Seconds, images, bytes and opens of one pass of all ranks."""
+    if cold and COMM.rank == 0:
         forget(path)
+    # Distributed: nobody opens anything before it is forgotten
+    COMM.Barrier()
+    # Distributed: one rank counts, and sees what the others open, too
     opens = Opens(path if path.is_dir() else path.parent)
+    # Distributed: nor before it is counted
+    COMM.Barrier()
     draw = np.random.default_rng(turn)
     start = time.perf_counter()
     count = 0
@@ -151,7 +170,12 @@ def measure(form: str, path: Path, cold: bool, shuffle: bool,
         size += len(image)
         if count % 500 == 0:
             opens.look()
-    seconds = time.perf_counter() - start
+    # Distributed: the slowest rank counts
+    seconds = COMM.allreduce(time.perf_counter() - start, op=MPI.MAX)
+    # Distributed: of all ranks together
+    count = COMM.allreduce(count)
+    # Distributed: of all ranks together
+    size = COMM.allreduce(size)
     return seconds, count, size, opens.close()
 
 
@@ -163,6 +187,12 @@ def damage(path: Path, error: Exception) -> str:
         named = [each.name for each in inside_broken(path)]
     return (f"{path} {' '.join(named)} is damaged: remove {path}, and start "
             "this again, which writes it anew.")
+
+
+def fail(problem: str) -> None:
+    """Ends the job of all ranks: the others would wait for this one."""
+    # Distributed: whoever finds it ends the job for all
+    raise SystemExit(problem)
 
 
 def inside_broken(path: Path) -> list:
@@ -177,9 +207,6 @@ def inside_broken(path: Path) -> list:
 
 
 def main(args: argparse.Namespace) -> None:
-    # Distributed: one rank is enough here, and more would disturb it
-    if MPI.COMM_WORLD.size > 1:
-        refuse("This one measures a rank alone: mpirun -n 1")
     try:
         paths = {form: data.crops(form) for form in args.forms}
     except ScaleoutError as error:
@@ -194,7 +221,10 @@ def main(args: argparse.Namespace) -> None:
             try:
                 found[way].append(measure(form, path, cold, shuffle, turn))
             except (tf.errors.OpError, lmdb.Error, OSError) as error:
-                refuse(damage(path, error))
+                fail(damage(path, error))
+    # Distributed: one report, not one from each rank
+    if COMM.rank != 0:
+        return
     for way, passes in found.items():
         form, cold, shuffle = way
         seconds = [each[0] for each in passes]
@@ -205,6 +235,7 @@ def main(args: argparse.Namespace) -> None:
         records.write(
             lab="10_input",
             variant=form,
+            ranks=COMM.size,
             step_s=seconds,
             rate=rate,
             rate_unit="images/s",

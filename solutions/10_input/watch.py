@@ -112,8 +112,10 @@ def main(args: argparse.Namespace) -> None:
     batch = args.batch_per_rank
     for images, numbers, epoch in pipeline.with_options(options_of(args)):
         if ahead is None:
-            # Of the two batches after the first, the last image.
-            ahead = made_ahead(watch, min(3 * batch, len(mine)))
+            # Of the two batches after the first, the last image. Without a
+            # prefetch nobody would make it, however long we wait.
+            ahead = "prefetch" in args.use and made_ahead(
+                watch, min(3 * batch, len(mine)))
             read_ahead = len(watch.read)
         out.append([int(epoch), numbers.numpy().tolist(),
                     images.numpy().ravel().tolist()])

@@ -282,7 +282,7 @@ def alarm(comm: MPI.Intracomm, mine: np.ndarray, total: np.ndarray) -> bool:
     # Distributed: what the sum must come to, counted before it was made
     wanted = comm.allreduce(float(w @ mine))
     size = comm.allreduce(float(w @ np.abs(mine)))
-    wrong = abs(float(w @ total) - wanted) > 1e-6 * size
+    wrong = abs(float(w @ total) - wanted) > 1e-7 * size
     # Distributed: whoever sees it tells all
     return comm.allreduce(wrong, op=MPI.LOR)
     # STARTER: return False

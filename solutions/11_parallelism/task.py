@@ -6,6 +6,7 @@ so this process. To a line on stdin it answers with the bytes that its sockets
 have sent and received so far.
 """
 
+import ctypes
 import json
 import os
 import socket
@@ -17,21 +18,31 @@ RECEIVED_AT = 128  # where in it stands tcpi_bytes_received
 SENT_AT = 200  # and tcpi_bytes_sent
 
 
-def socket_bytes() -> dict:
-    """Bytes that this process's TCP connections have sent and received."""
-    sent = 0
-    received = 0
+def socket_bytes(seen: dict) -> dict:
+    """Bytes that this process's TCP connections have sent and received.
+
+    seen: of each connection what it had counted when we last looked. Linux
+    forgets a connection when it is closed, such as one to a killed worker.
+    """
+    libc = ctypes.CDLL(None)
     for name in os.listdir("/proc/self/fd"):
+        # Linux itself is asked: Python would make a socket of its own of it,
+        # and gRPC does not expect that anyone else holds one of its sockets.
+        info = ctypes.create_string_buffer(TCP_INFO_BYTES)
+        length = ctypes.c_uint32(TCP_INFO_BYTES)
+        failed = libc.getsockopt(int(name), socket.IPPROTO_TCP,
+                                 socket.TCP_INFO, info, ctypes.byref(length))
         try:
-            # A copy of the descriptor: to close it leaves the other open.
-            with socket.socket(fileno=os.dup(int(name))) as one:
-                info = one.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO,
-                                      TCP_INFO_BYTES)
+            which = os.fstat(int(name)).st_ino
         except OSError:
-            continue  # no TCP socket, or closed meanwhile
-        sent += struct.unpack_from("Q", info, SENT_AT)[0]
-        received += struct.unpack_from("Q", info, RECEIVED_AT)[0]
-    return {"sent": sent, "received": received}
+            continue  # closed meanwhile
+        if failed or length.value < SENT_AT + 8:
+            continue  # no TCP socket
+        sent = struct.unpack_from("Q", info, SENT_AT)[0]
+        received = struct.unpack_from("Q", info, RECEIVED_AT)[0]
+        seen[which] = (sent, received)
+    return {"sent": sum(sent for sent, _ in seen.values()),
+            "received": sum(received for _, received in seen.values())}
 
 
 def main(job: str, index: str, cluster: str) -> None:
@@ -46,8 +57,9 @@ def main(job: str, index: str, cluster: str) -> None:
         protocol="grpc",
     )
     print("ready", file=answers, flush=True)
+    seen = {}
     for _ in sys.stdin:
-        print(json.dumps(socket_bytes()), file=answers, flush=True)
+        print(json.dumps(socket_bytes(seen)), file=answers, flush=True)
     # TensorFlow's threads would go on serving.
     os._exit(0)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from helpers import COMMAND, run_script, until
+from helpers import COMMAND, left_of, run_script, until
 
 from scaleout.errors import ScaleoutError
 from scaleout.jobs import parent
@@ -40,6 +40,25 @@ ORPHAN = """
 """
 
 
+# It holds whatever Hydra gave to its rank, above all the output, for whose end Hydra waits.
+HOLDER = """
+    import os, sys
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.execve("/bin/sleep", ["sleep", sys.argv[1]], {})
+        os._exit(0)
+    os.wait()
+    print("left one", flush=True)
+"""
+SLEEP = """
+    import sys, time
+    from mpi4py import MPI
+    print("up", flush=True)
+    time.sleep(float(sys.argv[1]))
+"""
+
+
 @pytest.fixture
 def mark() -> Iterator[str]:
     """Seconds to sleep that nobody else sleeps; whoever does is ended after the test."""
@@ -57,6 +76,30 @@ def _orphans(mark: str) -> list[psutil.Process]:
 def test_at_the_end_of_a_job(script: Callable[..., Path], results: Path, mark: str) -> None:
     run = run_script(script(ORPHAN), mark, 0, 0)
     assert "left one" in run.output and not _orphans(mark)
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_one_that_holds_hydras_connections_is_not_waited_for(
+    ranks: int, script: Callable[..., Path], results: Path, mark: str
+) -> None:
+    run = run_script(script(HOLDER), mark, ranks=ranks, timeout=120)
+    assert run.output.count("left one") == ranks and not _orphans(mark)
+
+
+def test_a_daemon_may_live_as_long_as_its_rank(
+    script: Callable[..., Path], results: Path, mark: str
+) -> None:
+    text = f"""{HOLDER}
+    import psutil, time
+    daemons = lambda: [p for p in psutil.process_iter(["cmdline"])
+                       if p.info["cmdline"] == ["sleep", sys.argv[1]]]
+    while not daemons():
+        time.sleep(0.01)
+    time.sleep(3)
+    print("it lives" if daemons() else "it is gone", flush=True)
+    """
+    run = run_script(script(text), mark, timeout=120)
+    assert "it lives" in run.output and not _orphans(mark)
 
 
 def test_when_a_rank_fails(script: Callable[..., Path], results: Path, mark: str) -> None:
@@ -83,11 +126,40 @@ def test_when_the_command_is_ended(
     until(lambda: not _orphans(mark), what="its end")
 
 
+WATCHERS = ("reaper.py", "parent.py", "mpirun")  # the guard of a job, and who starts its ranks
+
+
+@pytest.mark.parametrize("many", [1, 2, 3])
+def test_when_the_command_and_its_watchers_are_killed(
+    many: int, script: Callable[..., Path], results: Path, mark: str, run_id: Callable[[], str]
+) -> None:
+    """All at the same moment, so that none of them can act for another."""
+    words = [COMMAND, "run", str(script(SLEEP)), "-n", "2", "-t", "1", "--", mark]
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def up() -> bool:
+        return any(file.read_text().count("up") == 2 for file in results.glob("*/*/output.txt"))
+
+    until(up, what="two ranks")
+    words_of = {pid: line.split() for pid, line in left_of(run_id()).items()}
+    programs = {  # mpirun, or a script of ours: what comes after python -I -S
+        pid: Path(words[3 if words[1] == "-I" else 0]).name for pid, words in words_of.items()
+    }
+    victims = [pid for pid, name in programs.items() if name in WATCHERS[:many]]
+    assert len(victims) == many, programs
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in [process.pid, *victims]:
+            os.kill(pid, number)
+    process.wait()
+    until(lambda: not left_of(run_id()), what="the end of the job")
+
+
 def test_the_parent_ends_as_mpirun_does(tmp_path: Path) -> None:
     environment = {"PATH": os.environ["PATH"], "A": "1"}
     for line, status in (("exit 7", 7), ("kill -9 $$", -9), ("kill -15 $$", -15), ("test $A", 0)):
         started = parent.start(["sh", "-c", line], environment, 1.0)
-        started.communicate(timeout=60)
+        with started:
+            started.wait(60)
         assert started.returncode == status, line
     with pytest.raises(FileNotFoundError):
         parent.start(["/no/such/mpirun"], environment, 1.0)

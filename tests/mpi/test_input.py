@@ -10,8 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from torch_scripts import TORCH, with_torch
 
-from scaleout import data, lab
+from scaleout import Comparison, data, lab
 from scaleout.jobs.job import JobFailed, Run
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
@@ -215,7 +216,7 @@ def test_the_opens_that_we_count_are_those_that_strace_sees(
     monkeypatch.setenv("SCALEOUT_DATA", str(tmp_path))
     log = tmp_path / "trace.txt"
     ours = {}
-    for form in ("files", "tfrecord", "hdf5"):
+    for form in ("files", "tfrecord", "lmdb", "hdf5"):
         path = data.crops(form, 600)
         words = ["strace", "-f", "-qq", "-e", "trace=open,openat", "-o", str(log), sys.executable]
         words += [str(LAB / "formats.py"), "--forms", form, "--repeats", "1"]
@@ -233,4 +234,120 @@ def test_the_opens_that_we_count_are_those_that_strace_sees(
         # Each of the two cold passes opens each file once more, to have it forgotten.
         assert len(seen) == sum(counts) + 2 * held, form
         ours[form] = counts
-    assert ours["files"] == [600] * 4 and ours["tfrecord"] == [8] * 4 and ours["hdf5"] == [1] * 4
+    assert ours["files"] == [600] * 4 and ours["tfrecord"] == [8] * 4
+    assert ours["lmdb"] == [2] * 4 and ours["hdf5"] == [1] * 4
+
+
+@pytest.mark.choice
+def test_two_ranks_read_each_format_together(tmp_path: Path) -> None:
+    rows = _run(ranks=2, script="formats.py").records
+    assert len(rows) == 16 and (rows.ranks == 2).all()
+    assert (rows["metrics.images"] == 600).all(), "some image on no rank, or on two"
+    opens = rows.groupby("variant")["metrics.opens"].agg(["min", "max"])
+    found = {form: tuple(row) for form, row in opens.iterrows()}
+    assert found == {"files": (600, 600), "tfrecord": (8, 8), "lmdb": (4, 4), "hdf5": (2, 2)}
+    with pytest.raises(JobFailed) as told:
+        _run(ranks=9, script="formats.py", forms=["tfrecord"])
+    assert "9 ranks are more than the 8 shards" in told.value.run.output
+
+
+def test_turns_measure_every_pipeline_in_each_round() -> None:
+    every = "parallel+batch+cache+prefetch"
+    rows = _run(
+        ranks=2, script="turns.py", pipelines=["naive", "parallel", every], rounds=1, steps=3
+    ).records
+    assert list(rows.variant) == ["naive", "+ parallel", "all four"]
+    found = Comparison(rows["metrics.runs"].iloc[0])
+    assert found.baseline == "naive" and found.variants == ["+ parallel", "all four"]
+    assert list(found.runs.again).count(1) == 1
+    # The first pipeline has two turns in a round.
+    assert [len(steps) for steps in rows.step_s] == [6, 3, 3]
+    for shares in zip(rows["metrics.waited"], rows["metrics.computed"], strict=True):
+        assert all(
+            0 < waited < 1 and waited + did <= 1 for waited, did in zip(*shares, strict=True)
+        )
+
+
+@pytest.mark.choice
+def test_what_a_turn_cannot_be_is_one_sentence() -> None:
+    how = {"script": "turns.py", "step_ms": None}
+    _refused("it takes naive, or some of parallel, .*, not cash", pipelines="cash", **how)
+    _refused("it takes 1 or more, not 0", rounds=0, **how)
+
+
+def test_one_server_is_asked_for_each_image_or_for_each_shard() -> None:
+    yielding = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
+    rows = _run(ranks=4, script="shared.py", delay_ms=1, mb_per_s=20, env=yielding).records
+    files, shards = (data.crops(form, 600) for form in ("files", "tfrecord"))
+    sizes = {
+        form: sum(path.stat().st_size for path in folder.iterdir())
+        for form, folder in (("files", files), ("shards", shards))
+    }
+    asked = {
+        (row.variant, row.ranks): (row["metrics.opens"], row["metrics.bytes"])
+        for _, row in rows.iterrows()
+    }
+    assert asked == {
+        ("one file an image", 1): (600, sizes["files"]),
+        ("one file an image", 2): (600, sizes["files"]),
+        ("one file an image", 4): (600, sizes["files"]),
+        ("from shards", 4): (8, sizes["shards"]),
+        ("staged first", 4): (16, 2 * sizes["shards"]),  # one rank of each of two nodes
+        ("staged", 4): (0, 0),
+    }
+    for _, row in rows.iterrows():
+        wanted_s = row["metrics.opens"] * 1e-3 + row["metrics.bytes"] / 20e6
+        assert row["metrics.model_s"] == pytest.approx(wanted_s)
+        assert min(row.step_s) > 0.9 * wanted_s, "the server was faster than it says it is"
+
+
+STAGED = """
+import tempfile
+from pathlib import Path
+import shared
+
+class Disk:
+    def read(self, path):
+        return b"as it was"
+
+good = shared.hashlib.sha256(b"as it was").hexdigest()
+with tempfile.TemporaryDirectory() as name:
+    folder = Path(name)
+    shared.stage(Disk(), ["far/a", "far/b"], folder, [good, good])
+    print("staged", sorted(path.name for path in folder.iterdir()))
+    try:
+        shared.stage(Disk(), ["far/c"], folder, ["0" * 64])
+    except shared.ScaleoutError as error:
+        print("told", error)
+    print("kept", sorted(path.name for path in folder.iterdir() if path.name != "part"))
+with tempfile.TemporaryDirectory() as name:
+    alone = shared.start_server(1, name)
+    alone.stdin.close()
+    print("ended", alone.wait(60))
+"""
+
+
+def test_a_copy_is_checked_and_the_server_ends_with_whoever_started_it() -> None:
+    environment = {**os.environ, "PYTHONPATH": str(LAB)}
+    done = subprocess.run(
+        [sys.executable, "-c", STAGED],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=environment,
+    )
+    said = done.stdout.splitlines()
+    assert said[0] == "staged ['a', 'b']", done.stdout + done.stderr
+    assert re.match(r"told c did not arrive as it was sent: .*start again\.$", said[1])
+    assert said[2:] == ["kept ['a', 'b']", "ended 0"]
+
+
+@with_torch
+@pytest.mark.choice
+@pytest.mark.parametrize("name", ["torch_loader", "grain_loader"])
+def test_others_bring_each_image_of_a_rank_too(name: str) -> None:
+    python = TORCH / "bin" / "python"
+    run = _run(ranks=2, script=f"{name}.py", python=python)
+    epochs = {"torch_loader": 1, "grain_loader": 2}[name]
+    assert run.records["metrics.images"].iloc[0] == 300 * epochs
+    assert len(re.findall(r"rank [01], .* images/s in", run.output)) == 2

@@ -140,3 +140,13 @@ def test_without_pytorch_nothing_is_judged_and_a_reference_is_shown(
     assert abs(pair.loss.iloc[0] - pair.loss.iloc[1]) < 1e-3
     said = capsys.readouterr().out
     assert "make torch" in said and "reference machine, not yours" in said
+
+
+@with_torch
+@pytest.mark.choice
+def test_the_untouched_ddp_fails_each_of_its_checks() -> None:
+    found = {
+        each.number: each.state for each in checks.check(lab("09_networks", False), range(5, 11))
+    }
+    assert list(found) == list(range(5, 11))
+    assert set(found.values()) <= {"not started", "not yet"}, found

@@ -10,6 +10,7 @@ import pytest
 from helpers import left_of
 
 from scaleout import lab
+from scaleout.jobs import transcript
 from scaleout.jobs.job import JobFailed, JobTimeout, Run
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
@@ -51,7 +52,7 @@ def _all_is_gone(run: Run) -> None:
 
 def _waits_for_all(servers: int, workers: int) -> None:
     gradients = 12 * workers
-    run = _run(1 + servers + workers, servers=servers, gradients=gradients, wait_for_all=True)
+    run = _run(1 + servers + workers, servers=servers, gradients=gradients, rule="sync")
     found = _metrics(run)
     assert (found["variant"], found["used"], found["asked"]) == ("sync", gradients, gradients)
     assert found["off"] < 1e-5, "an update that waits is the update of one rank alone"
@@ -85,34 +86,78 @@ def test_updates_that_do_not_wait(servers: int, workers: int) -> None:
 @pytest.mark.choice
 def test_who_waits_for_a_slow_worker_gives_it_as_much_to_do() -> None:
     """By bytes: each worker pulls once for a gradient."""
-    shares = {}
-    for wait in (True, False):
-        found = _metrics(_run(4, gradients=90, wait_for_all=wait, step_ms=10, slow=8))
-        pulled = [each["received"] for each in found["by_workers"]]
-        shares[wait] = pulled[-1] / sum(pulled)
-    assert shares[True] > 1.5 * shares[False]
+    shares: dict[str, list[float]] = {}
+    rows = _run(4, gradients=90, rule="both", step_ms=10, slow=8).records.to_dict("records")
+    order = ["async", "sync", "sync", "async", "async", "sync"]
+    assert [row["variant"] for row in rows] == order, "both rules in turns, three times each"
+    for row in rows:
+        pulled = [each["received"] for each in row["metrics.by_workers"]]
+        shares.setdefault(row["variant"], []).append(pulled[-1] / sum(pulled))
+        assert row["metrics.used"] == 90 and row["metrics.curve"][-1][1] == 90
+    assert min(shares["sync"]) > 1.5 * max(shares["async"])
+    same = {row["metrics.loss"] for row in rows if row["variant"] == "sync"}
+    assert max(same) - min(same) < 1e-3, "each round begins with the same weights"
 
 
 @pytest.mark.choice
-@pytest.mark.parametrize("wait", [True, False])
-def test_a_killed_worker_costs_at_most_the_gradient_it_was_at(wait: bool) -> None:
-    run = _run(4, gradients=90, wait_for_all=wait, kill="worker")
+@pytest.mark.parametrize("rule", ["async", "sync"])
+def test_a_killed_worker_costs_at_most_the_gradient_it_was_at(rule: str) -> None:
+    run = _run(4, gradients=90, rule=rule, kill="worker")
     found = _metrics(run)
     assert found["killed"] == "worker" and found["why"] == "" and run.status == 0
-    assert found["by_workers"][-1] is None and None not in found["by_workers"][:-1]
+    assert 45 <= found["killed_at"][1] < 90, "it is killed when half of the gradients are used"
     # Another worker does its gradient again; what it had pushed by then counts twice.
     assert 0 <= found["used"] - found["asked"] <= 1
+    assert f"used {found['used']}: 0 lost" in run.output
     assert found["loss"] < found["curve"][0][2]
+    if rule == "sync" and found["used"] == found["asked"]:
+        assert found["off"] < 1e-5, "nothing is lost: the weights are those of one rank alone"
+    *living, dead = [each["received"] for each in found["by_workers"]]
+    assert 0 < dead < min(living), "what it had received until then counts"
+    _bytes_are_as_the_formula_says(found)
     _all_is_gone(run)
 
 
 @pytest.mark.choice
-def test_a_killed_server_takes_the_weights_with_it() -> None:
-    run = _run(4, servers=2, gradients=90, kill="server")
+@pytest.mark.parametrize("rule", ["async", "sync"])
+@pytest.mark.parametrize("servers", [1, 2])
+def test_a_killed_server_takes_the_weights_with_it(rule: str, servers: int) -> None:
+    run = _run(3 + servers, servers=servers, gradients=90, rule=rule, kill="server")
     found = _metrics(run)
     assert found["why"] == "a server is gone, and its weights with it"
-    assert found["used"] < found["asked"] and found["why"] in run.output
+    assert found["left"] <= found["used"] < found["asked"] and found["why"] in run.output
+    assert f"that rank 0 saw after {found['left']} gradients" in run.output
+    assert found["loss"] < found["curve"][0][2], "what rank 0 saw is left, like a checkpoint"
+    assert run.status == 0
     _all_is_gone(run)
+
+
+@pytest.mark.choice
+@pytest.mark.parametrize("rank", [0, 1, 2], ids=["leads", "serves", "works"])
+def test_a_killed_rank_takes_all_with_it(rank: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not its TensorFlow process alone: MPI ends the job, and each process ends with its rank."""
+    served = []
+
+    def add(
+        self: transcript.Transcript,
+        lines: list[tuple[int | None, str]],
+        add=transcript.Transcript.add,
+    ) -> None:
+        add(self, lines)
+        ready = len(served) == 2
+        served.extend(text for _, text in lines if "serves at port" in text)
+        if len(served) == 2 and not ready:
+            for process in psutil.Process().children(recursive=True):
+                words = process.cmdline()
+                own = any(word.endswith("server.py") for word in words) and "mpirun" not in words[0]
+                if own and process.environ().get("RANK") == str(rank):
+                    process.kill()
+
+    monkeypatch.setattr(transcript.Transcript, "add", add)
+    with pytest.raises(JobFailed) as caught:
+        _run(3)
+    assert len(served) == 2 and "KILLED" in caught.value.run.output
+    _all_is_gone(caught.value.run)
 
 
 @pytest.mark.choice
@@ -129,6 +174,7 @@ def test_a_job_whose_time_is_up_leaves_nothing(time_is_up_at) -> None:
         (2, {}, "1 serve, and nobody is left to work"),
         (3, {"servers": 2}, "2 serve, and nobody is left to work"),
         (3, {"kill": "worker"}, "Nobody would be left to work: two workers or more"),
+        (4, {"kill": "worker", "rule": "both"}, "Who is killed does not come back"),
         (3, {"servers": 0}, "--servers: it takes 1 or more, not 0"),
     ],
 )

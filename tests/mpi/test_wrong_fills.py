@@ -82,6 +82,8 @@ def verdict(tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch):
     """What the check says of a fill, on one line: verdict(topic, number, fill)."""
     for room in ("labs", "notebooks"):
         (tmp_path / "workshop" / room).mkdir(parents=True)
+    if (ROOT / ".side").is_dir():
+        (tmp_path / "workshop" / ".side").symlink_to(ROOT / ".side")
     monkeypatch.chdir(tmp_path / "workshop")
     monkeypatch.setenv("SCALEOUT_QUICK", "1")
 

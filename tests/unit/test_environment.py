@@ -146,8 +146,11 @@ def imported(text: str) -> set[str]:
     return found
 
 
-# A script for an environment beside ours (make torch), whose lock declares what it imports.
-BESIDE = {"torch_split.py": (ROOT / "requirements-torch.lock").read_text()}
+# Scripts for an environment beside ours (make torch), whose lock declares what they import.
+BESIDE = dict.fromkeys(
+    ("torch_split.py", "torch_loader.py", "grain_loader.py"),
+    (ROOT / "requirements-torch.lock").read_text(),
+)
 
 
 def undeclared(files: Iterable[tuple[Path, str]], declared: Iterable[str]) -> list[str]:

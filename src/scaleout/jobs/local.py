@@ -130,7 +130,8 @@ def run(job: Job, mpirun: Mpirun, say: Callable[[str], None]) -> Run:
         quiet = _marks(run_id) if mpirun.launcher == "hydra" else []
         if quiet:
             quiet += talking.options(found, job.ranks, elsewhere)
-        line = [found, *quiet, *options, *_limit(job, mpirun), *rank.COMMAND, *job.script]
+        alone = [rank.ALONE] if _alone(job, mpirun) else []
+        line = [found, *quiet, *options, *_limit(job, mpirun), *rank.COMMAND, *alone, *job.script]
         with meeting.place(run_id, mpirun.first, mpirun.ask) as where:
             _follow(ended, line, _environment(job, mpirun, ended, where), job, say)
     return _judged(ended, job, say)
@@ -147,6 +148,11 @@ def _limit(job: Job, mpirun: Mpirun) -> list[str]:
     return ["timeout", "--foreground", "-s", "KILL", seconds] if mpirun.hosts else []
 
 
+def _alone(job: Job, mpirun: Mpirun) -> bool:
+    """Whether all ranks are on this machine, started by Hydra."""
+    return job.nodes == 1 and not mpirun.hosts and mpirun.launcher == "hydra"
+
+
 def _environment(job: Job, mpirun: Mpirun, run: Run, where: Mapping[str, str]) -> dict[str, str]:
     given = job_environment(
         job.threads,
@@ -157,8 +163,7 @@ def _environment(job: Job, mpirun: Mpirun, run: Run, where: Mapping[str, str]) -
         cores=job.nodes * job.cores,
         nodes=job.nodes,
     )
-    alone = job.nodes == 1 and not mpirun.hosts
-    kept = inherited_environment(mpirun.slurm, alone and mpirun.launcher == "hydra")
+    kept = inherited_environment(mpirun.slurm, _alone(job, mpirun))
     return {**kept, **where, **given}
 
 

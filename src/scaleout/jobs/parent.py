@@ -2,23 +2,28 @@
 
 It inherits whatever the job leaves behind (a child subreaper, see prctl(2)), also a process with a
 session of its own and an empty environment, by which nobody else would find it; when mpirun has
-ended, it ends them all. No rights are needed for that. The standard library alone: it must start in
-milliseconds."""
+ended, or when only such processes are left, it ends them all. It ends the job too when whoever
+started it dies; and mpirun ends with it. No rights are needed for that. The standard library alone:
+it must start in milliseconds."""
 
 import contextlib
 import ctypes
 import json
 import os
 import resource
+import select
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 __all__ = ["start"]
 
-SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
+SUBREAPER, DEATH_SIGNAL = 36, 1  # PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG
+PROXY = "hydra_pmi_proxy"  # Hydra's process on each machine, the parent of the ranks
+LOOK_S = 1.0
 OWN = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "SCALEOUT_RUN_ID")  # all it needs of the environment
 
 
@@ -39,7 +44,8 @@ def start(
     Returns
     -------
     subprocess.Popen
-        The parent, with pipes for the output of the job.
+        The parent, with pipes for the output of the job. When the pipe to it closes, it ends the
+        job.
 
     Raises
     ------
@@ -55,7 +61,7 @@ def start(
         parent = subprocess.Popen(
             words,
             env={name: environment[name] for name in OWN if name in environment},
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             pass_fds=(told, given),
@@ -90,9 +96,8 @@ def _below(pid: int) -> list[int]:
     return found[1:]
 
 
-def _signal(*numbers: int) -> None:
-    """To all that is below this process."""
-    for pid in _below(os.getpid()):
+def _signal(pids: Iterable[int], *numbers: int) -> None:
+    for pid in pids:
         for number in numbers:
             with contextlib.suppress(OSError):  # ended meanwhile, or another user's
                 os.kill(pid, number)
@@ -114,20 +119,76 @@ def _end_the_rest(grace_s: float) -> None:
             if os.waitpid(-1, os.WNOHANG)[0]:
                 continue
             if time.monotonic() > begun + grace_s:
-                _signal(signal.SIGKILL)
+                _signal(_below(os.getpid()), signal.SIGKILL)
             elif not asked:
-                _signal(signal.SIGTERM, signal.SIGCONT)
+                _signal(_below(os.getpid()), signal.SIGTERM, signal.SIGCONT)
                 asked = True
             time.sleep(0.02)
 
 
+def _children(pid: int) -> list[int]:
+    """The ids of a process's children that are alive."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{pid}/children") as file:
+        return [child for child in map(int, file.read().split()) if _about(child)[1] != "Z"]
+    return []
+
+
+def _about(pid: int) -> tuple[str, str]:
+    """The name of a process, and its state: Z has ended, and was not collected."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", errors="replace") as file:
+        name, _, rest = file.read().partition("(")[2].rpartition(")")
+        return name, rest.split()[0]
+    return "", "Z"
+
+
+class _Leftovers:
+    """Ends what a job leaves behind while Hydra still waits for it.
+
+    A proxy of Hydra's waits until nobody holds the output of a rank any more, and that may be a
+    process which the rank has left. All ranks of a job have ended when each of them was a child of
+    a proxy, and the proxies have no children any more."""
+
+    def __init__(self, mpirun: int) -> None:
+        self.mpirun = mpirun
+        self.looks = 0  # at which there were no ranks, but something that they have left
+
+    def look(self) -> None:
+        proxies = _children(self.mpirun)
+        left = [pid for pid in _children(os.getpid()) if pid != self.mpirun]
+        if not proxies or any(_about(pid)[0] != PROXY for pid in proxies):
+            return  # ssh, Slurm or another launcher: the ranks are elsewhere
+        ranks = [rank for proxy in proxies for rank in _children(proxy)]
+        self.looks = self.looks + 1 if left and not ranks else 0
+        if self.looks >= 2:
+            numbers = (signal.SIGTERM, signal.SIGCONT) if self.looks == 2 else (signal.SIGKILL,)
+            for pid in left:
+                _signal([pid, *_below(pid)], *numbers)
+
+
+def _watch(mpirun: int, grace_s: float) -> None:
+    """Looks after a job until whoever started it dies, and then ends it."""
+    leftovers = _Leftovers(mpirun)
+    while not select.select([0], [], [], LOOK_S)[0]:
+        leftovers.look()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        _signal([mpirun], number)
+        time.sleep(grace_s)
+    os.kill(os.getpid(), signal.SIGALRM)
+
+
 def _main(told: int, given: int, grace_s: float, command: Sequence[str]) -> int:
     """Starts the command and waits for its end; returns its exit status."""
-    ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
+    prctl = ctypes.CDLL(None).prctl
+    prctl(SUBREAPER, 1, 0, 0, 0)
     with open(given, encoding="ascii") as file:
         environment = json.load(file)
     try:
-        mpirun = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL)
+        mpirun = subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            preexec_fn=lambda: prctl(DEATH_SIGNAL, signal.SIGTERM, 0, 0, 0),
+        )
     except OSError as error:
         os.write(told, str(error.errno).encode())
         return 127
@@ -137,7 +198,7 @@ def _main(told: int, given: int, grace_s: float, command: Sequence[str]) -> int:
             os.kill(mpirun.pid, number)
 
     def at_once(number: int, frame: object) -> None:  # before SIGKILL, which has no handler
-        _signal(signal.SIGKILL)
+        _signal(_below(os.getpid()), signal.SIGKILL)
         signal.setitimer(signal.ITIMER_REAL, 0.05)  # some may have been born since
 
     signal.signal(signal.SIGALRM, at_once)
@@ -147,6 +208,7 @@ def _main(told: int, given: int, grace_s: float, command: Sequence[str]) -> int:
     nothing = os.open(os.devnull, os.O_WRONLY)
     for stream in (1, 2):  # the job's output ends when the job does
         os.dup2(nothing, stream)
+    threading.Thread(target=_watch, args=(mpirun.pid, grace_s), daemon=True).start()
     status = os.waitstatus_to_exitcode(_wait_for(mpirun.pid))
     _end_the_rest(grace_s)
     return status

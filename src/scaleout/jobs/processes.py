@@ -61,9 +61,10 @@ def stream(
             with contextlib.suppress(subprocess.TimeoutExpired):
                 guard.communicate(b"done", timeout=reaper.GRACE_S)
         finally:
-            # without "done", as at a second Ctrl-C, the guard now ends the job in our place
-            if guard.stdin:
-                guard.stdin.close()
+            # at a second Ctrl-C, the guard and the parent of mpirun now end the job in our place
+            for watcher in (guard, mpirun):
+                if watcher and watcher.stdin:
+                    watcher.stdin.close()
             job.talked = watch.end()
 
 

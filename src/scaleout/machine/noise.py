@@ -41,10 +41,13 @@ class Ticks:
     total : int
     stolen : int
         In which the machine under a virtual one ran something else.
+    idle : int
+        In which nobody computed.
     """
 
     total: int = 0
     stolen: int = 0
+    idle: int = 0
 
     def share(self, before: "Ticks") -> float:
         """The part that was stolen since then, from 0 to 1."""
@@ -100,7 +103,9 @@ def ticks(path: Path = STAT) -> Ticks:
     first = _read(path).partition("\n")[0].split()
     numbers = [int(text) for text in first[1:9] if text.isdecimal()]
     # user, nice, system, idle, iowait, irq, softirq, steal: see proc(5)
-    return Ticks(sum(numbers), numbers[7]) if len(numbers) == 8 else Ticks()
+    if len(numbers) != 8:
+        return Ticks()
+    return Ticks(sum(numbers), stolen=numbers[7], idle=numbers[3] + numbers[4])
 
 
 def load() -> float:

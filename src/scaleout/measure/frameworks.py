@@ -34,7 +34,7 @@ __all__ = [
     "twins",
 ]
 
-MISSING = "PyTorch is not here: type  make torch  in a terminal (260 MB, Python 3.11)."
+MISSING = "PyTorch is not here: type  make torch  in a terminal (270 MB, Python 3.11)."
 NAMES = {"tensorflow": "TensorFlow", "torch": "PyTorch"}
 # The weights of 05's network as Keras has them.
 SHAPES = ((5, 5, 1, 32), (32,), (5, 5, 32, 64), (64,), (3136, 128), (128,), (128, 10), (10,))

@@ -18,12 +18,13 @@ from .pipeline import idle_over_micro_batches, pipeline_timeline
 from .precision import calibrations, few_bits, ladder, loss_curves, streams
 from .rates import rate_bars, seconds_bars, speed_up, strong_and_weak
 from .scaling import amdahl_law, held_out, rate_predictions
-from .servers import servers_or_ring
+from .servers import servers_or_ring, sync_or_async
 from .spmd import stale_losses, straggler_timeline, who_holds
+from .storage import one_server, server_load
 from .sweep import heat_map
 from .threads import rank_map, rate_over_threads, thread_census, which_knob
 from .tuning import accuracy_over_time, made_digits, memory_over_time, time_shares
-from .waiting import file_rates, step_parts, who_waits
+from .waiting import step_parts, who_waits
 from .waterfall import waterfall
 from .welcome import limits, shares
 
@@ -41,7 +42,6 @@ __all__ = [
     "drifting_ranks",
     "efficiency_of_networks",
     "few_bits",
-    "file_rates",
     "format_rates",
     "frameworks",
     "heat_map",
@@ -61,6 +61,7 @@ __all__ = [
     "message_time",
     "mpi_libraries",
     "number_formats",
+    "one_server",
     "operations",
     "palettes",
     "pipeline_timeline",
@@ -74,6 +75,7 @@ __all__ = [
     "rates_over_work",
     "schedules",
     "seconds_bars",
+    "server_load",
     "servers_or_ring",
     "shares",
     "simulated_allreduce",
@@ -85,6 +87,7 @@ __all__ = [
     "straggler_timeline",
     "streams",
     "strong_and_weak",
+    "sync_or_async",
     "thread_census",
     "time_shares",
     "waits",

@@ -26,13 +26,14 @@ def input_roofline(records: "Sequence[pd.DataFrame]", guess: float | None = None
     Parameters
     ----------
     records : sequence of DataFrame
-        Jobs with a device's step of several lengths. Those of 0 ms are input alone: the line is
-        made from them, and the others are what it foretells.
+        Pipelines with a device's step of several lengths, a point each turn. Those of 0 ms are
+        input alone: the line is made from them, and the others are what it foretells.
     guess : float, optional
         The reader's, in ms: the compute time from which on a step waits for it.
     """
-    jobs = [(float(row.metrics["step_ms"]), 1e3 * float(np.median(row.step_s)))
-            for frame in records for _, row in frame.iterrows()]  # fmt: skip
+    jobs = [(float(row.metrics["step_ms"]), 1e3 * turn_s)
+            for frame in records for _, row in frame.iterrows()
+            for turn_s in row.metrics.get("turns_s", [float(np.median(row.step_s))])]  # fmt: skip
     alone = float(np.median([step for compute, step in jobs if compute == 0]))
     told = [(compute, step) for compute, step in jobs if compute > 0]
     middle = {
@@ -46,7 +47,7 @@ def input_roofline(records: "Sequence[pd.DataFrame]", guess: float | None = None
     axes.axvline(alone, color=PALE, linewidth=6, zorder=0)
     axes.scatter(*zip(*[j for j in jobs if j[0] == 0], strict=True), color=LIGHT, edgecolor=DARK,
                  label="input alone: the line is made from these", zorder=3)  # fmt: skip
-    axes.scatter(*zip(*told, strict=True), color=DARK, label="jobs", zorder=3)
+    axes.scatter(*zip(*told, strict=True), color=DARK, label="with a device", zorder=3)
     if guess is not None:
         axes.axvline(guess, color=MIDDLE, linestyle=":", linewidth=2, label=f"your guess: {guess:g} ms")  # fmt: skip
     top = max(step for _, step in jobs)

@@ -8,13 +8,12 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from .. import words
-from .look import DARK, GREY, LIGHT, MIDDLE, PALE, Look, guess_name, guess_star, medians, style
+from .look import DARK, GREY, MIDDLE, PALE, Look, guess_star, medians, style
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["file_rates", "step_parts", "who_waits"]
+__all__ = ["step_parts", "who_waits"]
 
 
 @style
@@ -146,53 +145,4 @@ def who_waits(records: "Mapping[str, pd.DataFrame]", guess: float | None = None)
     figure.legend(
         marks, ["trains", "evaluates", "waits"], loc="outside upper right", ncols=3, fontsize=9
     )
-    return figure
-
-
-@style
-def file_rates(records: "Sequence[pd.DataFrame]", guess: str | None = None) -> Figure:
-    """MB/s of 07_scaling's files.py: many small files and one TFRecord, from the disk and from
-    memory, by ranks.
-
-    Parameters
-    ----------
-    records : sequence of DataFrame
-        One frame a job. Bars are medians, points single jobs.
-    guess : str, optional
-        The way that the reader expects to be faster.
-    """
-    rows = [row for frame in records for _, row in frame.iterrows()]
-    counts = sorted({int(row.ranks) for row in rows})
-    figure, panels = plt.subplots(1, len(counts), sharey=True, squeeze=False)
-    looks: dict[str, Look] = {"cold": {"color": LIGHT, "hatch": "//"}, "warm": {"color": DARK}}
-    for axes, count in zip(panels[0], counts, strict=True):
-        for place, way in enumerate(("small files", "one TFRecord")):
-            for shift, cache in ((-0.2, "cold"), (0.2, "warm")):
-                mine = [
-                    row
-                    for row in rows
-                    if (row.ranks, row.variant, row.metrics["cache"]) == (count, way, cache)
-                ]
-                rates = [row.rate for row in mine]
-                name = {"label": f"{cache} cache"} if place == 0 else {}
-                axes.bar(
-                    place + shift,
-                    np.median(rates),
-                    width=0.38,
-                    edgecolor=DARK,
-                    **looks[cache],
-                    **name,
-                )
-                look: Look = {"color": "white", "markeredgecolor": "black"}
-                axes.plot([place + shift] * len(rates), rates, "o", markersize=5, **look)
-        opens = [max(row.metrics["opens"] for row in rows if (row.ranks, row.variant) == (count, way)) for way in
-                 ("small files", "one TFRecord")]  # fmt: skip
-        axes.set_xticks(
-            [0, 1], [f"small files\n{opens[0]:,} opens", f"one TFRecord\n{opens[1]:,} opens"]
-        )
-        guess_name(axes, ["small files", "one TFRecord"], guess, at=0.04)
-        axes.set_title(words.count(count, "rank"), fontsize=11)
-        axes.grid(axis="x", visible=False)
-    panels[0, 0].set_ylabel("read by all ranks together (MB/s)")
-    panels[0, 0].legend(fontsize=9)
     return figure

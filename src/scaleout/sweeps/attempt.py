@@ -10,6 +10,7 @@ from ..jobs import talking
 from ..jobs.job import JobFailed, JobTimeout, Run
 from ..words import rounded
 from .journal import COPIES
+from .loaded import Load, Watch
 from .points import Point
 from .rates import Metric, NoFigure
 
@@ -53,7 +54,8 @@ def attempt(
     -------
     dict
         status, reason, rate, unit, values, metric, wall_s (seconds), run_id, command, utc, cpu,
-        cores.
+        cores, disturbed (the share of the CPUs' time that
+        others took from it; 0 where it had what it needed, and on other machines).
 
     Raises
     ------
@@ -61,6 +63,7 @@ def attempt(
         The job ended well and gave no figure, and `strict` asks for one.
     JobInterrupted
     """
+    watch = Watch()
     try:
         run = launch.run(
             point.script(words),
@@ -87,8 +90,10 @@ def attempt(
             # a slip in --metric, most likely: better said at once than after the whole grid
             raise
         run, found = error.run, _failure("no figure", str(error).splitlines()[0])
+    load = Load() if site.hosts or site.scheduler else watch.load()
     return {
         **found,
+        "disturbed": round(load.others + load.stolen, 3) if load.disturbs else 0.0,
         "metric": figure.pattern,
         "wall_s": round(run.wall_s, 3),
         "run_id": run.id,

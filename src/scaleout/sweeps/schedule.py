@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from .. import settings
 from ..clusters.site import Site
 from ..errors import ScaleoutError
 from ..jobs.job import JobInterrupted, Run
@@ -49,9 +50,9 @@ class Schedule:
         Takes each line that a person should read.
     total, count : int
         Jobs in all, and jobs done.
-    told, warned, copied : bool
-        Whether it has said how long it will take, what may be wrong with the figures, and that
-        ranks never talked.
+    told, warned, copied, restless : bool
+        Whether it has said how long it will take, what may be wrong with the figures, that ranks
+        never talked, and that others compute here too.
     bar : tqdm
     """
 
@@ -69,6 +70,7 @@ class Schedule:
     told: bool = False
     warned: bool = False
     copied: bool = False
+    restless: bool = False
     bar: Any = None
 
     def measure(
@@ -204,7 +206,7 @@ class Schedule:
             self.bar.total -= 1
             return
         self.bar.set_postfix_str(f"{'default' if role != POINT else point}")
-        row = self._job(point)
+        row = self._at_rest(point)
         self.journal.add(key, row)
         self.count += 1
         with self.bar.external_write_mode():
@@ -244,6 +246,21 @@ class Schedule:
                 "then type the same "
                 f"line. What they said is in {show(self.journal.folder / 'jobs')}."
             )
+
+    def _at_rest(self, point: Point) -> dict[str, Any]:
+        """The point's job; once more where others took a part of what it computed on."""
+        row = self._job(point)
+        if settings.quick() or not row["disturbed"]:
+            return row
+        self.say(f"Others took {row['disturbed']:.0%} of the CPUs' time from this job: once more.")
+        again = self._job(point)
+        if again["disturbed"] and not self.restless:
+            self.restless = True
+            self.say(
+                "This machine is not at rest:  scaleout doctor  says more. What is measured beside "
+                "others' work is kept, and less sure."
+            )
+        return again
 
     def _job(self, point: Point) -> dict[str, Any]:
         return attempt(

@@ -56,9 +56,9 @@ def test_huge_pages(tmp_path: Path, text: str, chosen: str) -> None:
 
 def test_the_share_that_was_stolen(tmp_path: Path) -> None:
     path = tmp_path / "stat"
-    path.write_text("cpu  10 0 10 70 0 0 0 10 5 5\ncpu0 1 2 3\n")
+    path.write_text("cpu  10 0 10 65 5 0 0 10 5 5\ncpu0 1 2 3\n")
     before = noise.ticks(path)
-    assert before == Ticks(100, 10)
+    assert before == Ticks(100, stolen=10, idle=70)
     path.write_text("cpu  60 0 10 70 0 0 0 60 5 5\n")
     assert noise.ticks(path).share(before) == 0.5
     path.write_text("")

@@ -24,6 +24,17 @@ def test_the_roofline_says_how_far_it_is_off() -> None:
     assert line.get_ydata()[-1] == line.get_xdata()[-1]
 
 
+def test_each_turn_is_a_point_and_the_middle_one_counts() -> None:
+    turns = {0: [0.02, 0.03, 0.09], 60: [0.06, 0.06, 0.06]}
+    rows = [
+        {"step_s": [9.0], "metrics": {"step_ms": ms, "turns_s": turns_s}}
+        for ms, turns_s in turns.items()
+    ]
+    figure = plots.input_roofline([pd.DataFrame(rows)])
+    assert figure.axes[0].get_title("left").startswith("Input alone takes 30")
+    assert [len(each.get_offsets()) for each in figure.axes[0].collections] == [3, 3]
+
+
 def _waits(guess: float | None = None) -> Figure:
     row = {"variant": "naive", "metrics": {"waited": [0.6, 0.1], "computed": [0.3, 0.3]}}
     return plots.waits([pd.DataFrame([row])], guess)

@@ -119,15 +119,9 @@ def _who_waits(guess: object) -> Figure:
     return plots.who_waits({"rank 0": frame, "all": frame}, guess)
 
 
-def _file_rates(guess: object) -> Figure:
-    rows = [{"ranks": 1, "variant": way, "rate": 10.0, "metrics": {"cache": cache, "opens": 7}} for way in
-            ("small files", "one TFRecord") for cache in ("cold", "warm")]  # fmt: skip
-    return plots.file_rates([pd.DataFrame(rows)], guess)
-
-
 NUMBERS = [_limits, _speed_up, _rate_bars, _seconds_bars, _thread_census, _rate_over_threads, _bytes_sent, _quality,
            _cycle_times, _step_parts, _amdahl, _networks, _simulated, _predictions, _who_waits]  # fmt: skip
-NAMES = {_waterfall: "Cycle 5 ms", _file_rates: "one tfrecord"}
+NAMES = {_waterfall: "Cycle 5 ms"}
 
 
 def _said(figure: Figure) -> list[str]:

@@ -83,3 +83,32 @@ def test_who_talks_names_both_circles() -> None:
            "metrics.batch": 8}  # fmt: skip
     label = plots.who_talks(pd.DataFrame([row])).get_label()
     assert "(0, 1), (2, 3) hand on" in label and "(0, 2), (1, 3) add up" in label
+
+
+def _served(times: dict[str, list[float]], gradients: dict[str, float]) -> pd.DataFrame:
+    """Records of server.py whose loss falls evenly from 2 to 0.5 in these seconds and gradients."""
+    rows = []
+    for rule, each in times.items():
+        for seconds in each:
+            parts = [0, 1 / 3, 2 / 3, 1]
+            curve = [[seconds * part, gradients[rule] * part, 2 - 1.5 * part] for part in parts]
+            rows.append({"variant": rule, "metrics.curve": curve})
+    return pd.DataFrame(rows)
+
+
+def test_sync_beside_async_by_the_clock_and_by_gradients() -> None:
+    frame = _served({"async": [1, 2, 2], "sync": [3, 4, 10]}, {"async": 300, "sync": 240})
+    figure = plots.sync_or_async(frame, guess=3)
+    label = figure.get_label()
+    assert "To a loss of 0.50, waiting takes 3.00 (2.00 to 5.00) times the time" in label
+    assert "0.80 (0.80 to 0.80) times the gradients" in label
+    (star,) = [line for line in figure.axes[0].lines if "your guess: 3 x" in str(line.get_label())]
+    assert star.get_xydata().tolist() == [[6, 0.5]], "three times the median of those who do not"
+
+
+def test_a_loss_is_reached_between_two_looks() -> None:
+    fast = _served({"async": [3]}, {"async": 300})
+    slow = _served({"sync": [3]}, {"sync": 300})
+    slow.at[0, "metrics.curve"] = [[0, 0, 2], [3, 300, 1.25]]
+    label = plots.sync_or_async(pd.concat([fast, slow])).get_label()
+    assert "To a loss of 1.25, waiting takes 2.00 times the time" in label

@@ -1,0 +1,67 @@
+r"""The pipeline of runme.py by PyTorch's DataLoader: images/s of input alone.
+
+    scaleout run labs/10_input/torch_loader.py -n 1 \
+        --python .side/torch/bin/python
+
+After `make torch`, on any number of ranks; it takes about 20 seconds. Beside
+it, turns.py with `--pipelines parallel+batch+prefetch --step-ms 0` measures
+the same by TensorFlow. There is nothing to fill in.
+"""
+
+import os
+import time
+
+import numpy as np
+import torch
+from PIL import Image
+from torch.utils.data import DataLoader, Dataset
+
+from scaleout import data, records
+
+
+# The pipeline begins here ...
+class Crops(Dataset):
+    """Images in files of their own, each augmented when it is asked for."""
+
+    def __init__(self, rank: int, ranks: int) -> None:
+        # Distributed: the images of this rank
+        self.paths = sorted(data.crops().iterdir())[rank::ranks]
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __getitem__(self, number: int) -> tuple[torch.Tensor, int]:
+        path = self.paths[number]
+        top, left, mirrored, bright = torch.rand(4).tolist()
+        whole = np.asarray(Image.open(path))  # (128, 128, 3)
+        picked = (1.5 * np.arange(64)).astype(int)
+        columns = picked[::-1] if mirrored < 0.5 else picked
+        cut = whole[int(32 * top) + picked][:, int(32 * left) + columns]
+        image = torch.from_numpy(cut).float() / 255 * (0.8 + 0.4 * bright)
+        return image, int(path.stem[-1])
+
+
+def loader(rank: int, ranks: int) -> DataLoader:
+    """Two processes that read; two batches ahead each."""
+    return DataLoader(Crops(rank, ranks), batch_size=64, shuffle=True,
+                      num_workers=2, prefetch_factor=2,
+                      persistent_workers=True)
+# ... and ends here.
+
+
+if __name__ == "__main__":
+    # Distributed: which copy of the program this is, of how many
+    me = int(os.environ.get("RANK", "0"))
+    everybody = int(os.environ.get("WORLD_SIZE", "1"))
+    batches = loader(me, everybody)
+    seen = [len(labels) for _, labels in batches]  # starts the processes
+    start = time.perf_counter()
+    seen = [len(labels) for _, labels in batches]
+    rate = sum(seen) / (time.perf_counter() - start)
+    print(f"rank {me}, PyTorch's DataLoader: {rate:,.0f} images/s in "
+          f"{len(seen)} batches", flush=True)
+    # Distributed: one record, not one from each rank
+    if me == 0:
+        records.write(lab="10_input", variant="torch loader", rate=rate,
+                      ranks=everybody, rate_unit="images/s of a rank",
+                      metrics={"images": sum(seen), "batches": len(seen)})
