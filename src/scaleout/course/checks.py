@@ -28,6 +28,7 @@ CHECK_TIMEOUT_S = 120.0
 INCOMPLETE = (LookupError, AttributeError, TypeError, ValueError, FileNotFoundError)
 # What loading a damaged checks.py ends in.
 BROKEN = (
+    SystemExit,
     SyntaxError,
     NameError,
     ImportError,
@@ -64,8 +65,12 @@ def _checks(lab: "Topic", number: int | None = None) -> list[Callable[..., None]
     found = (f for f in vars(_module(lab)).values() if hasattr(f, "todo"))
     every = sorted(found, key=lambda f: f.todo)
     chosen = [f for f in every if number in (None, f.todo)]
+    if not every:
+        raise ScaleoutError(
+            f"{lab.name} has no TODO that could be checked: fetch the workshop again."
+        )
     if not chosen:
-        there = ", ".join(str(f.todo) for f in every) or "none"
+        there = ", ".join(str(f.todo) for f in every)
         raise ScaleoutError(f"{lab.name} has no TODO {number}; it has {there}.")
     return chosen
 
@@ -207,6 +212,8 @@ def hint(lab: "Topic", number: int) -> str:
     """
     (function,) = _checks(lab, number)
     hints: list[str] = function.hints  # type: ignore[attr-defined]
+    if not hints:
+        raise ScaleoutError(f"TODO {number} of {lab.name} has no hints.")
     path = results(lab.name) / "hints.json"
     given = {todo: n for todo, n in jsonlines.table(path).items() if type(n) is int and n > 0}
     count = min(given.get(str(number), 0) + 1, len(hints))
