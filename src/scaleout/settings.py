@@ -59,13 +59,20 @@ def records_file() -> Path | None:
 
 
 def job_nodes() -> int:
-    """SCALEOUT_NODES: on how many nodes this job runs."""
-    return int(os.environ.get("SCALEOUT_NODES", 1))
+    """SCALEOUT_NODES: on how many nodes this job runs; 1 outside of a job."""
+    return _count("SCALEOUT_NODES") or 1
 
 
 def job_cores() -> int | None:
     """SCALEOUT_CORES: the cores of all the job's nodes together; None outside of a job."""
-    return int(os.environ.get("SCALEOUT_CORES", 0)) or None
+    return _count("SCALEOUT_CORES") or None
+
+
+def _count(name: str) -> int:
+    """A number above 0 that a launcher has set; 0 for whatever else somebody has put there: a
+    measurement must not be lost for it."""
+    value = os.environ.get(name, "")
+    return int(value) if value.isdecimal() and value.isascii() and len(value) < 8 else 0
 
 
 def _path(name: str) -> Path | None:

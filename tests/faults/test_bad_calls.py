@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from faults import untrusted
 
-from scaleout import lab, launch, sweeps
+from scaleout import lab, launch, records, sweeps
 from scaleout.clusters.site import Site
 from scaleout.errors import ScaleoutError
 from scaleout.jobs.engines import Engines
-from scaleout.jobs.environment import allocated_nodes
+from scaleout.jobs.environment import allocated_nodes, job_environment
 from scaleout.measure.compare import compare
 
 GO = ["python", "train.py"]
@@ -82,6 +82,8 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     "compare: a quotation": (_compare("python 'x"), "is no command (No closing quotation)"),
     "compare: one variant": (_compare(variants={"a": {}}), "needs two variants or more"),
     "compare: a name": (_compare(name="../x"), "A comparison's name has letters"),
+    "sweep: nodes for a variable": (_sweep(env={"A;B": ["1"]}), "'A;B' is no name of a variable"),
+    "python: a NUL": (lambda: _tiny().run(python="./x\0"), "There is no Python to start at"),
     "engines: half a rank": (lambda: Engines(1.5), "Engines need at least 1 rank"),  # type: ignore[arg-type]
     "engines: a text": (lambda: Engines("2"), "Engines need at least 1 rank"),  # type: ignore[arg-type]
     "engines: too many": (lambda: Engines(10**9), "Engines need at least 1 rank"),
@@ -117,8 +119,28 @@ def test_a_call_that_makes_sense_starts_a_job() -> None:
         _run(ranks=1)()
 
 
-@pytest.mark.parametrize("count", ["²", "two", "", "-1", "1.5", "\u0662"])
+STRANGE = ["²", "two", "", "-1", "1.5", "\u0662", "0x2", "1e3", " 2", "9" * 400, "9" * 5000]
+
+
+@pytest.mark.parametrize("count", STRANGE)
 def test_an_allocation_of_a_strange_size_is_none(count: str) -> None:
     inside = {"SLURM_JOB_ID": "1", "SLURM_JOB_NODELIST": "a"}
     assert allocated_nodes({**inside, "SLURM_JOB_NUM_NODES": count}) == 0
     assert allocated_nodes({**inside, "SLURM_JOB_NUM_NODES": "2"}) == 2
+
+
+@pytest.mark.parametrize("count", [*STRANGE, "0"])
+def test_a_size_that_somebody_has_set_by_hand_loses_no_record(
+    count: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SCALEOUT_RECORDS", str(tmp_path / "records.jsonl"))
+    for name in ("SCALEOUT_NODES", "SCALEOUT_CORES"):
+        monkeypatch.setenv(name, count)
+    written = records.write(lab="00_tiny")
+    assert written["nodes"] == 1 and written["cores"] >= 1
+    assert len(records.read(tmp_path / "records.jsonl")) == 1
+
+
+def test_what_is_set_by_hand_is_not_what_a_job_is_told() -> None:
+    told = job_environment(1, env={"SCALEOUT_NODES": "7"}, nodes=2, cores=4, run_id="a")
+    assert (told["SCALEOUT_NODES"], told["SCALEOUT_CORES"]) == ("2", "4")

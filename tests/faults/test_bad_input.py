@@ -2,8 +2,9 @@
 without a traceback, and nothing is written beside the results.
 
 A line of the table is `command | what is wrong | exit status | a piece of the sentence`. In a
-command, {{80*x}} stands for eighty letters x, {{newline}} for a line's end. All run in this one
-process, and none of them may come as far as a job."""
+command, {{80*x}} stands for eighty letters x, {{newline}} for a line's end, and NAME=VALUE before it
+sets a variable, as in a shell. All run in this one process, and none of them may come as far as a
+job."""
 
 import re
 import shlex
@@ -16,6 +17,7 @@ from faults import untrusted
 from faults.untrusted import answer, tree
 
 TABLE = Path(__file__).with_name("bad_input.txt")
+Seen = list[dict[str, tuple[int, int]]]
 LONGEST = 1200  # characters of an answer: more is no sentence
 
 
@@ -40,6 +42,7 @@ CASES = _table()
 def _words(command: str) -> list[str]:
     """The words of a command, with what cannot be typed into a table filled in."""
     filled = {"newline": "\n", "tab": "\t", "null": "\0", "bar": "|", "escape": "\x1b"}
+    filled |= {"byte": "\udcff", "bom": "\ufeff"}  # no UTF-8, and an editor's mark
 
     def fill(found: re.Match[str]) -> str:
         times, _, text = found[1].partition("*")
@@ -54,22 +57,34 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield folder
 
 
+@pytest.fixture(scope="module")
+def seen(place: Path) -> Seen:
+    """The files of the place, as the last command has left them."""
+    return [tree(place)]
+
+
 def test_the_table_is_long_and_names_no_command_twice() -> None:
     commands = [case.command for case in CASES]
-    assert len(commands) > 350 and len(set(commands)) == len(commands)
+    assert len(commands) >= 689 and len(set(commands)) == len(commands)
     assert all(case.wrong and case.piece for case in CASES)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.command[:60]}: {case.wrong}")
-def test_bad_input_is_answered_in_one_sentence(case: Case, place: Path) -> None:
-    before = tree(place)
-    status, out, errors = answer(_words(case.command))
+def test_bad_input_is_answered_in_one_sentence(
+    case: Case, place: Path, seen: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = _words(case.command)
+    while words and (setting := re.fullmatch(r"([A-Z_]+)=(.*)", words[0], re.DOTALL)):
+        monkeypatch.setenv(setting[1], setting[2])
+        words.pop(0)
+    status, out, errors = answer(words)
     assert (status, case.piece in out + errors) == (case.status, True), (status, out, errors)
     assert "Traceback" not in out + errors and len(errors) < LONGEST
     if status == 2:
         assert len(errors.splitlines()) == 1 and errors.startswith("scaleout"), errors
         assert out == ""
-    assert tree(place) == before
+    before, seen[:] = seen[0], [tree(place)]
+    assert seen == [before]
 
 
 def test_what_is_right_in_the_same_place_passes(place: Path) -> None:

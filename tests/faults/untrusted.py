@@ -80,6 +80,125 @@ TABLES: dict[str, bytes | str] = {
     "twice": "nodes,nodes\n1,2\n",
     "cr": GOOD.replace("\n", "\r") + "x,y\r",
     "quoted": 'nodes,rate\n"1\n2",5\n',
+    "dup": GOOD + "nodes,rate\n",
+    "three": "nodes,rate,rate\n1,1,2\n2,2,3\n4,4,5\n8,8,9\n",
+    "seconds0": "nodes,seconds\n1,100\n2,50\n4,25\n8,0\n",
+    "secondsbig": "nodes,seconds\n1,100\n2,50\n4,25\n8,1e300\n",
+    "units": GOOD + "16,900 images/s\n",
+    "comma": GOOD + "16,1,200\n",
+    "percent": GOOD + "16,90%\n",
+    "blankcell": GOOD + "16,\n",
+    "spaces": GOOD + "16,   \n",
+    "hex": GOOD + "0x10,900\n",
+    "under": GOOD + "1_6,900\n",
+    "complexn": GOOD + "16,9j\n",
+    "float": GOOD + "16.5,900\n",
+    "true": GOOD + "True,900\n",
+    "bomtwice": "\ufeff\ufeff" + GOOD,
+    "html": "<!DOCTYPE html>\n<html><body>404</body></html>\n",
+    "json": '[{"nodes": 1, "rate": 2}]\n',
+    "rows": "nodes,rate\n" + "x,y\n" * 100_000,
+    "longhead": ",".join(f"c{n}" for n in range(100_000)) + "\n1\n",
+    "quotehead": '"nodes,rate\n1,100\n',
+    "formula": GOOD + "=16,=900\n",
+    "nbsp": GOOD + "16,\u00a0\n",
+    "minuszero": GOOD + "16,-0.0\n",
+    "surrogate": GOOD.encode() + b"16,\xed\xa0\x80\n",
+    "overlong": GOOD.encode() + b"16,\xc0\xb0\n",
+    "vt": GOOD + "16,\v\f\n",
+    "ls": GOOD + "16,\u2028\n",
+}
+LINE = json.dumps(RECORD)
+
+
+def _with(**wrong: object) -> str:
+    return json.dumps({**RECORD, **wrong})
+
+
+# What somebody has handed in as the one record of one run.
+HANDED_IN: dict[str, bytes | str] = {
+    "null": "null",
+    "true": "true",
+    "number": "5",
+    "string": '"record"',
+    "list": f"[{LINE}]",
+    "empty": "{}",
+    "half": LINE[:-9],
+    "twoonaline": LINE + LINE,
+    "comma": LINE + ",",
+    "pretty": json.dumps(RECORD, indent=1),
+    "single": LINE.replace('"', "'"),
+    "utf16": LINE.encode("utf-16"),
+    "gzip": b"\x1f\x8b\x08\x00" + bytes(range(256)),
+    "nul": LINE + "\0",
+    "xml": "<record><lab>00_tiny</lab></record>",
+    "csv": "lab,rate\n00_tiny,5\n",
+    "brackets": "[" * 100_000,
+    "braces": '{"a":' * 100_000,
+    "lab_none": _with(lab=None),
+    "lab_number": _with(lab=4),
+    "lab_list": _with(lab=["00_tiny"]),
+    "lab_object": _with(lab={"a": "00_tiny"}),
+    "lab_empty": _with(lab=""),
+    "lab_dots": _with(lab=".."),
+    "lab_path": _with(lab="/etc/passwd"),
+    "lab_out": _with(lab="00_../../x"),
+    "lab_backslash": _with(lab="00_a\\..\\b"),
+    "lab_nul": _with(lab="00_tiny\0"),
+    "lab_line": _with(lab="00_tiny\n"),
+    "lab_capitals": _with(lab="00_TINY"),
+    "lab_wide": _with(lab="\uff10\uff10_tiny"),
+    "lab_long": _with(lab="00_" + "x" * 5000),
+    "lab_percent": _with(lab="00_%2e%2e"),
+    "lab_home": _with(lab="~root"),
+    "variant_none": _with(variant=None),
+    "variant_list": _with(variant=["a"]),
+    "variant_number": _with(variant=1),
+    "unit_none": _with(rate_unit=None),
+    "unit_object": _with(rate_unit={}),
+    "cpu_none": _with(cpu=None),
+    "cpu_number": _with(cpu=7),
+    "ranks_none": _with(ranks=None),
+    "ranks_zero": _with(ranks=0),
+    "ranks_minus": _with(ranks=-1),
+    "ranks_half": _with(ranks=1.5),
+    "ranks_true": _with(ranks=True),
+    "ranks_text": _with(ranks="1"),
+    "ranks_huge": _with(ranks=10**30),
+    "ranks_list": _with(ranks=[1]),
+    "threads_zero": _with(threads_per_rank=0),
+    "threads_text": _with(threads_per_rank="2"),
+    "threads_float": _with(threads_per_rank=2.0),
+    "cores_minus": _with(cores=-2),
+    "cores_huge": _with(cores=10**400),
+    "rate_text": _with(rate="5"),
+    "rate_nan": _with(rate=float("nan")),
+    "rate_inf": _with(rate=float("inf")),
+    "rate_minus": _with(rate=-0.1),
+    "rate_huge": _with(rate=1e300),
+    "rate_true": _with(rate=True),
+    "rate_list": _with(rate=[5.0]),
+    "rate_digits": LINE.replace("5.0", "9" * 5000),
+    "rate_exponent": LINE.replace("5.0", "1e999999999"),
+    "missing_lab": json.dumps({k: v for k, v in RECORD.items() if k != "lab"}),
+    "missing_ranks": json.dumps({k: v for k, v in RECORD.items() if k != "ranks"}),
+}
+# What somebody has handed in, and is drawn: nothing of it steers the picture, table or terminal.
+DRAWN: dict[str, object] = {
+    "formula": "=cmd|' /C calc'!A0",
+    "mathtext": "$\\frac{1}{",
+    "dollars": "$$$$",
+    "markup": "<script>alert(1)</script>",
+    "escape": "\x1b[2J\x1b]0;x\x07",
+    "lines": "a\nb\r\nc",
+    "turned": "\u202eabc",
+    "half": "\ud800",
+    "long": "x" * 100_000,
+    "nul": "a\0b",
+    "emoji": "\U0001f600" * 40,
+    "combining": "a" + "\u0301" * 5000,
+    "table": "a | b | c",
+    "quote": '"; rm -rf x; "',
 }
 SITES: dict[str, bytes | str] = {
     "slurm": 'scheduler = "slurm"\npartition = "class"\n',
@@ -175,11 +294,61 @@ FILES: dict[str, bytes | str] = {
     "outside/00_tiny/run/records.jsonl": json.dumps({**RECORD, "lab": "../../../x"}) + "\n",
     "deep/00_tiny/run/records.jsonl": json.dumps({**RECORD, "ranks": "2"}) + "\n",
     "piped/00_tiny/run/keep": "",
+    **{f"handed/{name}/00_tiny/run/records.jsonl": text for name, text in HANDED_IN.items()},
+    **{
+        f"drawn/{name}/00_tiny/run/records.jsonl": _with(variant=text, cpu=text, rate_unit=text)
+        for name, text in DRAWN.items()
+    },
+    **{
+        f"checked/{number}/00_tiny/checks.jsonl": text
+        for number, text in enumerate(
+            (
+                "null",
+                "[]",
+                "{",
+                '{"todo": 1}',
+                '{"state": "passed"}',
+                '{"todo": 0, "state": "passed"}',
+                '{"todo": 100, "state": "passed"}',
+                '{"todo": 1.0, "state": "passed"}',
+                '{"todo": true, "state": "passed"}',
+                '{"todo": "1", "state": "passed"}',
+                '{"todo": null, "state": "passed"}',
+                '{"todo": 1, "state": "PASSED"}',
+                '{"todo": 1, "state": null}',
+                '{"todo": 1, "state": 1}',
+                '{"todo": 1, "state": ["passed"]}',
+                '{"todo": 1, "state": "passed\\n"}',
+                '{"todo": 1' + "0" * 5000 + "}",
+                '{"todo": 1e400, "state": "passed"}',
+                "\ufeff\ufeff{}",
+                "[" * 100_000,
+            )
+        )
+    },
     "labs/01_broken/runme.py": "",
     "labs/01_broken/checks.py": "def broken(:\n",
     "labs/02_raises/runme.py": "",
     "labs/02_raises/checks.py": "import no_such_module\n",
     "labs/03_gone/runme.py": "",
+    **{f"labs/{name}/runme.py": "" for name in ("06_pipe", "07_folder", "12_loop")},
+    **{
+        f"labs/{name}/{file}": text
+        for name, checks in {
+            "04_exits": "import sys\nsys.exit(3)\n",
+            "05_empty": "",
+            "08_null": "x = '\0'\n",
+            "09_latin": b"# \xe9\n",
+            "10_deep": "x = " + "[" * 10_000 + "\n",
+            "11_interrupt": "raise KeyboardInterrupt\n",
+            "13_twice": CHECKS + CHECKS.partition("todo\n")[2],
+            "14_words": CHECKS.replace("(1,", "('one',"),
+            "15_minus": CHECKS.replace("(1,", "(-1,"),
+            "16_nohints": CHECKS.replace('"one"', ""),
+            "17_numbers": CHECKS.replace('"one"', "1, 2"),
+        }.items()
+        for file, text in {"runme.py": "", "checks.py": checks}.items()
+    },
 }
 
 
@@ -200,6 +369,9 @@ def at_work(folder: Path) -> Iterator[Path]:
     os.mkfifo(folder / "piped/00_tiny/run/records.jsonl")
     (folder / "loop.toml").symlink_to("loop.toml")
     (folder / "loop.py").symlink_to("loop.py")
+    os.mkfifo(folder / "labs/06_pipe/checks.py")
+    (folder / "labs/07_folder/checks.py").mkdir()
+    (folder / "labs/12_loop/checks.py").symlink_to("checks.py")
     (folder / "devnull.csv").symlink_to("/dev/zero")
     (folder / "empty").mkdir()
     (folder / "notebooks").mkdir()

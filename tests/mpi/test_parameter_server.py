@@ -156,7 +156,7 @@ def test_a_killed_rank_takes_all_with_it(rank: int, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(transcript.Transcript, "add", add)
     with pytest.raises(JobFailed) as caught:
         _run(3)
-    assert len(served) == 2 and "KILLED" in caught.value.run.output
+    assert len(served) == 2 and "(signal 9)" in caught.value.run.output
     _all_is_gone(caught.value.run)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from .. import jsonlines
 from ..errors import ScaleoutError
 from ..jobs.environment import allocated_nodes
+from ..words import plain
 
 __all__ = ["Site"]
 
@@ -149,7 +150,8 @@ class Site:
             table = tomllib.loads(jsonlines.text(Path(path)))
         except (OSError, ValueError, RecursionError) as error:  # TOML's own is a ValueError
             why = getattr(error, "strerror", None) or error
-            raise ScaleoutError(f"The site file {path} cannot be read: {why}.") from None
+            shown = plain(str(path), 400)
+            raise ScaleoutError(f"The site file {shown} cannot be read: {why}.") from None
         known = [f.name for f in fields(cls)]
         for key, value in table.items():
             if key not in known:

@@ -28,6 +28,7 @@ CHECK_TIMEOUT_S = 120.0
 INCOMPLETE = (LookupError, AttributeError, TypeError, ValueError, FileNotFoundError)
 # What loading a damaged checks.py ends in.
 BROKEN = (
+    SystemExit,
     SyntaxError,
     NameError,
     ImportError,
@@ -73,8 +74,12 @@ def _checks(lab: "Topic", number: int | Sequence[int] | None = None) -> list[Cal
     found = (f for f in vars(_module(lab)).values() if hasattr(f, "todo"))
     every = sorted(found, key=lambda f: f.todo)
     known = [f.todo for f in every]
+    if not known:
+        raise ScaleoutError(
+            f"{lab.name} has no TODO that could be checked: fetch the workshop again."
+        )
     if lost := [n for n in wanted or () if n not in known]:
-        there = ", ".join(map(str, known)) or "none"
+        there = ", ".join(map(str, known))
         raise ScaleoutError(f"{lab.name} has no TODO {lost[0]}; it has {there}.")
     return [f for f in every if wanted is None or f.todo in wanted]
 
@@ -235,6 +240,8 @@ def hint(lab: "Topic", number: int) -> str:
     """
     (function,) = _checks(lab, number)
     hints: list[str] = function.hints  # type: ignore[attr-defined]
+    if not hints:
+        raise ScaleoutError(f"TODO {number} of {lab.name} has no hints.")
     path = results(lab.name) / "hints.json"
     given = {todo: n for todo, n in jsonlines.table(path).items() if type(n) is int and n > 0}
     count = min(given.get(str(number), 0) + 1, len(hints))

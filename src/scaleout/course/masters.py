@@ -14,9 +14,7 @@ from .cutting import GUESS, cut, numbers
 
 __all__ = ["TOPIC", "generate", "generated", "read_text", "reset", "starter"]
 
-TOPIC = (
-    r"\d\d_[a-z0-9_]+"  # leaves out an attendee's own notebooks, such as Jupyter's 00_welcome-Copy1
-)
+TOPIC = r"[0-9]{2}_[a-z0-9_]+"  # leaves out an attendee's own notebooks, such as Jupyter's 00_welcome-Copy1
 STARTERS = Path("src/scaleout/course/starters")  # in the workshop: the untouched labs
 
 

@@ -24,6 +24,7 @@ __all__ = [
     "thread_variables",
 ]
 
+MOST_DIGITS = 8  # of a number of nodes
 SCHEDULERS = (
     # Slurm, and MPI's own
     *("SLURM", "PMI", "HYDRA_", "HYDI_", "OMPI_", "PRTE_", "PRRTE_", "MPI_LOCAL", "FLUX_"),
@@ -169,7 +170,8 @@ def interpreter(path: str) -> str:
     """
     if path == "python":
         return path
-    if os.sep not in path or not os.access(path, os.X_OK) or Path(path).is_dir():
+    named = os.sep in path and "\0" not in path
+    if not named or not os.access(path, os.X_OK) or Path(path).is_dir():
         raise ScaleoutError(
             f"There is no Python to start at {path or repr(path)}: give its path, such as .side/intel/bin/python"
         )
@@ -181,4 +183,5 @@ def allocated_nodes(environ: Mapping[str, str]) -> int:
     one."""
     count = environ.get("SLURM_JOB_NUM_NODES", "")
     inside = environ.get("SLURM_JOB_ID") and environ.get("SLURM_JOB_NODELIST")
-    return int(count) if inside and count.isdecimal() and count.isascii() else 0
+    number = count.isdecimal() and count.isascii() and len(count) < MOST_DIGITS
+    return int(count) if inside and number else 0

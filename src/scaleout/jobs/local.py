@@ -121,10 +121,10 @@ def run(job: Job, mpirun: Mpirun, say: Callable[[str], None]) -> Run:
             *mpirun.options,
         ]
         command = shlex.join([mpirun.program, *options, *job.script])
+        run_id, folder = new_run(job.name)
         say("$ " + command)
         if placement.warning:
             say(placement.warning)
-        run_id, folder = new_run(job.name)
         ended = Run(run_id, job.name, command, folder, job.ranks, job.threads)
         # What only a launcher needs to hear, and no person.
         quiet = _marks(run_id) if mpirun.launcher == "hydra" else []

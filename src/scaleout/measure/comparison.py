@@ -196,7 +196,7 @@ class Comparison:
             noise=self.noise,
             disturbed=[(r, *self.columns[c]) for r, c, _ in self.found.disturbed],
             title=self.summary,
-            axis=self.unit or self.metric,
+            axis={"s": "seconds"}.get(self.unit, self.unit) or self.metric,
             guess=guess,
         )
 

@@ -94,11 +94,13 @@ def _field(frame: Any, metric: str) -> tuple[float, str]:
         raise ScaleoutError(
             f"The record has no figure {metric!r}: type one of {', '.join(sorted(numbers))}."
         )
-    unit = (
-        "s"
-        if is_time(metric)
-        else str(frame.rate_unit.iloc[0])
-        if metric == "rate" and "rate_unit" in frame
-        else ""
-    )
-    return float(frame[column].median()), unit
+    return float(frame[column].median()), _unit(frame, metric)
+
+
+def _unit(frame: Any, metric: str) -> str:
+    if is_time(metric):
+        return "s"
+    if metric == "rate" and "rate_unit" in frame:
+        return str(frame.rate_unit.iloc[0])
+    name = metric.removeprefix("metrics.")
+    return name.removesuffix("_per_s") + "/s" if name.endswith("_per_s") else ""

@@ -61,6 +61,7 @@ def comparison(
     left.set_ylim(len(names) - 0.5, -0.5)
     left.set_xlabel(axis)
     left.locator_params(axis="x", nbins=4)
+    left.xaxis.set_major_formatter(lambda value, place: f"{value:,.10g}")
     right.set_xlabel(f"times as fast as {names[0]}")
     figure.suptitle("\n".join(textwrap.wrap(title, TITLE)), fontsize=11, x=0.01, ha="left")
     handles = [

@@ -13,7 +13,7 @@ from .look import DARK, GREY, LIGHT, Look, guess_line, style
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["bubble", "idle_over_micro_batches", "idle_parts", "pipeline_timeline"]
+__all__ = ["bubble", "bubble_parts", "idle_over_micro_batches", "idle_parts", "pipeline_timeline"]
 
 FORWARD: Look = {"facecolor": DARK, "edgecolor": "white"}
 BACKWARD: Look = {"facecolor": LIGHT, "edgecolor": "white"}
@@ -32,6 +32,29 @@ def idle_parts(row: Any) -> list[float]:
     for step, seconds in enumerate(row["step_s"]):
         busy = sum(end - start for log in logs for _, _, start, end, _ in log[step])
         found.append(1 - busy / (len(logs) * seconds))
+    return found
+
+
+def bubble_parts(row: Any) -> list[float]:
+    """The part of a step, 0 to 1, in which stages wait because the pipeline fills, turns round and
+    empties: before a stage's first micro-batch, between its last forward and its first backward,
+    and after its last backward. What else it waits, between two micro-batches, is left out.
+
+    Parameters
+    ----------
+    row : Series
+        A record of 11_parallelism's pipeline with GPipe's schedule.
+    """
+    logs = [each["logs"] for each in row["metrics.found"]]
+    found = []
+    for step, seconds in enumerate(row["step_s"]):
+        waited = 0.0
+        for log in (each[step] for each in logs):
+            forward = [line for line in log if line[0] == "forward"]
+            backward = [line for line in log if line[0] == "backward"]
+            fills, turns = forward[0][2], backward[0][2] - forward[-1][3]
+            waited += fills + turns + seconds - backward[-1][3]
+        found.append(waited / (len(logs) * seconds))
     return found
 
 
@@ -113,13 +136,14 @@ def pipeline_timeline(records: "Mapping[str, pd.DataFrame]") -> Figure:
 def idle_over_micro_batches(
     records: "Sequence[pd.DataFrame]", guess: float | None = None
 ) -> Figure:
-    """How much of the time the stages of a pipeline wait, over the number of micro-batches, beside
-    the formula.
+    """How much of the time the stages of a pipeline wait, over the number of micro-batches, and
+    which part of it is the bubble, beside the formula.
 
     Parameters
     ----------
     records : sequence of DataFrame
-        One frame a job, each with one record of a pipeline; all on the same number of ranks.
+        One frame a job, each with one record of a pipeline with GPipe's schedule; all on the same
+        number of ranks.
     guess : float, optional
         The per cent that the reader expects.
     """
@@ -131,7 +155,7 @@ def idle_over_micro_batches(
     axes.plot(
         x, 100 * (ranks - 1) / (x + ranks - 1), "--", color=GREY, label="(S - 1) / (M + S - 1)"
     )
-    found = {}
+    found, bubbles = {}, {}
     for count, row in zip(counts, rows, strict=True):
         parts = 100 * np.array(idle_parts(row))
         axes.plot(
@@ -139,7 +163,12 @@ def idle_over_micro_batches(
             label="single steps" if count == counts[0] else None,
         )  # fmt: skip
         found[count] = float(np.median(parts))
-    axes.plot(list(found), list(found.values()), "o-", color=DARK, label="median")
+        bubbles[count] = 100 * float(np.median(bubble_parts(row)))
+    axes.plot(list(found), list(found.values()), "o-", color=DARK, label="all waiting, median")
+    axes.plot(
+        list(bubbles), list(bubbles.values()), "s", color="black", markerfacecolor="white",
+        markersize=7, label="of it, the bubble",
+    )  # fmt: skip
     guess_line(axes, guess)
     axes.set_xscale("log", base=2)
     axes.set_xticks(counts, [str(count) for count in counts])
@@ -147,13 +176,15 @@ def idle_over_micro_batches(
     axes.set_ylim(0, None)
     first, last = counts[0], counts[-1]
     axes.set_title(
-        f"Waiting: {found[first]:.0f} % with M = {first}, {found[last]:.0f} % with M = {last}",
+        f"Bubble: {bubbles[first]:.0f} % with M = {first}, {bubbles[last]:.0f} % with M = {last}; "
+        f"all waiting: {found[first]:.0f} %, {found[last]:.0f} %",
         fontsize=11,
         loc="left",
     )
     axes.legend(fontsize=9)
     pairs = ", ".join(
-        f"{m}: {v:.0f} percent, by the formula {100 * bubble(ranks, m):.0f}"
+        f"{m}: {v:.0f} percent, of it the bubble {bubbles[m]:.0f}, "
+        f"by the formula {100 * bubble(ranks, m):.0f}"
         for m, v in found.items()
     )
     figure.set_label(f"Time that {ranks} stages wait, by the number of micro-batches. {pairs}.")

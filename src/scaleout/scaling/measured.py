@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import ScaleoutError
+from ..words import plain
 
 __all__ = ["RATE", "Measured", "read_measured", "read_table"]
 
@@ -81,13 +82,14 @@ def read_measured(path: Path | str) -> Measured:
     for number, cells in _lines(path):
         if not head:
             head = {name.strip().lower(): index for index, name in enumerate(cells)}
+            width = len(cells)
             count = next((name for name in COUNTS if name in head), "")
             what = next((name for name in (RATE, STRONG, WEAK) if name in head), "")
             if not count or not what:
                 break
             continue
         found = [_number(cells, head[name]) for name in (count, what)]
-        if None in found:
+        if None in found or any(cells[width:]):  # 1,200 is two cells
             said = ",".join(cells)
             raise ScaleoutError(f"{path}, line {number}: {_short_text(said)} holds no two numbers.")
         mine, value = found[0] or 0.0, found[1] or 0.0
@@ -123,16 +125,15 @@ def _lines(path: Path | str) -> "list[tuple[int, list[str]]]":
                     raise ScaleoutError(f"{path} has more than {MOST_ROWS:,} rows: choose some.")
                 if line.strip() and not line.startswith("#"):
                     found.append((number, next(csv.reader([line]), [])))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise ScaleoutError(
-            f"{path} cannot be read: {getattr(error, 'strerror', None) or error}."
-        ) from None
+    except (OSError, ValueError, csv.Error) as error:  # no file, no text, or a path that is none
+        why = getattr(error, "strerror", None) or error
+        raise ScaleoutError(f"{plain(str(path), 400)} cannot be read: {why}.") from None
     return found
 
 
 def _number(cells: Sequence[str], index: int) -> float | None:
     """A number written in plain ASCII, or None; 1e400 is infinite, and so none of ours."""
-    if index >= len(cells) or not cells[index].isascii():
+    if index >= len(cells) or not cells[index].isascii() or "_" in cells[index]:
         return None
     try:
         return float(cells[index])

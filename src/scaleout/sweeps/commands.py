@@ -15,6 +15,7 @@ __all__ = ["main"]
 
 KEPT = (".jsonl", ".md", ".png", ".sbatch", ".sh")
 RANGE = re.compile(r"(\d{1,9})\.\.(\d{1,9})(?:\*(\d{1,9}))?")
+LIKE_A_RANGE = re.compile(r"-?\d+\.\.(\.?[-\d]|$)")  # where it is none, somebody has mistyped it
 MOST = 1000  # values of a range
 
 
@@ -93,10 +94,10 @@ def _variables(texts: Sequence[str]) -> dict[str, list[str]]:
 def _range(name: str, text: str) -> list[str]:
     """The values of 1..10, of 1..1024*2, or the one value that it is."""
     asked = RANGE.fullmatch(text)
-    if asked is None:
+    if asked is None and not LIKE_A_RANGE.match(text):
         return [text]
-    value, last = int(asked[1]), int(asked[2])
-    factor = None if asked[3] is None else int(asked[3])
+    value, last = (int(asked[1]), int(asked[2])) if asked else (1, 0)
+    factor = int(asked[3]) if asked and asked[3] else None
     values: list[str] = []
     if factor is None or (factor > 1 and value > 0):  # else it would never end
         while value <= last and len(values) <= MOST:

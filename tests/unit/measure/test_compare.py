@@ -283,6 +283,7 @@ def test_figures_of_records_numbers_runs_and_functions() -> None:
     assert of(frame(rate=5.0), "rate") == (5.0, "images/s")
     assert of(frame(rate=None, step_median_s=0.5), "rate") == (2.0, "steps/s")
     assert of(frame(rate=5.0, **{"metrics.loss": 3.0}), "loss") == (3.0, "")
+    assert of(frame(images_per_s=8.0), "images_per_s") == (8.0, "images/s")
     assert of(SimpleNamespace(wall_s=2.0, records=frame(rate=5.0)), "wall_s") == (2.0, "s")
     assert of(7, "rate") == (7.0, "")
     assert of(frame(rate=5.0), lambda records: records.rate.sum() * 2) == (10.0, "")

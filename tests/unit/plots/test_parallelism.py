@@ -66,7 +66,23 @@ def test_idle_time_of_even_stages_is_the_formula(micro_batches: int) -> None:
 
 def test_idle_time_beside_the_formula() -> None:
     label = plots.idle_over_micro_batches([_pipeline(4), _pipeline(1)], guess=30).get_label()
-    assert "1: 50 percent, by the formula 50, 4: 20 percent, by the formula 20" in label
+    assert "1: 50 percent, of it the bubble 50, by the formula 50" in label
+    assert "4: 20 percent, of it the bubble 20, by the formula 20" in label
+
+
+def test_a_wait_between_two_micro_batches_is_no_bubble() -> None:
+    """Each backward begins a second late, but for the first."""
+    row = _pipeline(4).iloc[0]
+    late = 3.0
+    for each in row["metrics.found"]:
+        for line in each["logs"][0]:
+            if line[0] == "backward":
+                line[2] += line[1]
+                line[3] += line[1]
+    row["step_s"] = [15.0 + late]
+    (idle,) = pipeline.idle_parts(row)
+    (bubble,) = pipeline.bubble_parts(row)
+    assert bubble == pytest.approx(3 / 18) and idle == pytest.approx(6 / 18)
 
 
 def test_memory_is_compared_with_the_same_work_on_one_rank() -> None:
