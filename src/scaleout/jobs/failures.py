@@ -16,7 +16,8 @@ SIGNALS = {
     "6": "a rank gave up in native code (signal 6), as TensorFlow does when refused memory, MPI when called wrongly",
     "9": "a rank was killed (signal 9), as the system does when memory runs out and MPI when it ends with a "
     "message that nobody received",
-    "11": "a rank crashed in native code (signal 11)",
+    "4": "a rank crashed in native code (signal 4), as TensorFlow may when refused memory",
+    "11": "a rank crashed in native code (signal 11), as a wrong address does, and TensorFlow when refused memory",
 }
 
 
