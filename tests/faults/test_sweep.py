@@ -52,7 +52,9 @@ def background(results: Path, tmp_path: Path) -> Iterator[Callable[..., "subproc
 
     def start(*words: str) -> "subprocess.Popen[str]":
         how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": tmp_path}
-        begun.append(subprocess.Popen([*UNDISTURBED, "sweep", *words], start_new_session=True, **how))
+        begun.append(
+            subprocess.Popen([*UNDISTURBED, "sweep", *words], start_new_session=True, **how)
+        )
         return begun[-1]
 
     yield start
