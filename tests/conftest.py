@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from helpers import COMMAND, left_of
+from helpers import COMMAND, UNDISTURBED, left_of
 from xdist.scheduler import LoadScopeScheduling
 
 from scaleout.course.masters import generate
@@ -211,7 +211,8 @@ def scaleout() -> Callable[..., subprocess.CompletedProcess[str]]:
 
     def call(*words: object, **options: object) -> subprocess.CompletedProcess[str]:
         usual = {"capture_output": True, "text": True, "timeout": 120}
-        return subprocess.run([COMMAND, *map(str, words)], **{**usual, **options})
+        command = UNDISTURBED if words[:1] == ("sweep",) else [COMMAND]
+        return subprocess.run([*command, *map(str, words)], **{**usual, **options})
 
     return call
 

@@ -1,6 +1,6 @@
 """Keras loads scikit-learn and matplotlib when somebody uses what needs them, not at its own start.
 
-Keras 3 imports both wherever they are installed, for keras.wrappers and keras.visualization: a third
+Keras 3 imports both wherever they are installed, for keras.wrappers and keras.visualization: a quarter
 of the seconds that each rank of a TensorFlow job needs before its first line. Keras has no switch for
 that, and a package that is hidden is missing to a script that wants it. So the two imports are put off
 (PEP 562): the first name that anybody asks one of these modules for loads it, whole.

@@ -181,8 +181,9 @@ def all_ranks_find_one_palette(job):
         "The palette is final now; finding the nearest colour of a row needs "
         "no other rank. Which routine does that?",
         "d4p.kmeans with 0 iterations and assignFlag=True, not distributed, "
-        "on your rows and the palette. Its objectiveFunction is the inertia "
-        "of your rows; one allreduce adds up those of all ranks.",
+        "on your rows and the palette. Its assignments are the labels, its "
+        "objectiveFunction is the inertia of your rows; one allreduce adds "
+        "up those of all ranks.",
         "nearest = d4p.kmeans(k, 0, fptype, assignFlag=True)"
         ".compute(rows, palette); labels = nearest.assignments.ravel(); "
         "inertia = comm.allreduce(float(nearest.objectiveFunction[0, 0]))",
@@ -226,6 +227,11 @@ def inertia_belongs_to_the_palette(job):
         )
     elif is_near(RANKS * wanted):
         because = "That is the inertia of all ranks, four times."
+    elif saw < wanted:
+        because = (
+            "That is of a better palette than yours: has the second pass 0 "
+            "iterations?"
+        )
     assert is_near(wanted), (
         f"expected inertia {wanted:.4f}, of the pixels of all ranks and for "
         f"the palette as it is; saw {saw:.4f}. {because}"
@@ -236,7 +242,7 @@ def inertia_belongs_to_the_palette(job):
     4,
     hints=[
         "Look at quantised.png: what rank 0 does not know stays black. Its "
-        "own labels are only the first quarter.",
+        "own labels are only those of the first rows.",
         "First the sizes of all pieces (allgather), then room for all of them "
         "on rank 0, then Gatherv, the gather that takes pieces of unequal "
         "size.",

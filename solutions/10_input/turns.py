@@ -9,8 +9,10 @@ about a minute. The order is another one in each round.
 """
 
 import argparse
+import os
 import time
 
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import numpy as np
 import tensorflow as tf
 from bookkeeping import OTHERS, STEPS, examples, milliseconds
@@ -165,7 +167,7 @@ class Runner:
 
 def named(use: list, before: list | None) -> str:
     """What a pipeline is called, if possible by the step that it adds."""
-    if before is not None and use[:-1] == before:
+    if before is not None and use[:-1] == before and use[-1] in STEPS:
         return f"+ {use[-1]}"
     if use == STEPS:
         return "all four"
@@ -234,9 +236,9 @@ def main(args: argparse.Namespace) -> None:
         if comm.rank == 0:
             line = "; ".join(said[at] for at in sorted(said))
             print(f"round {round_ + 1}: {line}", flush=True)
-    # A comparison takes the first name that it meets for the baseline.
-    runs.sort(key=lambda run: (run["round"], run["variant"]
-                               != pipelines[0].name))
+    # A comparison shows its variants in the order in which it meets them.
+    names = [each.name for each in pipelines]
+    runs.sort(key=lambda run: (run["round"], names.index(run["variant"])))
     for each in pipelines:
         each.report(runs)
 

@@ -73,7 +73,7 @@ def test_jobs_started_at_once_have_cores_of_their_own(start: Callable[..., Start
     late = start()
     assert late.cores() == os.sched_getaffinity(0)  # not bound
     assert late.said[1] == (
-        f"Oversubscribed: 1 rank x 1 thread would fill 1 core, but other jobs hold all but 0 of {CORES}: "
+        f"Oversubscribed: 1 rank x 1 thread would fill 1 core, but other jobs leave 0 of {CORES} free: "
         "this job is not bound, and shares cores with them.\n"
     )
     assert "-bind-to" not in late.said[0]
@@ -115,7 +115,7 @@ def test_a_notebooks_job_may_use_the_cores_of_its_engines(
         other = subprocess.run(
             [COMMAND, "run", str(path), "-t", "1"], capture_output=True, text=True, timeout=60
         )
-        assert f"other jobs hold all but 0 of {CORES}" in other.stdout
+        assert f"other jobs leave 0 of {CORES} free" in other.stdout
 
 
 def test_a_job_inside_a_job_uses_the_cores_of_that_one(

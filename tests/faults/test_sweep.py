@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from helpers import COMMAND, until
+from helpers import UNDISTURBED, until
 
 from scaleout import launch, sweeps
 from scaleout.errors import ScaleoutError
@@ -52,7 +52,9 @@ def background(results: Path, tmp_path: Path) -> Iterator[Callable[..., "subproc
 
     def start(*words: str) -> "subprocess.Popen[str]":
         how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": tmp_path}
-        begun.append(subprocess.Popen([COMMAND, "sweep", *words], start_new_session=True, **how))
+        begun.append(
+            subprocess.Popen([*UNDISTURBED, "sweep", *words], start_new_session=True, **how)
+        )
         return begun[-1]
 
     yield start

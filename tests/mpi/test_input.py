@@ -239,16 +239,17 @@ def test_the_opens_that_we_count_are_those_that_strace_sees(
 
 
 @pytest.mark.choice
-def test_two_ranks_read_each_format_together(tmp_path: Path) -> None:
+def test_two_ranks_read_each_format_together() -> None:
     rows = _run(ranks=2, script="formats.py").records
     assert len(rows) == 16 and (rows.ranks == 2).all()
     assert (rows["metrics.images"] == 600).all(), "some image on no rank, or on two"
     opens = rows.groupby("variant")["metrics.opens"].agg(["min", "max"])
     found = {form: tuple(row) for form, row in opens.iterrows()}
-    assert found == {"files": (600, 600), "tfrecord": (8, 8), "lmdb": (4, 4), "hdf5": (2, 2)}
-    with pytest.raises(JobFailed) as told:
-        _run(ranks=9, script="formats.py", forms=["tfrecord"])
-    assert "9 ranks are more than the 8 shards" in told.value.run.output
+    assert found["files"] == (600, 600) and found["tfrecord"] == (8, 8)
+    # Of one file that two ranks open at once, Linux may report both opens as one.
+    for form, each in (("lmdb", 2), ("hdf5", 1)):
+        assert each <= found[form][0] <= found[form][1] <= 2 * each, form
+    _refused("There are 8 shards: take 8 ranks at most", ranks=9, script="shared.py", step_ms=None)
 
 
 def test_turns_measure_every_pipeline_in_each_round() -> None:

@@ -1,6 +1,7 @@
 """11_parallelism's server.py: TensorFlow's own parameter server, in real processes on this machine.
 Updates that wait against one rank alone, bytes against the formula, and processes that are killed."""
 
+import contextlib
 import re
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,16 @@ def _all_is_gone(run: Run) -> None:
     listening = [one.laddr.port for one in psutil.net_connections("tcp") if one.status == "LISTEN"]
     ports = {int(port) for port in re.findall(r"port (\d+)", run.output)}
     assert ports and not ports.intersection(listening)
+
+
+def _processes_of(rank: int) -> list[psutil.Process]:
+    """This rank of our job, without the process that it watches."""
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):  # it has ended meanwhile
+            if "mpi4py" in process.cmdline() and process.environ().get("RANK") == str(rank):
+                found.append(process)
+    return found
 
 
 def _waits_for_all(servers: int, workers: int) -> None:
@@ -147,11 +158,8 @@ def test_a_killed_rank_takes_all_with_it(rank: int, monkeypatch: pytest.MonkeyPa
         ready = len(served) == 2
         served.extend(text for _, text in lines if "serves at port" in text)
         if len(served) == 2 and not ready:
-            for process in psutil.Process().children(recursive=True):
-                words = process.cmdline()
-                own = any(word.endswith("server.py") for word in words) and "mpirun" not in words[0]
-                if own and process.environ().get("RANK") == str(rank):
-                    process.kill()
+            (own,) = _processes_of(rank)
+            own.kill()
 
     monkeypatch.setattr(transcript.Transcript, "add", add)
     with pytest.raises(JobFailed) as caught:

@@ -75,8 +75,8 @@ def place(
     lease = leases.take(mine, wanted, for_engines=for_engines)
     if not lease.cores:
         crowd = (
-            f"Oversubscribed: {asked} would fill {words.count(wanted, 'core')}, but other jobs hold "
-            f"all but {lease.free} of {len(mine)}: this job is not bound, and shares cores with them."
+            f"Oversubscribed: {asked} would fill {words.count(wanted, 'core')}, but other jobs leave "
+            f"{lease.free} of {len(mine)} free: this job is not bound, and shares cores with them."
         )
         return Placement(binding(ranks, threads, cores, launcher, bind="none"), crowd, lease)
     options = binding(ranks, threads, cores, launcher, leased=lease.cores)

@@ -13,10 +13,11 @@ NATIVE_FRAME = re.compile(
     r"\[0x[0-9a-f]+\]$"
 )  # of the backtrace that an MPI library prints of itself
 SIGNALS = {
+    "4": "a rank crashed in native code (signal 4), as TensorFlow may when refused memory",
     "6": "a rank gave up in native code (signal 6), as TensorFlow does when refused memory, MPI when called wrongly",
     "9": "a rank was killed (signal 9), as the system does when memory runs out and MPI when it ends with a "
     "message that nobody received",
-    "11": "a rank crashed in native code (signal 11)",
+    "11": "a rank crashed in native code (signal 11), as a wrong address does, and TensorFlow when refused memory",
 }
 
 

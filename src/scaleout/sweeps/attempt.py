@@ -54,8 +54,8 @@ def attempt(
     -------
     dict
         status, reason, rate, unit, values, metric, wall_s (seconds), run_id, command, utc, cpu,
-        cores, disturbed (the share of the CPUs' time that
-        others took from it; 0 where it had what it needed, and on other machines).
+        cores, disturbed (the share of the CPUs' time that others took; 0 where that left the job
+        enough, and on other machines).
 
     Raises
     ------

@@ -15,7 +15,7 @@ __all__ = ["main"]
 
 KEPT = (".jsonl", ".md", ".png", ".sbatch", ".sh")
 RANGE = re.compile(r"(\d{1,9})\.\.(\d{1,9})(?:\*(\d{1,9}))?")
-LIKE_A_RANGE = re.compile(r"-?\d+\.\.(\.?[-\d]|$)")  # where it is none, somebody has mistyped it
+LIKE_A_RANGE = re.compile(r"-?\d+\.\.([-\d]|$)")  # where it is none, somebody has mistyped it
 MOST = 1000  # values of a range
 
 

@@ -1,4 +1,4 @@
-"""Who else computed while a job ran: a figure that was taken beside others' work fools a sweep."""
+"""Who else computed while a job ran: a rate measured beside others' work would mislead a sweep."""
 
 import os
 from dataclasses import dataclass
@@ -7,9 +7,10 @@ from ..machine import noise
 
 __all__ = ["Load", "Watch"]
 
-OTHERS = 0.10  # of the CPUs' time: from there on a job has shared them
-ROOM = 0.25  # of it idle: then others' work found cores that the job left free
-STOLEN = 0.05
+# Shares of the CPUs' time
+OTHERS = 0.10  # that others may take
+ROOM = 0.25  # idle: with as much, others computed on cores that the job left free
+STOLEN = 0.05  # that the host of a virtual machine may take
 
 
 @dataclass(frozen=True)
@@ -21,9 +22,9 @@ class Load:
     others : float
         Processes that are not the job's.
     stolen : float
-        The machine under a virtual one.
+        The host, where this machine is a virtual one.
     idle : float
-        Left by all.
+        Nobody.
     """
 
     others: float = 0.0
