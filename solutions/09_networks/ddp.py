@@ -151,8 +151,8 @@ def main(args: argparse.Namespace) -> float:
 
     # (n, 28, 28, 1), (n,), and those to test with
     x, y, x_test, y_test = map(torch.from_numpy, data.digits())
-    x = x.permute(0, 3, 1, 2).contiguous()  # (n, 1, 28, 28)
-    x_test = x_test.permute(0, 3, 1, 2).contiguous()
+    x = x.reshape(-1, 1, 28, 28)
+    x_test = x_test.reshape(-1, 1, 28, 28)
     n = len(x)
     batch = args.batch_per_rank
     steps = -(-n // (batch * ranks))
@@ -295,6 +295,8 @@ def main(args: argparse.Namespace) -> float:
             },
         )
     if dist.is_initialized():
+        # Distributed: nobody leaves while another still waits for a message
+        dist.barrier()
         dist.destroy_process_group()
     return accuracy[-1]
 

@@ -21,6 +21,7 @@ _PUBLIC = {
     "ScaleoutError": "errors:ScaleoutError",
     "Site": "clusters.site:Site",
     "Tuning": "measure.tuning:Tuning",
+    "batch_grid": "sweeps:batch_grid",
     "compare": "measure.compare:compare",
     "data": "data:",
     "doctor": "doctor:",

@@ -130,6 +130,21 @@ def test_the_solution_passes_all_its_checks() -> None:
     assert {each.number: each.state for each in found} == dict.fromkeys(range(1, 11), "passed")
 
 
+@with_torch
+@pytest.mark.choice
+def test_under_fsdp_a_rank_keeps_its_part_and_takes_the_same_steps() -> None:
+    script = lab("09_networks", solution=True).other("fsdp.py")
+    run = script.run(
+        ranks=2, threads=1, echo=False, timeout=240, python=frameworks.python(), layers=3, width=256
+    )
+    for rank in run.records["metrics.kept"].iloc[0]:
+        whole, part = rank["DDP"], rank["FSDP"]
+        assert whole["optimizer"] == pytest.approx(2 * whole["weights"]), "Adam keeps two numbers"
+        for what in ("weights", "gradients", "optimizer"):
+            assert 0.45 * whole[what] <= part[what] <= 0.55 * whole[what], what
+        assert part["losses"] == pytest.approx(whole["losses"], abs=1e-5)
+
+
 def test_without_pytorch_nothing_is_judged_and_a_reference_is_shown(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

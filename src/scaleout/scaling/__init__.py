@@ -4,6 +4,7 @@ are."""
 from .amdahl import Amdahl, efficiency, fit_amdahl, knee
 from .experiment import Experiment, next_experiment
 from .foretold import Foretold, foretell
+from .imagined import imagined
 from .laws import LAWS, Law
 from .measured import Measured, read_measured, read_table
 from .messages import (
@@ -43,6 +44,7 @@ __all__ = [
     "fit_rates",
     "foretell",
     "gather_broadcast_s",
+    "imagined",
     "knee",
     "main",
     "next_experiment",

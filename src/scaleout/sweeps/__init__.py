@@ -8,9 +8,10 @@ machine, and by how much.
 Every job is a fresh process. What was measured is kept line by line in
 results/sweep/NAME/points.jsonl, and the same call goes on from there, repeating nothing."""
 
+from .batches import batch_grid
 from .commands import main
 from .outcome import Result, read
 from .run import sweep
 from .search import replay
 
-__all__ = ["Result", "main", "read", "replay", "sweep"]
+__all__ = ["Result", "batch_grid", "main", "read", "replay", "sweep"]

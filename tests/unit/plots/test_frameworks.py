@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from scaleout import Comparison, frameworks, plots
+from scaleout import Comparison, frameworks, plots, scaling
 
 BASE, TWIN, OTHER = "TensorFlow, 1 rank", "TensorFlow, 2 ranks", "PyTorch, 2 ranks"
 
@@ -78,3 +78,17 @@ def test_the_efficiency_is_that_of_the_medians(slower: float) -> None:
     )
     middle, low, high = frameworks.efficiency(records)
     assert middle == pytest.approx(1 / slower) and low <= middle <= high
+
+
+def test_a_network_of_the_same_step_and_fewer_parameters_scales_further() -> None:
+    records = _records({"shallow": 30.0, "deep": 10.0})
+    small = records["metrics.network"] == "shallow"
+    records["step_median_s"] = 0.01
+    records.loc[small, "metrics.parameters"] = 20_000
+    links = ["1 Gb/s Ethernet", "100 Gb/s InfiniBand"]
+    found = scaling.imagined(records, ["shallow", "deep", "never measured"], links)
+    assert list(found) == ["shallow", "deep"]
+    assert [step.gradient_bytes for step in found["deep"]] == [8e6, 8e6]
+    slow = {name: steps[0].efficiency(128) for name, steps in found.items()}
+    assert slow["deep"] < slow["shallow"]
+    assert found["deep"][0].efficiency(128) <= found["deep"][1].efficiency(128)

@@ -1,0 +1,46 @@
+"""A sweep whose axis is the effective batch, for 09."""
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from .. import machine, settings
+from .outcome import Result
+from .run import sweep
+
+__all__ = ["batch_grid"]
+
+CYCLE_MS = "3.5"  # how often Horovod looks for gradients: 05 finds that 3 to 4 suit a short step
+
+
+def batch_grid(script: Path | str, batches: Sequence[int], repeat: int = 1) -> Result:
+    """A script at each effective batch, on one rank and on two, with one thread each and with as
+    many as there are cores.
+
+    With SCALEOUT_QUICK=1 the first two batches alone, and ranks that share the cores.
+
+    Parameters
+    ----------
+    script : path
+        That takes --batch, the images of a step on all ranks together, and --steps and --warmup.
+    batches : sequence of int
+        To try.
+    repeat : int
+        Jobs a point.
+
+    Returns
+    -------
+    Result
+        Of a sweep, with the batch in the column BATCH.
+    """
+    file = shlex.quote(str(script))
+    each = f"exec python -m mpi4py {file} --steps 30 --warmup 5 --batch ${{BATCH:-{batches[0]}}}"
+    quick = settings.quick()
+    return sweep(
+        ["sh", "-c", each],
+        ranks=[1, 2],
+        threads=[] if quick else sorted({1, machine.usable_cores()}),
+        env={"BATCH": list(batches[:2] if quick else batches), "HOROVOD_CYCLE_TIME": [CYCLE_MS]},
+        repeat=repeat,
+        echo=None,
+    )
