@@ -227,6 +227,13 @@ class Trainer:
         # Distributed: begins equal, and backward() averages the gradients
         self.model = DistributedDataParallel(self.model)
 
+    def end_together(self) -> None:
+        """Nobody leaves while another still waits for a message."""
+        # Distributed: all have finished
+        dist.barrier()
+        # Distributed: the ranks part
+        dist.destroy_process_group()
+
     def batch(self, images: np.ndarray, labels: np.ndarray) -> tuple:
         """NumPy's arrays, (n, side, side, channels), as PyTorch's."""
         # (n, channels, side, side), in memory as it was

@@ -111,6 +111,9 @@ class Trainer:
         hvd.broadcast_variables(state, root_rank=0)
         self.one_together = self.step_of(together=True)
 
+    def end_together(self) -> None:
+        """Horovod ends by itself, with MPI."""
+
     def step_of(self, together: bool):
         """A training step as a graph; together: gradients are averaged."""
         import keras

@@ -125,6 +125,8 @@ def main(args: argparse.Namespace) -> None:
         "alone_s": alone_s[args.warmup:], "loss": loss,
         "together_s": together_s[args.warmup:], "peak_mib": peak_mib,
     })
+    if ranks > 1:
+        network.end_together()
     # Distributed: one report, not one from each rank
     if rank > 0:
         return
