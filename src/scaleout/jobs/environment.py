@@ -10,6 +10,7 @@ from pathlib import Path
 from .. import settings
 from ..errors import ScaleoutError
 from ..paths import show
+from ..words import number
 
 __all__ = [
     "SCHEDULERS",
@@ -24,7 +25,6 @@ __all__ = [
     "thread_variables",
 ]
 
-MOST_DIGITS = 8  # of a number of nodes
 SCHEDULERS = (
     # Slurm, and MPI's own
     *("SLURM", "PMI", "HYDRA_", "HYDI_", "OMPI_", "PRTE_", "PRRTE_", "MPI_LOCAL", "FLUX_"),
@@ -181,7 +181,5 @@ def interpreter(path: str) -> str:
 def allocated_nodes(environ: Mapping[str, str]) -> int:
     """The number of nodes of the Slurm allocation that these variables speak of; 0 outside of
     one."""
-    count = environ.get("SLURM_JOB_NUM_NODES", "")
     inside = environ.get("SLURM_JOB_ID") and environ.get("SLURM_JOB_NODELIST")
-    number = count.isdecimal() and count.isascii() and len(count) < MOST_DIGITS
-    return int(count) if inside and number else 0
+    return number(environ.get("SLURM_JOB_NUM_NODES", "")) if inside else 0
