@@ -25,6 +25,8 @@ __all__ = [
     "thread_variables",
 ]
 
+# What each job is told anew, whatever was asked for.
+OURS = (settings.RUN_ID, "SCALEOUT_RECORDS", "SCALEOUT_CORES", "SCALEOUT_NODES")
 SCHEDULERS = (
     # Slurm, and MPI's own
     *("SLURM", "PMI", "HYDRA_", "HYDI_", "OMPI_", "PRTE_", "PRRTE_", "MPI_LOCAL", "FLUX_"),
@@ -133,6 +135,8 @@ def check_variables(variables: Mapping[str, object]) -> None:
             raise ScaleoutError(
                 f"{name!r} is no name of a variable: take letters, digits and _, such as MY_FLAG."
             )
+        if name in OURS:
+            raise ScaleoutError(f"{name} is what scaleout itself tells a job: leave it out.")
         if "\0" in str(value):
             raise ScaleoutError(
                 f"The value of {name} holds a NUL, which no variable can: leave it out."
