@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from scaleout import Comparison, openmp
+from scaleout.errors import ScaleoutError
 
 SOLUTIONS = Path(__file__).resolve().parents[1] / "solutions"
 FILE = SOLUTIONS / "02_threads" / openmp.REFERENCE
@@ -37,4 +38,7 @@ def main(results: Path) -> None:
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "results")
-    (both_frameworks if sys.argv[2:] == ["09"] else main)(folder)
+    try:
+        (both_frameworks if sys.argv[2:] == ["09"] else main)(folder)
+    except ScaleoutError as error:
+        sys.exit(f"{Path(__file__).name}: {error}")

@@ -27,7 +27,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LATER = ROOT / "tools/keras_later.py"
+SOONER = ROOT / "tools/start_sooner.py"
 STAGES = ("python", "packages", "horovod", "scaleout")
 # Measured: .venv takes 2.4 GiB, Horovod 0.4 GiB more while it compiles; the rest is air.
 NEEDED_GIB = {"python": 0.1, "packages": 2.9, "horovod": 0.5, "scaleout": 0.0}
@@ -295,7 +295,7 @@ class Setup:
             parts += [self.locked[name] for name in ("horovod", "mpich", "tensorflow-cpu")]
             parts += [str(sorted(HOROVOD_BUILD.items())), HOROVOD_CXXFLAGS, HOROVOD_CMAKE]
         if stage == "scaleout":
-            parts += [str(ROOT), (ROOT / "pyproject.toml").read_text(), LATER.read_text()]
+            parts += [str(ROOT), (ROOT / "pyproject.toml").read_text(), SOONER.read_text()]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
     def due(self) -> list:
@@ -404,8 +404,8 @@ class Setup:
         self.run("scaleout", [command], {"PIP_REQUIRE_HASHES": "0"})
         if not self.conda:
             site = next((self.prefix / "lib").glob("python*/site-packages"))
-            shutil.copy(str(LATER), str(site))
-            (site / LATER.with_suffix(".pth").name).write_text(f"import {LATER.stem}\n")
+            shutil.copy(str(SOONER), str(site))
+            (site / SOONER.with_suffix(".pth").name).write_text(f"import {SOONER.stem}\n")
 
     def pip(self, *args: str) -> list:
         return [self.python_path, "-m", "pip", "install", "--no-deps", *args]

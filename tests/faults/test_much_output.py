@@ -31,7 +31,8 @@ def _fed(data: bytes, cuts: list[int]) -> list[tuple[int | None, str]]:
     for begin, end in zip(places, places[1:], strict=False):
         if begin < end:
             found += list(pieces.feed(data[begin:end]))
-    return found + list(pieces.feed(b""))
+    found += list(pieces.feed(b""))
+    return [(rank, line) for rank, text in found for line in text.split("\n")]
 
 
 @settings(max_examples=200, deadline=None, derandomize=True, database=None)
@@ -47,13 +48,16 @@ def test_many_lines_at_once_are_the_same_lines(
         assert quick == _fed(data, cuts)
 
 
-def test_lines_of_one_rank_are_taken_at_once() -> None:
-    pieces = Pieces("ID")
-    lines = [MARK[1] + b"x" * 79 for _ in range(500)]
-    other = [MARK[0] + b"y"] * 500
-    assert len(pieces._alike([*lines, *other], 0)) == 500
-    assert len(pieces._alike([*lines, *other], 500)) == 500
-    assert pieces._alike([*lines, *other], 995) == []  # too few
+@pytest.mark.parametrize("between", [b"", MARK[1]], ids=["lines", "pieces"])
+def test_many_lines_of_one_rank_are_never_looked_at_one_by_one(between: bytes) -> None:
+    """As one text: 200 MB of lines cost a tenth of what they cost one by one."""
+    lines = [MARK[1] + b"x" * 40 + between + b"y" * 40] * 500
+    text = "\n".join(["x" * 40 + "y" * 40] * 500)
+    assert list(Pieces("ID").feed(b"\n".join([*lines, b""]))) == [(1, text)]
+    data = b"\n".join([*lines, *[MARK[0] + b"y"] * 500, b"mpirun's own", *lines[:5], b""])
+    found = list(Pieces("ID").feed(data))
+    assert found[:3] == [(1, text), (0, "\n".join("y" * 500)), (None, "mpirun's own")]
+    assert found[3:] == [(1, "x" * 40 + "y" * 40)] * 5  # too few for that to pay
 
 
 class _All:
@@ -77,7 +81,9 @@ def test_who_takes_all_at_once_gets_what_the_file_gets(
     run, listener = Run("ID", "train", "mpirun", tmp_path, 2, 1), _All()
     with Transcript(run, listener) as taken:
         for number in range(100):
-            taken.add([(number % 2, f"{number} {line}") for line in range(50)])
+            lines = [f"{number} {line}" for line in range(50)]
+            whole = [(number % 2, "\n".join(lines))]
+            taken.add(whole if number % 3 else [(number % 2, line) for line in lines])
     kept = (tmp_path / "output.txt").read_text()
     assert listener.said.getvalue() == kept and len(kept.splitlines()) == 5000
     lines = [text for _, text in run.lines]

@@ -58,7 +58,7 @@ def tree(tmp_path: Path) -> SimpleNamespace:
         '"packages": 2.9', '"packages": 0.0'
     )
     (root / "tools/setup_env.py").write_text(text)
-    shutil.copy(ROOT / "tools/keras_later.py", root / "tools")
+    shutil.copy(ROOT / "tools/start_sooner.py", root / "tools")
     (root / "pyproject.toml").write_text("[project]\n")
     (root / "requirements.lock").write_text(
         "".join(f"{name}==1 --hash=sha256:{'0' * 64}\n" for name in PACKAGES)
@@ -163,8 +163,8 @@ def test_four_stages_then_the_command(tree, setup):
     assert Path(horovod["environ"]["TMPDIR"]).is_relative_to(tree.root)
     assert own["args"][-2:] == ["--editable", str(tree.root)]
     site = next((tree.root / ".venv/lib").glob("python*/site-packages"))
-    assert (site / "keras_later.pth").read_text() == "import keras_later\n"
-    assert "scikit-learn" in (site / "keras_later.py").read_text()
+    assert (site / "start_sooner.pth").read_text() == "import start_sooner\n"
+    assert "scikit-learn" in (site / "start_sooner.py").read_text()
 
 
 def test_a_second_run_does_nothing(tree, setup):

@@ -16,6 +16,8 @@ LINKS = (
 )  # between the tracebacks of a chain
 MESSAGE_LINES = 8
 FEWEST = 20  # lines at once, from which on it pays to look whether they are alike
+HELD = 65536  # bytes of a line that is not whole yet
+READ_BYTES = 2**20
 
 
 def batches(
@@ -37,8 +39,9 @@ def batches(
 
     Yields
     ------
-    list of (rank, line)
-        Whole lines, those that came together in one list; rank is None where mpirun itself speaks.
+    list of (rank, text)
+        Whole lines, those that came together in one list, many of one rank as one text; rank is
+        None where mpirun itself speaks.
     """
     with selectors.DefaultSelector() as ready:
         for pipe in (mpirun.stdout, mpirun.stderr):
@@ -46,7 +49,7 @@ def batches(
             ready.register(pipe, selectors.EVENT_READ, Pieces(run_id))
         while ready.get_map():
             for key, _ in ready.select(max(0.0, min(1.0, end - time.monotonic()))):
-                data = os.read(key.fd, 65536)
+                data = os.read(key.fd, READ_BYTES)
                 yield list(key.data.feed(data))
                 if not data:
                     ready.unregister(key.fileobj)
@@ -64,6 +67,7 @@ class Pieces:
     def __init__(self, run_id: str) -> None:
         # with the id: no output can look like it by chance
         mark = rb"\x1e%b:(\d+)\x1f" % re.escape(run_id.encode())
+        self.begin = b"\x1e%b:" % run_id.encode()
         self.mark = re.compile(mark)
         self.plain = re.compile(mark + rb"([^\x1e]+)")
         self.held = b""
@@ -71,24 +75,38 @@ class Pieces:
         self.partial: dict[int | None, list[bytes]] = {}
 
     def feed(self, data: bytes) -> Iterator[tuple[int | None, str]]:
-        """Yields the lines that `data` completes; b"" says that no more will come, and yields the
-        rest."""
+        """Yields the lines that `data` completes, many of one rank as one text; b"" says that no
+        more will come, and yields the rest."""
         more, data = bool(data), self.held + data
-        cut = (
-            re.search(rb"\x1e[^\x1f\n]{0,60}\Z", data) if more else None
-        )  # a mark whose end is still to come
-        at = cut.start() if cut else len(data)
-        self.held = data[at:]
-        *whole, rest = data[:at].split(b"\n")
+        end = data.rfind(b"\n") + 1
+        rest, self.held = data[end:], b""
+        if more and len(rest) <= HELD:
+            rest, self.held = b"", rest
+        elif more and (cut := re.search(rb"\x1e[^\x1f\n]{0,60}\Z", rest)):  # a mark, not yet whole
+            rest, self.held = rest[: cut.start()], rest[cut.start() :]
+        if end:
+            yield from self._whole(data[: end - 1])
+        if rest:
+            self._take(rest)
+        if not more:
+            yield from [(rank, self._text(rank)) for rank in list(self.partial)]
+
+    def _whole(self, data: bytes) -> Iterator[tuple[int | None, str]]:
+        """The lines of a text that ends where a line ends, its last sign left out."""
+        if not self.partial and (block := self._block(data)):
+            self.rank = None
+            yield block
+            return
+        lines = data.split(b"\n")
         at = 0
-        while at < len(whole):
-            # Many lines of one rank, each of one piece, cost a third this way.
-            if not self.partial and (alike := self._alike(whole, at)):
+        while at < len(lines):
+            if not self.partial and (alike := self._alike(lines, at)):
                 self.rank = None
-                yield from alike
-                at += len(alike)
-                continue
-            line, at = whole[at], at + 1
+                if block := self._block(b"\n".join(lines[at : at + alike])):
+                    yield block
+                    at += alike
+                    continue
+            line, at = lines[at], at + 1
             if not self.partial and (alone := self.plain.fullmatch(line)):
                 self.rank = None
                 yield int(alone[1]), alone[2].decode("utf-8", "replace").rstrip("\r")
@@ -96,28 +114,36 @@ class Pieces:
             self._take(line)
             yield self.rank, self._text(self.rank)
             self.rank = None  # without a mark, the next line is mpirun's own
-        self._take(rest)
-        if not more:
-            yield from [(rank, self._text(rank)) for rank in list(self.partial)]
 
-    def _alike(self, lines: list[bytes], at: int) -> list[tuple[int | None, str]]:
-        """The lines from there on, as long as all are of one rank and each is of one piece; [] when
+    def _block(self, data: bytes) -> tuple[int | None, str] | None:
+        """Many lines as one text, if all are one rank's: that costs a tenth of line by line."""
+        first, ends = self.mark.match(data), data.count(b"\n")
+        if not first or ends + 1 < FEWEST:
+            return None
+        mark = first[0]
+        text = data.replace(b"\n" + mark, b"\n")
+        if len(data) - len(text) != ends * len(mark):
+            return None  # a line does not begin with it
+        text = text[len(mark) :]
+        if b"\x1e" in text:
+            text = text.replace(mark, b"")  # a line may come in pieces
+        if self.begin in text:
+            return None  # another rank's
+        said = text.decode("utf-8", "replace")
+        return int(first[1]), re.sub(r"\r+$", "", said, flags=re.M) if "\r" in said else said
+
+    def _alike(self, lines: list[bytes], at: int) -> int:
+        """How many lines from there on begin as this one does, and go on as the same rank; 0 when
         they are too few for that to pay."""
-        first = self.mark.match(lines[at])
-        last = at + FEWEST - 1
+        first, last = self.mark.match(lines[at]), at + FEWEST - 1
         if not first or last >= len(lines) or not lines[last].startswith(first[0]):
-            return []
+            return 0
         end, mark = at, first[0]
-        while end < len(lines) and lines[end].startswith(mark) and not lines[end].rfind(b"\x1e"):
+        while end < len(lines) and (line := lines[end]).startswith(mark):
+            if line.rfind(b"\x1e") and line.count(self.begin) != line.count(mark):
+                break
             end += 1
-        if end - at < FEWEST:
-            return []
-        text = b"\n".join(lines[at:end]).replace(mark, b"")
-        said = text.decode("utf-8", "replace").split("\n")
-        if b"\r" in text:
-            said = [line.rstrip("\r") for line in said]
-        rank = int(first[1])
-        return [(rank, line) for line in said]
+        return end - at if end - at >= FEWEST else 0
 
     def _take(self, data: bytes) -> None:
         first, *marked = self.mark.split(data)  # text, rank, text, rank, text ...
@@ -141,8 +167,9 @@ def prefixed(rank: int | None, text: str) -> str:
     rank : int or None
         None is mpirun itself, whose lines stay as they are.
     text : str
+        One line or several.
     """
-    return text if rank is None else f"[{rank}] {text}"
+    return text if rank is None else f"[{rank}] " + text.replace("\n", f"\n[{rank}] ")
 
 
 def first_traceback(lines: Sequence[tuple[int | None, str]]) -> tuple[int | None, list[str]]:

@@ -1,0 +1,62 @@
+"""TensorFlow and Keras start sooner, and a script gets all that it would get without it."""
+
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(200)]
+
+SELDOM = """
+import inspect, sys
+import keras
+
+inspect.getmodule(inspect.currentframe())  # asks every module for its __file__
+print([name for name in ("sklearn", "matplotlib.figure") if name in sys.modules])
+
+estimator = keras.wrappers.SKLearnClassifier(keras.Sequential)
+print("sklearn" in sys.modules, isinstance(estimator, sys.modules["sklearn.base"].BaseEstimator))
+
+import matplotlib
+matplotlib.use("agg")
+from matplotlib.pyplot import *
+import matplotlib.pyplot as plt
+print(plt.figure().number, callable(subplots), plt.__spec__.loader is plt.__loader__)
+print(callable(keras.visualization.plot_image_gallery), "__getattr__" in vars(plt))
+"""
+
+
+COLLECTOR = """
+import gc, sys
+
+seen = []
+class Watch:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name == "tensorflow.python":
+            seen.append(gc.isenabled())
+sys.meta_path.insert(0, Watch)
+if sys.argv[1:] == ["off"]:
+    gc.disable()
+before = gc.get_freeze_count()
+import tensorflow
+print(seen[0], gc.isenabled(), gc.get_freeze_count() - before > 100_000)
+print(tensorflow.__spec__.loader is tensorflow.__loader__, type(tensorflow.__loader__).__name__)
+"""
+
+
+def _said(script: str, *args: str) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", script, *args], capture_output=True, text=True, timeout=150
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_the_collector_rests_while_tensorflow_is_loaded() -> None:
+    assert _said(COLLECTOR) == ["False True True", "True SourceFileLoader"]
+    assert _said(COLLECTOR, "off")[0] == "False False False", "who puts it off keeps it so"
+
+
+def test_what_few_use_is_loaded_at_its_first_use() -> None:
+    assert _said(SELDOM) == ["[]", "True True", "1 True True", "True False"]

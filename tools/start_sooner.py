@@ -1,0 +1,83 @@
+"""TensorFlow and Keras start in half the time: each rank of a job waits for them before its first line.
+
+Two things are done, and what a script gets of either is the same.
+
+- **No garbage collector while they load.** Thousands of modules come in and nothing is thrown away, yet
+  the collector looks through all of it again and again, and once more at the end of the process. It is
+  put off while they load; what was loaded is then left out of its rounds (`gc.freeze`).
+- **What few people use is loaded at its first use** (PEP 562). Keras 3 imports scikit-learn for
+  keras.wrappers and matplotlib for keras.visualization wherever they are installed, and has no switch.
+
+The set-up puts this file and a line that imports it into .venv, where every Python of the workshop
+reads it: it costs well below a millisecond. A conda environment is left as it is."""
+
+import gc
+import sys
+
+LARGE = ("tensorflow", "keras", "torch")
+SELDOM = (
+    "keras.wrappers",
+    "keras._tf_keras.keras.wrappers",
+    "keras.visualization",
+    "keras._tf_keras.keras.visualization",
+    "keras.src.visualization",
+)
+
+
+class Sooner:
+    """Among the finders of sys.meta_path: finds the modules above, with a loader of our own."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name not in LARGE and name not in SELDOM:
+            return None
+        from importlib.machinery import PathFinder
+
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader = (AtFirstUse if name in SELDOM else WithoutCollector)(spec.loader)
+        return spec
+
+
+class Loader:
+    def __init__(self, loader):
+        self.loader = loader
+
+    def create_module(self, spec):
+        return self.loader.create_module(spec)
+
+    def load(self, module):
+        module.__spec__.loader = module.__loader__ = self.loader
+        self.loader.exec_module(module)
+
+
+class WithoutCollector(Loader):
+    """The collector rests while the module is loaded."""
+
+    def exec_module(self, module):
+        if not gc.isenabled():  # somebody's wish, or the module around this one
+            return self.load(module)
+        gc.disable()
+        try:
+            self.load(module)
+        finally:
+            gc.freeze()
+            gc.enable()
+
+
+class AtFirstUse(Loader):
+    """The module stays empty until it is asked for a name."""
+
+    def exec_module(self, module):
+        def first_use(name):
+            # inspect, warnings and the like look for such names in every module
+            if name.startswith("__") and name != "__all__":
+                raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+            vars(module).pop("__getattr__", None)
+            self.load(module)
+            return getattr(module, name)
+
+        module.__getattr__ = first_use
+
+
+sys.meta_path.insert(0, Sooner)
