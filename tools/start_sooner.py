@@ -14,7 +14,7 @@ reads it: it costs well below a millisecond. A conda environment is left as it i
 import gc
 import sys
 
-LARGE = ("tensorflow", "keras", "torch")
+LARGE = ("tensorflow", "keras", "torch", "daal4py", "pandas")
 SELDOM = (
     "keras.wrappers",
     "keras._tf_keras.keras.wrappers",

@@ -6,7 +6,7 @@ r"""What does a rank keep: everything, or its own part? DDP beside FSDP.
 After `make torch`. Under DistributedDataParallel (DDP) each rank keeps all
 weights, gradients and numbers of the optimizer. Under fully sharded data
 parallelism (FSDP) it keeps its own part, and borrows the weights of a layer
-while it works on that layer. You will see the MiB of both. It takes 10 s.
+while it works on that layer. You will see the MiB of both, after 10 seconds.
 """
 
 import argparse
