@@ -1,6 +1,8 @@
 """Memory allocators that a job can take in place of the C library's: LD_PRELOAD=tcmalloc."""
 
 import ctypes.util
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -22,9 +24,14 @@ def library(name: str) -> str:
     Raises
     ------
     ScaleoutError
-        It is not installed: the loader would only warn, and the job would run without it.
+        It is not there: the loader would only warn, and the job would run without it.
     """
     if name not in ALLOCATORS:
+        if _refused(name):
+            raise ScaleoutError(
+                f"LD_PRELOAD={name} names no library that can be loaded here: give its whole path, "
+                f"or one of {', '.join(ALLOCATORS)}."
+            )
         return name
     files, package = ALLOCATORS[name]
     for file in files:
@@ -37,3 +44,11 @@ def library(name: str) -> str:
         f"There is no {name} on this machine: install it (Debian: {package}; conda: {name}), or "
         "leave it out."
     )
+
+
+def _refused(libraries: str) -> bool:
+    """Whether the loader says that it leaves one of them out."""
+    done = subprocess.run(
+        ["true"], env={**os.environ, "LD_PRELOAD": libraries}, capture_output=True, check=False
+    )
+    return b"cannot be preloaded" in done.stderr

@@ -33,14 +33,18 @@ def test_an_allocator_is_named_and_its_library_found(
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     libraries = {"jemalloc": "libjemalloc.so.2"}
     monkeypatch.setattr(ctypes.util, "find_library", libraries.get)
-    env = {"LD_PRELOAD": ["jemalloc", "/opt/lib/mine.so", None]}
-    assert points.choices([], [], env, 2) == {
-        "LD_PRELOAD": ("libjemalloc.so.2", "/opt/lib/mine.so", None)
-    }
+    env = {"LD_PRELOAD": ["jemalloc", "libc.so.6", None]}
+    assert points.choices([], [], env, 2) == {"LD_PRELOAD": ("libjemalloc.so.2", "libc.so.6", None)}
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "libjemalloc.so.2").touch()
     found = points.choices([], [], {"LD_PRELOAD": ["jemalloc"]}, 2)
     assert found == {"LD_PRELOAD": (str(tmp_path / "lib/libjemalloc.so.2"),)}
+
+
+@pytest.mark.parametrize("name", ["nosuch.so", "/no/such.so", "libc.so.6:/no/such.so", __file__])
+def test_a_library_that_the_loader_would_leave_out_is_said(name: str) -> None:
+    with pytest.raises(ScaleoutError, match="names no library that can be loaded here"):
+        points.choices([], [], {"LD_PRELOAD": ["libc.so.6", name]}, 2)
 
 
 def test_an_allocator_that_is_missing_is_said(
