@@ -18,8 +18,8 @@ from .masters import read_text, starter
 
 __all__ = ["Topic"]
 
-# What a job takes at most in the short form, whatever a cell asks for.
-SHORT = {"steps": 10, "warmup": 2, "iterations": 5, "rows": 100_000}
+# Steps that a job takes at most in the short form, whatever a cell asks for.
+SHORT = {"steps": 10, "warmup": 2}
 
 
 class Topic:
@@ -100,8 +100,8 @@ class Topic:
             The path of another environment's Python.
         **args
             The script's flags: colors=16 is `--colors 16`, sizes=[1, 7] is `--sizes 1 7`, and True
-            is the flag alone; False and None leave it out. With SCALEOUT_QUICK=1 steps, warmup,
-            iterations and rows are no more than `SHORT` says.
+            is the flag alone; False and None leave it out. With SCALEOUT_QUICK=1 steps and
+            warmup are no more than `SHORT` says.
 
         Returns
         -------

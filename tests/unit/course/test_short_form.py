@@ -13,8 +13,8 @@ ROOT = Path(__file__).resolve().parents[3]
 @pytest.mark.parametrize(
     ("quick", "flags"),
     [
-        ("0", ["--steps", "200", "--rows", "50", "--batch", "64", "--mode", "weak"]),
-        ("1", ["--steps", "10", "--rows", "50", "--batch", "64", "--mode", "weak"]),
+        ("0", ["--steps", "200", "--batch", "64", "--mode", "weak"]),
+        ("1", ["--steps", "10", "--batch", "64", "--mode", "weak"]),
     ],
 )
 def test_long_jobs_are_cut_short(
@@ -24,5 +24,5 @@ def test_long_jobs_are_cut_short(
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("SCALEOUT_QUICK", quick)
     monkeypatch.setattr(topic, "run", lambda command, **how: seen.append(command))
-    lab("07", solution=True).run(steps=200, rows=50, batch=64, mode="weak")
+    lab("07", solution=True).run(steps=200, batch=64, mode="weak")
     assert seen[0][4:] == flags
