@@ -46,7 +46,10 @@ def settings() -> argparse.Namespace:
                         help=f"steps that are timed ({steps})")
     parser.add_argument("--warmup", type=one_or_more, default=5,
                         help="steps before those, not timed (5)")
-    return parser.parse_args()
+    args = parser.parse_args()
+    if data.quick():
+        args.steps = min(args.steps, 20)
+    return args
 
 
 def cores_of(cpus: set[int]) -> list[list[int]]:

@@ -38,7 +38,10 @@ def settings() -> argparse.Namespace:
                         help="steps before those (3)")
     parser.add_argument("--one", type=float, default=0.0,
                         help="the step of one rank alone, in seconds (0)")
-    return parser.parse_args()
+    args = parser.parse_args()
+    if data.quick():
+        args.steps = min(args.steps, 5)
+    return args
 
 
 def ring_s(n: float, ranks: int, alpha: float, beta: float) -> float:
