@@ -67,9 +67,9 @@ def summary(found: Found) -> list[list[str]]:
     for kind in (None, *found):
         tables = sum(len(found[name][TIMES[0]]) for name in ([kind] if kind else found))
         cells = [
-            f"{figure(found, times, kind):.3f}"
+            f"{figure(found, times, kind):.{digits}f}"
             for times in TIMES
-            for figure in (coverage, width, error)
+            for figure, digits in ((coverage, 3), (width, 2), (error, 2))
         ]
         lines.append([kind or "all", str(tables), *cells])
     return lines

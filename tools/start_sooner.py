@@ -1,4 +1,4 @@
-"""TensorFlow and Keras start in half the time: each rank of a job waits for them before its first line.
+"""TensorFlow and Keras start sooner: each rank of a job waits for them before its first line.
 
 Two things are done, and what a script gets of either is the same.
 

@@ -5,7 +5,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 __all__ = [
-    *("count", "listed", "markdown_table", "number", "plain", "rounded", "sentence", "sort_key"),
+    "count",
+    "listed",
+    "markdown_table",
+    "number",
+    "plain",
+    "rounded",
+    "sentence",
+    "sort_key",
     "veiled",
 ]
 

@@ -13,13 +13,9 @@ from ..jobs.environment import interpreter
 from ..jobs.job import TIMEOUT_S, Run
 from ..launch import run
 from ..paths import home, show, topic
-from ..settings import quick
 from .masters import read_text, starter
 
 __all__ = ["Topic"]
-
-# What a job takes at most in the short form, whatever a cell asks for.
-SHORT = {"steps": 10, "warmup": 2, "iterations": 5, "rows": 100_000}
 
 
 class Topic:
@@ -112,8 +108,7 @@ class Topic:
             The path of another environment's Python.
         **args
             The script's flags: colors=16 is `--colors 16`, sizes=[1, 7] is `--sizes 1 7`, and True
-            is the flag alone; False and None leave it out. With SCALEOUT_QUICK=1 steps, warmup,
-            iterations and rows are no more than `SHORT` says.
+            is the flag alone; False and None leave it out.
 
         Returns
         -------
@@ -130,7 +125,6 @@ class Topic:
         path = self.folder / script if script else self.script
         if not path.is_file():
             raise ScaleoutError(f"{self.name} has no script {script!r}: there is no {show(path)}.")
-        args = _shortened(args) if quick() else args
         command = [interpreter(python), "-m", "mpi4py", show(path), *_flags(args)]
         return run(
             command,
@@ -188,13 +182,6 @@ class Topic:
             command, name=self.name, ranks=ranks, nodes=nodes, threads=threads, site=site
         )
         print(text.replace(str(home()), "WORKSHOP"))
-
-
-def _shortened(args: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: min(value, SHORT[name]) if name in SHORT and isinstance(value, int) else value
-        for name, value in args.items()
-    }
 
 
 def _flags(args: Mapping[str, Any]) -> list[str]:

@@ -103,7 +103,7 @@ def confirm(
     repeat: int,
     jobs: int,
     measure: Callable[[Place, int], float | None],
-) -> int:
+) -> None:
     """Measures the leader until it leads with so many jobs.
 
     Parameters
@@ -114,7 +114,6 @@ def confirm(
     while jobs > 0 and (first := leader(worth)) is not None and len(worth[first]) < repeat:
         jobs -= 1
         _once_more(worth, first, measure)
-    return jobs
 
 
 def _once_more(

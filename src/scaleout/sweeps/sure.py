@@ -17,7 +17,8 @@ def sure(
     lower: bool = False,
     name: str = "the default",
 ) -> str:
-    """A sentence on the ratio of the best to the default, or to another; "" with fewer than three repeats.
+    """A sentence on the ratio of the best to the default, or to another setting; "" with fewer
+    than three repeats.
 
     Parameters
     ----------
