@@ -269,6 +269,9 @@ def main(args: argparse.Namespace) -> float:
     if dist.is_initialized():
         # Distributed: nobody leaves while another still waits for a message
         dist.barrier()
+        # DDP goes first: were it the last to hold the process group, it would
+        # free it at its own end, and may then wait for ever.
+        del model
         dist.destroy_process_group()
     return accuracy[-1]
 

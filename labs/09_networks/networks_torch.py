@@ -231,6 +231,9 @@ class Trainer:
         """Nobody leaves while another still waits for a message."""
         # Distributed: all have finished
         dist.barrier()
+        # Without DDP around it: were DDP the last to hold the process group,
+        # it would free it at its own end, and may then wait for ever.
+        self.model = self.model.module
         # Distributed: the ranks part
         dist.destroy_process_group()
 

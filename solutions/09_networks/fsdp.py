@@ -84,7 +84,8 @@ def main(args: argparse.Namespace) -> None:
     rank = dist.get_rank()
     ranks = dist.get_world_size()
 
-    # Distributed: every rank keeps everything
+    # Distributed: every rank keeps everything. DDP is gone after this line, as
+    # it should be before the process group is.
     whole = trained(DistributedDataParallel(network(args)), args, rank)
 
     model = network(args)
