@@ -1,21 +1,22 @@
-"""Keeps what 02 or 09 measured as that of the reference machine, for all who have no OpenMP build
-or no PyTorch.
+"""Keeps what 01, 02 or 09 measured as that of the reference machine, for all who have no OpenMP
+build or no PyTorch.
 
-    python tools/keep_reference.py [RESULTS [02|09]]
+    python tools/keep_reference.py [RESULTS [01|02|09]]
 
-After 02_threads.ipynb was run whole on a quiet machine with `make intel`, or 09_networks.ipynb with
-`make torch`; RESULTS is the folder that it wrote to (results/). Then  scaleout exercises  copies the
-file to labs/."""
+After 02_threads.ipynb was run whole on a quiet machine with `make intel`, or 01_onednn.ipynb or
+09_networks.ipynb with `make torch`; RESULTS is the folder that it wrote to (results/). Then
+scaleout exercises  copies the file to labs/."""
 
 import os
 import sys
 from pathlib import Path
 
-from scaleout import Comparison, openmp
+from scaleout import Comparison, kernels, openmp
 from scaleout.errors import ScaleoutError
 
 SOLUTIONS = Path(__file__).resolve().parents[1] / "solutions"
 FILE = SOLUTIONS / "02_threads" / openmp.REFERENCE
+KERNELS = SOLUTIONS / "01_onednn" / openmp.REFERENCE
 FRAMEWORKS = SOLUTIONS / "09_networks" / openmp.REFERENCE
 
 
@@ -24,6 +25,15 @@ def both_frameworks(results: Path) -> None:
     parts = sorted((results / "frameworks").glob("*.jsonl"))
     FRAMEWORKS.write_text("".join(part.read_text(encoding="utf-8") for part in parts))
     print(f"{', '.join(part.stem for part in parts)}: kept.")
+
+
+def beside_pytorch(results: Path) -> None:
+    """ResNet-50 in 01, all kinds."""
+    os.environ["SCALEOUT_RESULTS"] = str(results)
+    found = Comparison.read(results / "compare" / kernels.NAME)
+    KERNELS.unlink(missing_ok=True)
+    openmp.keep(found, kernels.NAME, KERNELS, without=("moving", "all_step_s"))
+    print(found.summary)
 
 
 def main(results: Path) -> None:
@@ -39,6 +49,7 @@ def main(results: Path) -> None:
 if __name__ == "__main__":
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "results")
     try:
-        (both_frameworks if sys.argv[2:] == ["09"] else main)(folder)
+        others = {"01": beside_pytorch, "09": both_frameworks}
+        others.get(" ".join(sys.argv[2:]), main)(folder)
     except ScaleoutError as error:
         sys.exit(f"{Path(__file__).name}: {error}")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["LEVEL", "ROUNDS", "Paired", "Ratio", "paired", "verdict"]
+__all__ = ["LEVEL", "ROUNDS", "Paired", "Ratio", "between", "paired", "verdict"]
 
 LEVEL = 0.95
 ROUNDS = 3  # fewer tell nothing
@@ -143,6 +143,18 @@ def paired(
     ]
     when = np.arange(logs.size).reshape(logs.shape) if order is None else np.asarray(order)
     return Paired(ratios, null, noise, disturbed, *_drift(logs, clean, when))
+
+
+def between(first: ArrayLike, second: ArrayLike, level: float = LEVEL) -> Ratio:
+    """How many times as fast one is as the other, from the ratio of each round.
+
+    Parameters
+    ----------
+    first, second : array of shape (rounds,)
+        Speeds in the same rounds: more is better.
+    level : float
+    """
+    return _interval(np.log(np.asarray(first, float) / np.asarray(second, float)), 1 - level)
 
 
 def verdict(ratio: Ratio, noise: float, within: float) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ScaleoutError
-from ..intervals import Paired, Ratio, paired, verdict
+from ..intervals import ROUNDS, Paired, Ratio, between, paired, verdict
 from ..paths import results, results_path, show
 from . import said
 
@@ -108,6 +108,17 @@ class Comparison:
     def ratio(self, variant: str) -> Ratio:
         """How many times as fast as the baseline: middle, low, high."""
         return self.found.ratios[self._known(variant)]
+
+    def between(self, variant: str, other: str) -> Ratio:
+        """How many times as fast as another variant: middle, low, high. Rounds in which one of the
+        two was disturbed are left out, as long as three remain."""
+        names = [name for name, _ in self.columns]
+        first, second = (names.index(self._known(name)) for name in (variant, other))
+        values = self._wide("value") ** (-1.0 if self.lower else 1.0)
+        off = {r for r, c, _ in self.found.disturbed if c in (first, second)}
+        clean = [r for r in range(self.rounds) if r not in off]
+        kept = values[clean if len(clean) >= ROUNDS else slice(None)]
+        return between(kept[:, first], kept[:, second])
 
     def verdict(self, variant: str) -> str:
         """faster, slower, no difference shown, or unclear."""

@@ -5,7 +5,7 @@ Where that one is missing, a comparison that a reference machine made takes its 
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -142,7 +142,7 @@ def reference(file: Path, name: str, variants: list[str], missing: str) -> Refer
     return Reference(rows, kept.assign(variant=[row["variant"] for row in rows]))
 
 
-def keep(found: Comparison, name: str, file: Path) -> None:
+def keep(found: Comparison, name: str, file: Path, without: Collection[str] = ()) -> None:
     """Puts a comparison into a file of references, in place of one of the same name.
 
     Parameters
@@ -151,6 +151,8 @@ def keep(found: Comparison, name: str, file: Path) -> None:
         Just made, with the records of its jobs still in results/.
     name : str
     file : Path
+    without : collection of str
+        Metrics that nobody needs of a reference.
     """
     from .. import records
 
@@ -159,12 +161,14 @@ def keep(found: Comparison, name: str, file: Path) -> None:
     placed = found.runs.set_index("run_id")
     for _, job in found.records.iterrows():
         place = placed.loc[job.run_id]
-        copies = [{**copy, "cpu_s": []} for copy in job.metrics["on_rank"]]
+        metrics = {key: value for key, value in job.metrics.items() if key not in without}
+        if "on_rank" in metrics:
+            metrics["on_rank"] = [{**copy, "cpu_s": []} for copy in metrics["on_rank"]]
         record = {
             **{field: job[field] for field in records.FIELDS},
             "host": "reference",
             "step_s": [job.step_median_s],
-            "metrics": {**job.metrics, "on_rank": copies},
+            "metrics": metrics,
             "compared": {"name": name, "run_id": job.run_id, **place.to_dict()},
         }
         lines.append(json.dumps(record, default=_plain))

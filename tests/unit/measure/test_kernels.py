@@ -1,13 +1,15 @@
 """Which kernels can be compared on which processor, and what the summary says of a comparison."""
 
 import math
+from pathlib import Path
 from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
 from scaleout import machine
-from scaleout.measure import kernels
+from scaleout.errors import ScaleoutError
+from scaleout.measure import kernels, openmp
 from scaleout.measure.comparison import Comparison
 
 VARIANTS = {
@@ -47,6 +49,82 @@ def test_the_summary_stands_beside_what_others_published(monkeypatch: pytest.Mon
         *2 * ["a small cloud node, 2019 [DECK19]"],
         "128 nodes, 2018 [PRACE]",
     ]
+
+    assert table.of_pytorch.isna().all()
+
+
+def _beside_pytorch(monkeypatch: pytest.MonkeyPatch) -> Comparison:
+    """Ours 8 and 15 images/s, PyTorch's 10 and 15."""
+    rates = {"default": 4.0, "PyTorch": 10.0, "PyTorch bf16": 15.0}
+    rates |= {"oneDNN, fused": 8.0, "bf16, fused": 15.0}
+    rows, records = [], []
+    for round_ in range(4):
+        for name, again in (("default", 0), ("default", 1), *((name, 0) for name in [*rates][1:])):
+            value = rates[name] * (1 + 0.001 * ((round_ + again) % 2))
+            rows.append({"round": round_, "variant": name, "again": again, "value": value})
+            rows[-1] |= {"place": len(rows), "unit": "images/s", "run_id": str(len(rows))}
+            number = {"bf16, fused": "bf16", "oneDNN, fused": "onednn"}.get(name, "default")
+            theirs = "bfloat16" if "bf16" in name else "float32"
+            how = {"metrics.dtype": theirs} if "PyTorch" in name else {"metrics.kernels": number}
+            record = {"variant": name, "run_id": str(len(rows)), "metrics.flops_per_image": 1e10}
+            records.append(
+                {**record, **how, "cpu": "A processor", "cores": 2, "utc": "2026-11-23T"}
+            )
+    monkeypatch.setattr(Comparison, "records", pd.DataFrame(records))
+    return Comparison(rows)
+
+
+def test_each_kind_stands_beside_pytorch_in_its_own_format(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = _beside_pytorch(monkeypatch)
+    table = kernels.summary(result, sgemm_gflops=160).set_index("environment")
+    assert table.of_pytorch["oneDNN, fused"] == pytest.approx(0.8)
+    assert table.of_pytorch["bf16, fused"] == pytest.approx(1.0)
+    assert table.of_sgemm["PyTorch"] == pytest.approx(0.625, rel=0.01)
+    assert math.isnan(table.of_sgemm["PyTorch bf16"])
+    kernels.pytorch(result, SimpleNamespace(folder=Path("nowhere")))
+    fp32, bf16 = capsys.readouterr().out.splitlines()
+    assert fp32.startswith("oneDNN, fused: 0.80 times as fast as PyTorch (0.80 to 0.80, 4 rounds)")
+    assert fp32.endswith(": slower.") and bf16.endswith(": no difference shown.")
+    assert kernels.best(result) == "bf16, fused", "PyTorch is none of ours"
+
+
+def test_without_pytorch_a_reference_machine_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    lab = SimpleNamespace(folder=tmp_path)
+    monkeypatch.setattr(kernels, "python", lambda: None)
+    with pytest.raises(ScaleoutError, match=r"make torch.*no runs of: PyTorch, PyTorch bf16"):
+        kernels.pytorch(_comparison(monkeypatch), lab)
+    beside = _beside_pytorch(monkeypatch)
+    kept = openmp.Reference(beside.runs.to_dict("records"), beside.records)
+    monkeypatch.setattr(kernels, "reference", lambda *asked: kept)
+    kernels.pytorch(_comparison(monkeypatch), lab)
+    whose, fp32, _ = capsys.readouterr().out.splitlines()
+    assert whose.startswith("PyTorch is not here: type  make torch")
+    assert "reference machine, not yours: A processor, 2 cores, measured 2026-11-23" in whose
+    assert "0.80 times as fast as PyTorch" in fp32
+
+
+@pytest.mark.parametrize(
+    ("isa", "quick", "here", "found"),
+    [
+        ({"avx512f"}, "0", "python", ["default", "PyTorch", "PyTorch bf16", "oneDNN", "bf16"]),
+        ({"avx2"}, "0", "python", ["default", "PyTorch", "oneDNN"]),
+        ({"avx512f"}, "0", None, ["default", "oneDNN", "bf16"]),
+        ({"avx512f"}, "1", "python", ["default", "oneDNN"]),
+    ],
+)
+def test_pytorch_takes_part_where_it_is(
+    isa: set[str], quick: str, here: str | None, found: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCALEOUT_QUICK", quick)
+    monkeypatch.setattr(machine, "facts", lambda: SimpleNamespace(isa=isa, cpu="A processor"))
+    monkeypatch.setattr(kernels, "python", lambda: here)
+    kinds = kernels.possible(VARIANTS, beside=kernels.PYTORCH)
+    assert list(kinds) == found
+    assert all(how["python"] == here for name, how in kinds.items() if "PyTorch" in name)
 
 
 @pytest.mark.parametrize(
