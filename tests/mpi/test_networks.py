@@ -1,6 +1,7 @@
 """09_networks: the batch that each rank takes, networks that both frameworks count alike, memory, and
 05's training again by DistributedDataParallel. What needs PyTorch runs where `make torch` was typed."""
 
+import json
 import os
 import subprocess
 import sys
@@ -167,3 +168,40 @@ def test_the_untouched_ddp_fails_each_of_its_checks() -> None:
     }
     assert list(found) == list(range(5, 11))
     assert set(found.values()) <= {"not started", "not yet"}, found
+
+
+@with_torch
+@pytest.mark.choice
+def test_frameworks_take_turns_and_become_a_reference(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SCALEOUT_QUICK")
+    how = {"network": "cnn", "batch": 4, "steps": 2, "warmup": 1, "rounds": 1}
+    own = lab("09_networks", solution=True)
+    found = frameworks.characterise(own, {"small": how})["small"]
+    assert found.baseline == "TensorFlow, 1 rank" and len(found.records) == 5
+    assert set(found.records["metrics.framework"]) == {"tensorflow", "torch"}
+    kept = (results / "frameworks" / "small.jsonl").read_text().splitlines()
+    assert len(kept) == 5 and all(json.loads(line)["host"] == "reference" for line in kept)
+
+
+@with_torch
+def test_the_short_form_shows_a_reference_and_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    own = lab("09_networks", solution=True)
+    found = frameworks.characterise(own, {"cnn, 32 images": {"network": "cnn"}})
+    assert len(found["cnn, 32 images"].variants) == 3
+    said = capsys.readouterr().out
+    assert "short form" in said and "reference machine, not yours" in said
+
+
+@pytest.mark.choice
+def test_onednn_reports_what_a_step_takes_in_each_framework(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("SCALEOUT_QUICK")
+    own = lab("09_networks", solution=True)
+    told = frameworks.profiles(own, network="cnn", batch=8, warmup=1, steps=2)
+    assert list(told) == ["TensorFlow", "PyTorch"][: 2 if frameworks.python() else 1]
+    for name, frame in told.items():
+        assert frame.attrs["step_ms"] > 0, name
+        assert {"convolution forward", "convolution backward, weights"} <= set(frame["op"]), name
