@@ -64,4 +64,7 @@ def test_the_rest_of_a_step_has_the_name_that_is_asked_for() -> None:
     figure = plots.operations({"a": _frame(Conv2D=40.0)}, rest="not in the report")
     assert "not in the report 10 ms" in _words(figure)
     (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["run by oneDNN", "not in the report"]
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "run by oneDNN",
+        "not in the report",
+    ]
