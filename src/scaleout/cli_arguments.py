@@ -135,7 +135,7 @@ def _compare(commands: Any) -> None:
     add = _command(commands, "compare", about).add_argument
     add("-n", "--ranks", type=int, default=1, help="MPI ranks (1)")
     add("-t", "--threads", type=int, help=THREADS)
-    about = "compare the values of a variable; an empty one leaves it unset; one value: for all variants"
+    about = "compare the values of a variable, also 1..4; an empty one leaves it unset; one value: for all variants"
     add("--env", action="append", default=[], metavar="K=V,V", help=about)
     about = "at most so many rounds, 3 or more; fewer if more would change nothing (7)"
     add("--rounds", type=int, default=7, metavar="R", help=about)

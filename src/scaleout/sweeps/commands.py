@@ -2,11 +2,11 @@
 
 import argparse
 import math
-import re
 from collections.abc import Sequence
 
 from ..clusters.site import Site
 from ..errors import ScaleoutError
+from ..jobs.ranges import spread
 from ..paths import show
 from ..words import listed
 from .run import sweep
@@ -14,9 +14,6 @@ from .run import sweep
 __all__ = ["main"]
 
 KEPT = (".jsonl", ".md", ".png", ".sbatch", ".sh")
-RANGE = re.compile(r"(\d{1,9})\.\.(\d{1,9})(?:\*(\d{1,9}))?")
-LIKE_A_RANGE = re.compile(r"-?\d+\.\.([-\d]|$)")  # where it is none, somebody has mistyped it
-MOST = 1000  # values of a range
 
 
 def main(args: argparse.Namespace, command: Sequence[str]) -> int:
@@ -88,25 +85,5 @@ def _variables(texts: Sequence[str]) -> dict[str, list[str]]:
                 f"{text!r}."
             )
         for value in listed(values):
-            found.setdefault(name, []).extend(_range(name, value))
+            found.setdefault(name, []).extend(spread(name, value))
     return found
-
-
-def _range(name: str, text: str) -> list[str]:
-    """The values of 1..10, of 1..1024*2, or the one value that it is."""
-    asked = RANGE.fullmatch(text)
-    if asked is None and not LIKE_A_RANGE.match(text):
-        return [text]
-    value, last = (int(asked[1]), int(asked[2])) if asked else (1, 0)
-    factor = int(asked[3]) if asked and asked[3] else None
-    values: list[str] = []
-    if factor is None or (factor > 1 and value > 0):  # else it would never end
-        while value <= last and len(values) <= MOST:
-            values.append(str(value))
-            value = value + 1 if factor is None else value * factor
-    if not 0 < len(values) <= MOST:
-        raise ScaleoutError(
-            f"{name}={text} is no range of 1 to {MOST:,} values: type  {name}=1..10  for each "
-            f"number between, or  {name}=1..1024*2  for 1, 2, 4 and so on."
-        )
-    return values
