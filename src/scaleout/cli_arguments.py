@@ -103,7 +103,8 @@ def _sweep(commands: Any) -> None:
     add("-t", "--threads", metavar="N,N", help=about)
     about = (
         "values of a variable to try, also 1..10 or 1..64*2; an empty one leaves it unset; "
-        "'K=V;V' where values hold commas; {K} in the command is filled in"
+        "'K=V;V' where values hold commas; 'K=V,V if OTHER=V' tries it only there; {K} in the "
+        "command is filled in"
     )
     add("--env", action="append", default=[], metavar="K=V,V", help=about)
     about = "a pattern with the figure in parentheses: 'img/s: ([0-9.]+)' (its record, or its one line like 9 images/s)"

@@ -9,6 +9,7 @@ from ..errors import ScaleoutError
 from ..jobs.ranges import spread
 from ..paths import show
 from ..words import listed
+from .conditions import condition
 from .run import sweep
 
 __all__ = ["main"]
@@ -31,11 +32,13 @@ def main(args: argparse.Namespace, command: Sequence[str]) -> int:
     int
         The exit status: 1 when no point gave a figure.
     """
+    values, only = _variables(args.env)
     result = sweep(
         command,
         ranks=_numbers("-n", args.ranks),
         threads=_numbers("-t", args.threads),
-        env=_variables(args.env),
+        env=values,
+        only=only,
         metric=args.metric,
         reduce=args.reduce,
         skip=args.skip,
@@ -73,17 +76,22 @@ def _numbers(flag: str, text: str | None) -> list[int]:
         ) from None
 
 
-def _variables(texts: Sequence[str]) -> dict[str, list[str]]:
+def _variables(texts: Sequence[str]) -> tuple[dict[str, list[str]], dict[str, tuple[str, str]]]:
     """{name: values} of NAME=V1,V2, or of NAME='V1;V2' where values hold commas; an empty one
-    leaves it unset. 1..4 is 1, 2, 3 and 4, and 1..8*2 is 1, 2, 4 and 8."""
+    leaves it unset. 1..4 is 1, 2, 3 and 4, and 1..8*2 is 1, 2, 4 and 8. Then {name: condition} of
+    NAME='V1,V2 if OTHER=VALUE'."""
     found: dict[str, list[str]] = {}
+    only: dict[str, tuple[str, str]] = {}
     for text in texts:
-        name, equals, values = text.partition("=")
+        given, where = condition(text)
+        name, equals, values = given.partition("=")
         if not (name and equals and values):
             raise ScaleoutError(
                 "--env takes NAME=VALUE1,VALUE2, such as --env KMP_BLOCKTIME=0,1,200; not "
                 f"{text!r}."
             )
+        if where:
+            only[name] = where
         for value in listed(values):
             found.setdefault(name, []).extend(spread(name, value))
-    return found
+    return found, only

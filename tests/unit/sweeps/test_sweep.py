@@ -576,8 +576,8 @@ def test_bad_input_is_answered_with_one_sentence(case: str, results: Path, capsy
 def test_values_are_split_at_commas_or_where_they_hold_some_at_semicolons(
     typed: str, values: list[str]
 ) -> None:
-    assert list(commands._variables([typed]).values()) == [values]
-    assert commands._variables(["A=1", "A=2"]) == {"A": ["1", "2"]}
+    assert list(commands._variables([typed])[0].values()) == [values]
+    assert commands._variables(["A=1", "A=2"]) == ({"A": ["1", "2"]}, {})
 
 
 @pytest.mark.parametrize(
