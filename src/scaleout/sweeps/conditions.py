@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
+from .. import machine
 from ..errors import ScaleoutError
 from ..paths import show
 from .points import Choices, Value, filled
@@ -99,7 +100,9 @@ def settle(words: Sequence[str], only: Only, here: bool) -> Settle:
     return settled
 
 
-def told(choices: Choices, places: Sequence[Sequence[Value]], words: Sequence[str]) -> list[str]:
+def told(
+    choices: Choices, places: Sequence[Sequence[Value]], words: Sequence[str], here: bool
+) -> list[str]:
     """What a person should know of axes that count nowhere, or not everywhere.
 
     Parameters
@@ -108,15 +111,20 @@ def told(choices: Choices, places: Sequence[Sequence[Value]], words: Sequence[st
     places : sequence of places
         Settled, each once.
     words : sequence of str
+        The command of a rank.
+    here : bool
+        The jobs run on this machine.
     """
     said = []
+    if here and Path(words[0]).name == "numactl" and machine.facts().numa_nodes < 2:
+        said.append("This machine has one memory for all cores: numactl can change nothing here.")
     for at, (name, values) in enumerate(choices.items()):
         counts = sum(place[at] is not None for place in places)
         if not counts:
             said.append(f"Nothing reads {name} in this Python, so it is not searched.")
         elif counts < len(places) and None not in values:
             said.append(f"{name} counts in {counts} of {len(places)} points.")
-        readers = read_by(name, words[0])
+        readers = read_by(name, words[0]) if here else None
         if counts and readers and all(".libs" in path for path in readers):
             owners = sorted({path.partition(".libs")[0].rpartition("/")[2] for path in readers})
             said.append(

@@ -123,7 +123,8 @@ def sweep(
         _check([*program, *words[1:]])
     only = only or {}
     conditions.check(only, choices)
-    settle = conditions.settle(words, only, here=not (site.hosts or site.scheduler))
+    here = not (site.hosts or site.scheduler)
+    settle = conditions.settle(words, only, here)
     jobs = repeat * math.prod(map(len, choices.values()))
     if jobs > MOST_JOBS:
         raise ScaleoutError(
@@ -151,7 +152,9 @@ def sweep(
         work = Work(words, site, cores, figure, timeout, journal, say)
         if retry:
             journal.forget(lambda key, row: row["status"] != "ok")
-        for text in conditions.told(choices, list(points.grid(choices, cores, settle)), words):
+        for text in conditions.told(
+            choices, list(points.grid(choices, cores, settle)), words, here
+        ):
             say(text)
         Schedule(work, repeat, max_minutes).measure(
             choices, seed, search, lower, others, quiet=echo is None, settle=settle

@@ -198,7 +198,8 @@ class Schedule:
     ) -> None:
         def measure(place: tuple[points.Value, ...], times: int) -> float | None:
             key = (POINT, grid[place], times)
-            self._each([key])
+            if key not in self.journal.done:
+                self._once(key, not times, lower)
             return None if self.journal.failure(key[1]) else float(self.journal.done[key]["rate"])
 
         found = ask(choices, trials, self.repeat, seed, self.work.cores, measure, lower, settle)
@@ -209,16 +210,16 @@ class Schedule:
                 "again."
             )
 
-    def _once(self, key: Key) -> None:
+    def _once(self, key: Key, early: bool = False, lower: bool = False) -> None:
         """One job, kept before the next begins. Of a point that has failed, the other repeats are
-        left out."""
+        left out. Where `early`, it may end as hopeless."""
         role, point, _ = key
         if self.journal.failure(point):
             self.count += 1
             self.bar.total -= 1
             return
         self.bar.set_postfix_str(_called(role, point))
-        row = self.work.at_rest(point)
+        row = self.work.at_rest(point, early, lower)
         self.journal.add(key, row)
         self.count += 1
         with self.bar.external_write_mode():

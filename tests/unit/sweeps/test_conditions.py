@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,7 @@ def _python(folder: Path, *libraries: str) -> str:
 def _places(env: dict[str, list[str]], **only: tuple[str, str]) -> tuple[list, list[str]]:
     found = points.choices([], [], env, 2)
     places = list(points.grid(found, 2, conditions.settle(COMMAND, only, here=True)))
-    return places, conditions.told(found, places, COMMAND)
+    return places, conditions.told(found, places, COMMAND, here=True)
 
 
 def test_openmps_variables_are_tried_only_with_the_build_that_reads_them(tmp_path: Path) -> None:
@@ -56,7 +57,7 @@ def test_what_nothing_reads_is_named_once_and_not_searched(tmp_path: Path) -> No
     found = points.choices([], [], {"KMP_BLOCKTIME": ["0", "1"], "OMP_PROC_BIND": ["close"]}, 2)
     places = list(points.grid(found, 2, conditions.settle([python], {}, here=True)))
     assert places == [(None, "close")]
-    no_reader, one = conditions.told(found, places, [python, "train.py"])
+    no_reader, one = conditions.told(found, places, [python, "train.py"], here=True)
     assert no_reader == "Nothing reads KMP_BLOCKTIME in this Python, so it is not searched."
     assert "only scikit_learn brings an OpenMP, which reads OMP_PROC_BIND" in one
 
@@ -125,3 +126,21 @@ def test_the_program_itself_may_be_an_axis(tmp_path: Path) -> None:
     assert dict(default.env) == {"A": None, "PY": one}
     words = default.script(COMMAND)
     assert words[-2:] == [one, "train.py"] and os.access(words[-2], os.X_OK)
+
+
+def test_memory_policies_are_an_axis_of_numactl(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["numactl", "{NUMA}", "python", "x.py"]
+    found = points.choices([], [], {"NUMA": ["--localalloc", "--interleave=all"]}, 2)
+    grid = points.grid(found, 2, conditions.settle(words, {}, here=True))
+    assert [point.script(words)[:2] for point in grid.values()] == [
+        ["numactl", "--localalloc"],
+        ["numactl", "--interleave=all"],
+    ]
+    default = points.default(found).script(words)
+    assert default[default.index("numactl") :] == ["numactl", "python", "x.py"]
+    facts = conditions.machine.facts()
+    for nodes, lines in ((1, 1), (2, 0)):
+        other = replace(facts, numa_nodes=nodes)
+        monkeypatch.setattr(conditions.machine, "facts", lambda other=other: other)
+        said = conditions.told(found, list(grid), words, here=True)
+        assert len(said) == lines and all("has one memory" in text for text in said)
