@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from helpers import COMMAND, UNDISTURBED, left_of
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 from scaleout.course.masters import generate
 from scaleout.jobs import output, processes, transcript
@@ -69,6 +70,7 @@ ALONE = (
     "tests/mpi/test_wrong_fills.py",
     "tests/faults/test_jobs.py",
 )
+WAITING = ("tests/cluster", "tests/faults")  # for what goes wrong, more than they compute
 TOGETHER = ("tests/cluster", "tests/browser", "tests/classroom")
 LONGEST_FIRST = (
     "tests/classroom",
@@ -94,10 +96,21 @@ def pytest_configure() -> None:
 
 
 class Lanes(LoadScopeScheduling):
-    """Gives each lane a whole group of tests when it has done the last."""
+    """Gives each lane a whole group of tests when it has done the last.
+
+    While there are groups that wait more than they compute, one lane has those and the other the
+    rest: two that wait would leave the cores idle, two that compute would share them."""
 
     def _split_scope(self, nodeid: str) -> str:
         return _group(nodeid)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        waits = node.gateway.id == "gw1"
+        for group in self.workqueue:
+            if any(part in group for part in WAITING) == waits:
+                self.workqueue.move_to_end(group, last=False)
+                break
+        super()._assign_work_unit(node)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,11 +1,12 @@
 """How often `scaleout scaling` is right about tables whose truth is known, and how sure it is.
 
-    python tools/calibrate_scaling.py [TABLES] [--seed S] [--tune]
+    python tools/calibrate_scaling.py [TABLES] [--seed S] [--tune] [--write]
 
 The interval should hold what would be measured on 2 and on 4 times the largest count in 95 of 100
 tables, and be as narrow as that allows. What is refused counts as not held, and is listed."""
 
 import argparse
+import csv
 import sys
 from collections import defaultdict
 from collections.abc import Iterable
@@ -16,6 +17,7 @@ import numpy as np
 
 from scaleout.errors import ScaleoutError
 from scaleout.scaling import fit_rates
+from scaleout.scaling.calibrated import FILE
 
 sys.path.insert(0, str(Path(__file__).parent))
 from made_up_tables import KINDS, Table, tables  # noqa: E402
@@ -52,11 +54,33 @@ def width(found: Found, times: int, kind: str | None = None) -> float:
     return float(np.median([row[1] for name in kinds for row in found[name][times]]))
 
 
+def error(found: Found, times: int, kind: str | None = None) -> float:
+    """The median error of the prediction, as a share."""
+    kinds = [kind] if kind else list(found)
+    return float(np.nanmedian([row[2] for name in kinds for row in found[name][times]]))
+
+
+def summary(found: Found) -> list[list[str]]:
+    """The lines of calibration.csv."""
+    names = [f"{what}_{times}x" for times in TIMES for what in ("held", "width", "error")]
+    lines = [["kind", "tables", *names]]
+    for kind in (None, *found):
+        tables = sum(len(found[name][TIMES[0]]) for name in ([kind] if kind else found))
+        cells = [
+            f"{figure(found, times, kind):.{digits}f}"
+            for times in TIMES
+            for figure, digits in ((coverage, 3), (width, 2), (error, 2))
+        ]
+        lines.append([kind or "all", str(tables), *cells])
+    return lines
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("count", nargs="?", type=int, default=600, metavar="TABLES")
     parser.add_argument("--seed", type=int, default=2026)
     parser.add_argument("--tune", action="store_true", help="the ranges that priors were chosen on")
+    parser.add_argument("--write", action="store_true", help=f"write {FILE.name}")
     args = parser.parse_args()
     start = perf_counter()
     found = judge(tables(args.count, args.seed, judge=not args.tune))
@@ -68,11 +92,13 @@ def main() -> None:
         cells = []
         for t in TIMES:
             rows = [row for name in ([kind] if kind else found) for row in found[name][t]]
-            wrong = np.nanmedian([row[2] for row in rows])
             refused = sum(np.isinf(row[1]) for row in rows)
             cells += [f"{coverage(found, t, kind):.3f}", f"{width(found, t, kind):.2f}"]
-            cells += [f"{100 * wrong:.0f} %", f"{refused}"]
+            cells += [f"{100 * error(found, t, kind):.0f} %", f"{refused}"]
         print(f"| {kind or 'all'} | " + " | ".join(cells) + " |")
+    if args.write:
+        with open(FILE, "w", newline="", encoding="utf-8") as file:
+            csv.writer(file, lineterminator="\n").writerows(summary(found))
     print(f"\n{args.count} tables, seed {args.seed}, {1000 * spent / args.count:.0f} ms a table")
 
 

@@ -35,6 +35,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=2026)
     parser.add_argument("--times", type=int, choices=(2, 4), default=4)
     args = parser.parse_args()
+    if args.count < 1 or args.seed < 0:
+        parser.error(f"TABLES is 1 or more, --seed 0 or more; asked for {args.count}, {args.seed}")
     before: list[float] = []
     ways: dict[str, list[tuple[float, bool]]] = {"proposed": [], "power of two": [], "again": []}
     same = 0

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from scaleout import Comparison, openmp
+from scaleout.errors import ScaleoutError
 
 FILE = Path(__file__).resolve().parents[1] / "solutions/02_threads" / openmp.REFERENCE
 
@@ -25,4 +26,7 @@ def main(results: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "results"))
+    try:
+        main(Path(sys.argv[1] if len(sys.argv) > 1 else "results"))
+    except ScaleoutError as error:
+        sys.exit(f"{Path(__file__).name}: {error}")

@@ -1,4 +1,4 @@
-"""TensorFlow and Keras start in half the time: each rank of a job waits for them before its first line.
+"""TensorFlow and Keras start sooner: each rank of a job waits for them before its first line.
 
 Two things are done, and what a script gets of either is the same.
 
@@ -14,7 +14,7 @@ reads it: it costs well below a millisecond. A conda environment is left as it i
 import gc
 import sys
 
-LARGE = ("tensorflow", "keras", "torch")
+LARGE = ("tensorflow", "keras", "torch", "daal4py", "pandas")
 SELDOM = (
     "keras.wrappers",
     "keras._tf_keras.keras.wrappers",

@@ -40,8 +40,11 @@ def above_zero(text: str) -> float:
         value = float(text)
     except ValueError:
         value = 0.0
-    if not 0 < value < float("inf"):
+    if not value > 0:
         raise argparse.ArgumentTypeError(f"it takes more than 0, not {text}")
+    if not 1e-8 <= value <= MOST:
+        raise argparse.ArgumentTypeError(
+            f"it takes 0.00000001 to {MOST:,}, not {text[:12]}")
     return value
 
 

@@ -18,7 +18,7 @@ from mpi4py import MPI
 from scaleout import ScaleoutError, data, records
 
 STEPS = ["parallel", "batch", "cache", "prefetch"]
-OTHERS = ["one-batch", "help"]
+OTHERS = ["one-batch", "help", "background"]
 
 
 def milliseconds(text: str) -> float:
@@ -32,6 +32,17 @@ def milliseconds(text: str) -> float:
     return value
 
 
+def steps_of(text: str) -> list:
+    """The steps of a pipeline, such as parallel+batch."""
+    use = [] if text == "naive" else text.split("+")
+    for step in use:
+        if step not in STEPS + OTHERS:
+            raise argparse.ArgumentTypeError(
+                f"it takes naive, or some of {', '.join(STEPS + OTHERS)} with "
+                f"a + between them, not {text}")
+    return use
+
+
 def arguments(about: str) -> argparse.Namespace:
     """What was typed behind the name of runme.py."""
     parser = argparse.ArgumentParser(description=about)
@@ -40,7 +51,8 @@ def arguments(about: str) -> argparse.Namespace:
                         default=STEPS,
                         help="steps of the pipeline (all four); one-batch: "
                         "the first batch again and again; help: what "
-                        "TensorFlow adds by itself")
+                        "TensorFlow adds by itself; background: its threads "
+                        "do not interrupt the step")
     parser.add_argument("--step-ms", type=milliseconds,
                         help="a device's step of so many ms, during which "
                         "these cores are free (the small network)")

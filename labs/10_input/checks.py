@@ -13,9 +13,10 @@ BRIEF = {"ranks": 2, "threads": 1, "timeout": 60, "script": "watch.py",
          "images": IMAGES, "workers": WORKERS}
 
 
-def watched(job, use):
-    """What each of two ranks noted, with these steps of the pipeline."""
-    return job(use=use, **BRIEF).records["metrics.found"].iloc[0]
+def watched(job, *pipelines):
+    """What each of two ranks noted, for each of these pipelines."""
+    found = job(pipelines=pipelines, **BRIEF).records["metrics.found"]
+    return list(found)
 
 
 def numbers_out(rank, epoch):
@@ -60,7 +61,7 @@ def changed_anew(ranks):
 )
 def each_image_on_one_rank(job):
     """Of 41 images one rank has 21, the other 20, and together all."""
-    ranks = watched(job, ["batch"])
+    (ranks,) = watched(job, "batch")
     mine = [each["mine"] for each in ranks]
     sizes = [len(some) for some in mine]
     both = set(mine[0]) & set(mine[1])
@@ -103,7 +104,7 @@ def each_image_on_one_rank(job):
 )
 def several_at_a_time(job):
     """With --use parallel four images are read at a time, without it one."""
-    ranks = watched(job, ["parallel"])
+    ranks, alone = watched(job, "parallel", "batch")
     nothing_lost(ranks)
     changed_anew(ranks)
     most = max(each["most_at_once"] for each in ranks)
@@ -115,7 +116,6 @@ def several_at_a_time(job):
         f"expected {WORKERS} images in work at a time, as --workers "
         f"{WORKERS} asks for; saw {most}. Give map() `at_once`."
     )
-    alone = watched(job, ["batch"])
     most = max(each["most_at_once"] for each in alone)
     assert most == 1, (
         "expected one after another without --use parallel, so that you can "
@@ -142,7 +142,7 @@ def several_at_a_time(job):
 )
 def decoded_once(job):
     """In two epochs each image is read once, and comes out anew."""
-    ranks = watched(job, ["cache", "batch"])
+    (ranks,) = watched(job, "cache+batch")
     for rank, each in enumerate(ranks):
         reads = len(each["read"])
         wanted = len(each["mine"])
@@ -177,7 +177,7 @@ def decoded_once(job):
 )
 def changed_by_the_batch(job):
     """With --use batch a whole batch is augmented at once."""
-    ranks = watched(job, ["batch"])
+    (ranks,) = watched(job, "batch")
     nothing_lost(ranks)
     for each in ranks:
         assert each["changed"], (
@@ -209,7 +209,7 @@ def changed_by_the_batch(job):
 )
 def made_before_it_is_asked_for(job):
     """After the first batch, two more are made while nobody asks."""
-    ranks = watched(job, ["batch", "prefetch"])
+    (ranks,) = watched(job, "batch+prefetch")
     nothing_lost(ranks)
     changed_anew(ranks)
     ahead = [each["ahead"] for each in ranks]

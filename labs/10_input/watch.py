@@ -5,7 +5,8 @@
 It takes 5 seconds. In place of pictures there are numbers, and whoever reads
 or changes one is noted: how often each was read, how many at a time, what was
 changed at once, what came out in which epoch, and whether a batch is made
-before it is asked for. The checks look at this.
+before it is asked for. The checks look at this. Several pipelines, such as
+--pipelines parallel batch+cache, are watched one after another.
 """
 
 import argparse
@@ -16,7 +17,7 @@ import time
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import numpy as np
 import tensorflow as tf
-from bookkeeping import STEPS
+from bookkeeping import STEPS, steps_of
 from flags import one_or_more, refuse
 
 # Distributed: this import also starts MPI
@@ -68,8 +69,9 @@ def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.error = refuse
-    parser.add_argument("--use", nargs="*", choices=STEPS, default=STEPS,
-                        help="steps of the pipeline (all)")
+    parser.add_argument("--pipelines", nargs="+", type=steps_of,
+                        default=[STEPS], metavar="STEPS",
+                        help="naive, or steps with a + between them (all)")
     parser.add_argument("--images", type=one_or_more, default=41,
                         help="how many there are (41)")
     parser.add_argument("--workers", type=one_or_more, default=4,
@@ -98,7 +100,8 @@ def made_ahead(watch: Watch, many: int) -> bool:
             return True
 
 
-def main(args: argparse.Namespace) -> None:
+def observe(args: argparse.Namespace) -> None:
+    """One pipeline, from its first number to its last."""
     # Distributed: all ranks of the job
     comm = MPI.COMM_WORLD
     mine = my_images(np.arange(args.images), comm.rank, comm.size)
@@ -133,12 +136,19 @@ def main(args: argparse.Namespace) -> None:
         records.write(lab="10_input", variant="watched", ranks=comm.size,
                       metrics={"found": found, "images": args.images})
         for rank, each in enumerate(found):
-            print(f"rank {rank}: {len(each['mine'])} images, "
+            print(f"{'+'.join(args.use) or 'naive'}, rank {rank}: "
+                  f"{len(each['mine'])} images, "
                   f"{len(each['read'])} reads in {args.epochs} epochs, "
                   f"{each['most_at_once']} at a time; changed by "
                   f"{' and '.join(each['changed'])}; "
                   f"{'made' if each['ahead'] else 'not made'} ahead",
                   flush=True)
+
+
+def main(args: argparse.Namespace) -> None:
+    for use in args.pipelines:
+        args.use = use
+        observe(args)
 
 
 if __name__ == "__main__":

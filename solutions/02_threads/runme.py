@@ -41,12 +41,14 @@ def settings() -> argparse.Namespace:
                         help="bind each rank to cores of its own")
     parser.add_argument("--batch-per-rank", type=one_or_more, default=16,
                         help="images in a step of each rank (16)")
-    steps = 20 if data.quick() else 150
-    parser.add_argument("--steps", type=zero_or_more, default=steps,
-                        help=f"steps that are timed ({steps})")
+    parser.add_argument("--steps", type=zero_or_more, default=150,
+                        help="steps that are timed (150)")
     parser.add_argument("--warmup", type=one_or_more, default=5,
                         help="steps before those, not timed (5)")
-    return parser.parse_args()
+    args = parser.parse_args()
+    if data.quick():
+        args.steps = min(args.steps, 20)
+    return args
 
 
 def cores_of(cpus: set[int]) -> list[list[int]]:

@@ -23,7 +23,6 @@ def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.error = refuse
-    steps = 5 if data.quick() else 20
     parser.add_argument("--mode", choices=["strong", "weak"], default="strong",
                         help="share one batch, or give one to each (strong)")
     parser.add_argument("--batch", type=one_or_more, default=1024,
@@ -32,13 +31,16 @@ def settings() -> argparse.Namespace:
                         help="of a layer; its gradient has the square (1024)")
     parser.add_argument("--layers", type=one_or_more, default=4,
                         help="gradients to add up (4)")
-    parser.add_argument("--steps", type=one_or_more, default=steps,
-                        help=f"timed steps ({steps})")
+    parser.add_argument("--steps", type=one_or_more, default=20,
+                        help="timed steps (20)")
     parser.add_argument("--warmup", type=zero_or_more, default=3,
                         help="steps before those (3)")
     parser.add_argument("--one", type=float, default=0.0,
                         help="the step of one rank alone, in seconds (0)")
-    return parser.parse_args()
+    args = parser.parse_args()
+    if data.quick():
+        args.steps = min(args.steps, 5)
+    return args
 
 
 def ring_s(n: float, ranks: int, alpha: float, beta: float) -> float:

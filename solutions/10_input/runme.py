@@ -9,9 +9,10 @@ waited for its images. It takes about 15 seconds. With --step-ms 20 a step is
 """
 
 import argparse
+import itertools
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import numpy as np
@@ -59,12 +60,14 @@ def augment(images: tf.Tensor, numbers: tf.Tensor,
     columns = 0.25 * draw(numbers, epoch, 1)[:, None] + steps  # (n, 64)
     mirrored = draw(numbers, epoch, 2)[:, None] < 0.5  # (n, 1)
     columns = tf.where(mirrored, 1 - columns, columns)
-    cut = tf.gather(images, tf.cast(WHOLE * rows, tf.int32), axis=1,
-                    batch_dims=1)  # (n, 64, 128, 3)
-    cut = tf.gather(cut, tf.cast(WHOLE * columns, tf.int32), axis=2,
-                    batch_dims=1)  # (n, 64, 64, 3)
-    bright = 0.8 + 0.4 * draw(numbers, epoch, 3)  # (n,)
-    return tf.cast(cut, tf.float32) / 255 * bright[:, None, None, None]
+    rows = tf.cast(WHOLE * rows, tf.int32)
+    columns = tf.cast(WHOLE * columns, tf.int32)
+    # Where each pixel stands among those of all images.
+    first = WHOLE * WHOLE * tf.range(tf.size(numbers))  # (n,)
+    at = first[:, None, None] + WHOLE * rows[:, :, None] + columns[:, None, :]
+    cut = tf.gather(tf.reshape(images, [-1, 3]), at)  # (n, 64, 64, 3)
+    bright = (0.8 + 0.4 * draw(numbers, epoch, 3)) / 255  # (n,)
+    return tf.cast(cut, tf.float32) * bright[:, None, None, None]
 
 
 def my_images(numbers: np.ndarray, rank: int, ranks: int) -> np.ndarray:
@@ -163,6 +166,20 @@ def options_of(args: argparse.Namespace) -> tf.data.Options:
     return options
 
 
+def begun(arriving: tf.data.Dataset, use: list) -> Iterator:
+    """The batches, from the first on; now the threads that make them exist."""
+    if "background" not in use:
+        return iter(arriving)
+    # Linux lets a thread that wakes up interrupt another, but not if it is of
+    # the kind "batch". Threads are of the kind of the one that makes them.
+    usual = os.sched_getscheduler(0)
+    os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    batches = iter(arriving)
+    first = list(itertools.islice(batches, 1))
+    os.sched_setscheduler(0, usual, os.sched_param(0))
+    return itertools.chain(first, batches)
+
+
 def main(args: argparse.Namespace) -> None:
     # Distributed: all ranks of the job
     comm = MPI.COMM_WORLD
@@ -177,10 +194,10 @@ def main(args: argparse.Namespace) -> None:
     epoch, at = place(args, comm.size, training.variables)
     epochs = -(-(at + args.steps) // steps_an_epoch)
     files = tf.constant(paths)
-    arriving = iter(input_pipeline(
+    arriving = begun(input_pipeline(
         mine, lambda number: read_image(files[number]), augment, args,
         first=epoch, done=at * args.batch_per_rank, epochs=epochs,
-    ).with_options(options_of(args)))
+    ).with_options(options_of(args)), args.use)
 
     notes = Notes(args, len(paths), steps_an_epoch, at)
     ready = None

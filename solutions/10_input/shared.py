@@ -38,7 +38,7 @@ def settings() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.error = refuse
     parser.add_argument("--delay-ms", nargs="+", type=above_zero,
-                        default=[2.0] if quick else [1.0, 2.0],
+                        default=[1.0] if quick else [1.0, 2.0],
                         help="milliseconds to open a file (1 and 2)")
     parser.add_argument("--mb-per-s", nargs="+", type=above_zero,
                         default=[50.0] if quick else [5.0, 50.0],

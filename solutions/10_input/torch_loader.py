@@ -8,11 +8,13 @@ it, turns.py with `--pipelines parallel+batch+prefetch --step-ms 0` measures
 the same by TensorFlow. There is nothing to fill in.
 """
 
-import os
 import time
 
 import numpy as np
 import torch
+
+# Distributed: this import also starts MPI
+from mpi4py import MPI
 from PIL import Image
 from torch.utils.data import DataLoader, Dataset
 
@@ -50,18 +52,25 @@ def loader(rank: int, ranks: int) -> DataLoader:
 
 
 if __name__ == "__main__":
-    # Distributed: which copy of the program this is, of how many
-    me = int(os.environ.get("RANK", "0"))
-    everybody = int(os.environ.get("WORLD_SIZE", "1"))
-    batches = loader(me, everybody)
+    # Distributed: all ranks of the job
+    comm = MPI.COMM_WORLD
+    batches = loader(comm.rank, comm.size)
     seen = [len(labels) for _, labels in batches]  # starts the processes
+    # Distributed: all ranks read at the same time
+    comm.Barrier()
     start = time.perf_counter()
     seen = [len(labels) for _, labels in batches]
-    rate = sum(seen) / (time.perf_counter() - start)
-    print(f"rank {me}, PyTorch's DataLoader: {rate:,.0f} images/s in "
-          f"{len(seen)} batches", flush=True)
-    # Distributed: one record, not one from each rank
-    if me == 0:
+    mine_s = time.perf_counter() - start
+    # Distributed: the images of all ranks
+    images = comm.allreduce(sum(seen))
+    # Distributed: the slowest rank counts
+    rate = images / comm.allreduce(mine_s, op=MPI.MAX)
+    # Distributed: what each rank has read
+    ranks = records.gather({"images": sum(seen), "batches": len(seen)})
+    # Distributed: one report, not one from each rank
+    if comm.rank == 0:
+        print(f"PyTorch's DataLoader: {rate:,.0f} images/s on {comm.size} "
+              f"rank(s), {images:,} images", flush=True)
         records.write(lab="10_input", variant="torch loader", rate=rate,
-                      ranks=everybody, rate_unit="images/s of a rank",
-                      metrics={"images": sum(seen), "batches": len(seen)})
+                      ranks=comm.size, rate_unit="images/s",
+                      metrics={"images": images, "of_ranks": ranks})

@@ -11,11 +11,12 @@ about a minute. The order is another one in each round.
 import argparse
 import os
 import time
+from collections.abc import Iterator
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import numpy as np
 import tensorflow as tf
-from bookkeeping import OTHERS, STEPS, examples, milliseconds
+from bookkeeping import STEPS, examples, milliseconds, steps_of
 from flags import one_or_more, refuse, zero_or_more
 
 # Distributed: this import also starts MPI
@@ -24,6 +25,7 @@ from networks import Training
 from runme import (
     SIDE,
     augment,
+    begun,
     input_pipeline,
     my_images,
     options_of,
@@ -33,19 +35,8 @@ from runme import (
 from scaleout import data, records
 
 # What is ready at the start of a turn was made while others had theirs.
-WARM_UP = 5  # steps
+WARM_UP = 2 if data.quick() else 5  # steps
 FOR_EVER = 10**6  # epochs
-
-
-def steps_of(text: str) -> list:
-    """The steps of a pipeline, such as parallel+batch."""
-    use = [] if text == "naive" else text.split("+")
-    for step in use:
-        if step not in STEPS + OTHERS:
-            raise argparse.ArgumentTypeError(
-                f"it takes naive, or some of {', '.join(STEPS + OTHERS)} with "
-                f"a + between them, not {text}")
-    return use
 
 
 def device(text: str) -> float | None:
@@ -81,6 +72,7 @@ def settings() -> argparse.Namespace:
     args.folder = None
     if data.quick():
         args.rounds = 1
+        args.steps = min(args.steps or 5, 5)
     return args
 
 
@@ -88,7 +80,7 @@ class Runner:
     """A pipeline with its training, and what was measured of it."""
 
     def __init__(self, name: str, args: argparse.Namespace,
-                 training: Training, arriving: tf.data.Iterator) -> None:
+                 training: Training, arriving: Iterator) -> None:
         self.name = name
         self.args = args
         self.training = training
@@ -167,7 +159,7 @@ class Runner:
 
 def named(use: list, before: list | None) -> str:
     """What a pipeline is called, if possible by the step that it adds."""
-    if before is not None and use[:-1] == before and use[-1] in STEPS:
+    if before is not None and use[:-1] == before:
         return f"+ {use[-1]}"
     if use == STEPS:
         return "all four"
@@ -178,6 +170,8 @@ def runners(args: argparse.Namespace, mine: np.ndarray,
             paths: list) -> list:
     """All combinations of pipelines, workers and a device's steps."""
     files = tf.constant(paths)
+    # Pipelines with equal steps train one network, in turns.
+    trainings = {step_ms: Training(SIDE, step_ms) for step_ms in args.step_ms}
     found = []
     before = None
     for use in args.pipelines:
@@ -200,8 +194,8 @@ def runners(args: argparse.Namespace, mine: np.ndarray,
                     words.append("network" if step_ms is None
                                  else f"{step_ms:g} ms")
                 name = ", ".join(words) or named(use, None)
-                training = Training(SIDE, step_ms)
-                found.append(Runner(name, own, training, iter(arriving)))
+                found.append(Runner(name, own, trainings[step_ms],
+                                    begun(arriving, use)))
         before = use
     return found
 

@@ -103,7 +103,7 @@ def _sweep(commands: Any) -> None:
     add("-t", "--threads", metavar="N,N", help=about)
     about = (
         "values of a variable to try, also 1..10 or 1..64*2; an empty one leaves it unset; "
-        "'K=V;V' where values hold commas"
+        "'K=V;V' where values hold commas; {K} in the command is filled in"
     )
     add("--env", action="append", default=[], metavar="K=V,V", help=about)
     about = "a pattern with the figure in parentheses: 'img/s: ([0-9.]+)' (its record, or its one line like 9 images/s)"
@@ -115,8 +115,10 @@ def _sweep(commands: Any) -> None:
     add("--lower", action="store_true", help="the figure is a time: less is better")
     add("--repeat", type=int, default=1, metavar="R", help="jobs for each point (1)")
     add("--seed", type=int, default=0, help="another number gives another order of the jobs (0)")
-    about = "try at most N points, chosen by the results so far (all)"
+    about = "try at most N points, chosen by the results so far; what may be best, again (all)"
     add("--search", type=int, default=0, metavar="N", help=about)
+    about = "measure what Intel recommends for TensorFlow, too, beside the default"
+    add("--published", action="store_true", help=about)
     about = "seconds before a job is ended (600)"
     add("--timeout", type=float, default=600, metavar="S", help=about)
     about = "stop if the rest would take longer than so many minutes (60)"

@@ -1,12 +1,13 @@
 """Where things are: the workshop, its topics, and the results."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from .errors import ScaleoutError
 from .settings import results_folder
 
-__all__ = ["WHOLE", "home", "results", "results_path", "show", "side", "topic"]
+__all__ = ["WHOLE", "home", "meant", "results", "results_path", "show", "side", "topic"]
 
 WHOLE = ".whole"  # stands in a side environment once a job has run on what is in it
 
@@ -73,18 +74,32 @@ def _not_writable(folder: Path, why: str | None) -> ScaleoutError:
 
 
 def topic(name: str) -> str:
-    """The topic's full name for `04_kmeans`, `04` or `kmeans`; ScaleoutError names the nearest when
-    there is none."""
+    """The topic's full name for `04_kmeans`, `04`, `4` or `kmeans`; ScaleoutError names the nearest
+    when there is none."""
     files = [f for part in ("runme.py", "checks.py") for f in (home() / "labs").glob(f"*/{part}")]
     names = sorted({f.parent.name for f in files})
-    for found in names:
-        if name in (found, found[:2], found[3:]):
-            return found
+    if found := meant(name, names):
+        return found
     import difflib  # only here: every command imports this module, and should start at once
 
     near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.4)
-    meant = f"Did you mean {near[0]}?" if near else f"There are {', '.join(names) or 'none'}."
-    raise ScaleoutError(f"There is no lab called {name!r}. {meant}")
+    hint = f"Did you mean {near[0]}?" if near else f"There are {', '.join(names) or 'none'}."
+    raise ScaleoutError(f"There is no lab called {name!r}. {hint}")
+
+
+def meant(name: object, names: Iterable[str]) -> str | None:
+    """Which of these topics somebody means; None where it is none.
+
+    Parameters
+    ----------
+    name : str
+        Such as 04_kmeans, 04, 4 or kmeans; a number, too.
+    names : iterable of str
+        The topics that there are.
+    """
+    said = str(name)
+    number = said.zfill(2) if said.isdecimal() else said
+    return next((one for one in names if said in (one, one[3:]) or number == one[:2]), None)
 
 
 def side(name: str) -> Path | None:

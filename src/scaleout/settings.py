@@ -6,6 +6,8 @@ processes of a job, and the same names stand in what `jobs.environment` gives to
 import os
 from pathlib import Path
 
+from .words import number
+
 __all__ = [
     "RUN_ID",
     "data_folder",
@@ -60,19 +62,12 @@ def records_file() -> Path | None:
 
 def job_nodes() -> int:
     """SCALEOUT_NODES: on how many nodes this job runs; 1 outside of a job."""
-    return _count("SCALEOUT_NODES") or 1
+    return number(os.environ.get("SCALEOUT_NODES", "")) or 1
 
 
 def job_cores() -> int | None:
     """SCALEOUT_CORES: the cores of all the job's nodes together; None outside of a job."""
-    return _count("SCALEOUT_CORES") or None
-
-
-def _count(name: str) -> int:
-    """A number above 0 that a launcher has set; 0 for whatever else somebody has put there: a
-    measurement must not be lost for it."""
-    value = os.environ.get(name, "")
-    return int(value) if value.isdecimal() and value.isascii() and len(value) < 8 else 0
+    return number(os.environ.get("SCALEOUT_CORES", "")) or None
 
 
 def _path(name: str) -> Path | None:

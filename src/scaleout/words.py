@@ -5,7 +5,15 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 __all__ = [
-    *("count", "listed", "markdown_table", "plain", "rounded", "sentence", "sort_key", "veiled"),
+    "count",
+    "listed",
+    "markdown_table",
+    "number",
+    "plain",
+    "rounded",
+    "sentence",
+    "sort_key",
+    "veiled",
 ]
 
 VEIL = "***"
@@ -25,6 +33,17 @@ def count(number: int, noun: str) -> str:
         In the singular; its plural adds an s.
     """
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def number(text: str) -> int:
+    """The whole number that a variable holds; 0 for whatever else somebody has put there.
+
+    Parameters
+    ----------
+    text : str
+        Digits from 0 to 9, less than eight: nothing that we count is more.
+    """
+    return int(text) if text.isdecimal() and text.isascii() and len(text) < 8 else 0
 
 
 def plain(text: str, longest: int = 60) -> str:

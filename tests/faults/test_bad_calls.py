@@ -90,7 +90,7 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     "engines: a time": (lambda: Engines(2, start_timeout="x"), "a limit above 0 s"),  # type: ignore[arg-type]
     "lab: no such": (lambda: lab("nosuch"), "There is no lab called 'nosuch'"),
     "lab: none": (lambda: lab(None), "There is no lab called None"),  # type: ignore[arg-type]
-    "lab: a number": (lambda: lab(4), "There is no lab called 4"),  # type: ignore[arg-type]
+    "lab: a number": (lambda: lab(99), "There is no lab called 99"),  # type: ignore[arg-type]
     "lab: a NUL": (lambda: lab("\0"), "There is no lab called"),
     "lab: a script elsewhere": (
         lambda: _tiny().run(script="../../../etc/no"),

@@ -6,6 +6,7 @@ import os
 import queue
 import re
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -144,6 +145,20 @@ def test_they_are_encrypted_and_not_open_to_other_machines(two: Engines, tmp_pat
         )
         with pytest.raises(TimeoutError):
             ipp.Client(str(other), timeout=3)
+
+
+def test_nobody_is_let_in_at_the_port_of_their_mpirun(two: Engines) -> None:
+    pids = [pid for pid in reaper.processes(two._run_id) if "mpi" in psutil.Process(pid).name()]
+    ports = {
+        found.laddr.port
+        for pid in pids
+        for found in psutil.Process(pid).net_connections("inet")
+        if found.status == psutil.CONN_LISTEN
+    }
+    assert pids and ports
+    for port in ports:
+        with pytest.raises(TimeoutError):  # one that hears would answer at once, by yes or no
+            socket.create_connection(("127.0.0.1", port), 0.5)
 
 
 # Kills once the cell runs, and leaves a file then.

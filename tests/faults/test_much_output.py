@@ -60,6 +60,16 @@ def test_many_lines_of_one_rank_are_never_looked_at_one_by_one(between: bytes) -
     assert found[3:] == [(1, "x" * 40 + "y" * 40)] * 5  # too few for that to pay
 
 
+def test_lines_that_hide_a_mark_in_a_mark_are_looked_at_once() -> None:
+    hidden = MARK[1][:3] + MARK[1] + MARK[1][3:] + b"x"
+    lines, looked = [MARK[1] + hidden] * 2000, []
+    pieces = Pieces("ID")
+    real = pieces._alike
+    pieces._alike = lambda lines, at: looked.append(at) or real(lines, at)  # type: ignore[method-assign]
+    found = list(pieces.feed(b"\n".join([*lines, MARK[0] + b"y", b""])))
+    assert len(found) == 2001 and {rank for rank, _ in found} == {0, 1} and len(looked) < 100
+
+
 class _All:
     """Takes lines one by one, and all at once."""
 

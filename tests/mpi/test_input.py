@@ -22,21 +22,26 @@ BATCH = 4
 
 # All in one process, without a job: the ranks of many jobs, one after another.
 MANY = """
-import argparse, json
+import argparse, json, os
 import numpy as np, tensorflow as tf
-from runme import augment, input_pipeline, my_images, options_of
+from runme import augment, begun, input_pipeline, my_images, options_of
 
 ALL = ["parallel", "batch", "cache", "prefetch"]
 
-def stream(mine, use, first=0, done=0, epochs=2):
+def pipeline(mine, use, first=0, done=0, epochs=2):
     args = argparse.Namespace(use=use, workers=3, batch_per_rank=4, seed=0, skip_broken=False)
     def read(number):
         return tf.reshape(number, [1, 1, 1])
     def change(images, numbers, epoch):
         return images
     rows = input_pipeline(mine, read, change, args, first=first, done=done, epochs=epochs)
-    return [[int(e), n.numpy().tolist(), i.numpy().ravel().tolist()]
-            for i, n, e in rows.with_options(options_of(args))]
+    return rows.with_options(options_of(args))
+
+def listed(rows):
+    return [[int(e), n.numpy().tolist(), i.numpy().ravel().tolist()] for i, n, e in rows]
+
+def stream(*args, **how):
+    return listed(pipeline(*args, **how))
 
 found = {"dealt": [], "whole": {}, "resumed": {}}
 for count in (1, 5, 8, 41):
@@ -61,6 +66,11 @@ other = augment(images, numbers, tf.constant(2, tf.int64)).numpy()
 found["one_as_batch"] = bool(np.allclose(batch, one, atol=1e-6))
 found["other_epoch"] = float(abs(batch - other).mean(axis=(1, 2, 3)).min())
 found["range"] = [float(batch.min()), float(batch.max())]
+batches = begun(pipeline(mine, ALL, epochs=3), ["background"])
+kinds = [os.sched_getscheduler(int(thread)) for thread in os.listdir("/proc/self/task")]
+found["in_background"] = kinds.count(os.SCHED_BATCH)
+found["usual"] = os.sched_getscheduler(0) == os.SCHED_OTHER
+found["whole"]["background"] = listed(batches)
 print(json.dumps(found))
 """
 
@@ -100,7 +110,7 @@ def test_each_image_is_on_one_rank_for_any_number_of_both(many: dict) -> None:
         assert len(dealt) == ranks and max(map(len, dealt)) - min(map(len, dealt)) <= 1
 
 
-@pytest.mark.parametrize("name", ["cached", "read"])
+@pytest.mark.parametrize("name", ["cached", "read", "background"])
 def test_an_epoch_has_each_image_once_and_a_short_last_batch(many: dict, name: str) -> None:
     orders = []
     for epoch in range(3):
@@ -122,6 +132,12 @@ def test_it_goes_on_in_the_middle_of_an_epoch_with_what_is_missing(many: dict, n
 
 def test_the_order_is_the_same_with_a_cache_and_without(many: dict) -> None:
     assert many["whole"]["cached"] == many["whole"]["read"]
+
+
+def test_input_in_the_background_has_threads_of_another_kind(many: dict) -> None:
+    assert many["in_background"] > 0, "no thread makes batches in the background"
+    assert many["usual"], "whoever trains is in the background, too"
+    assert many["whole"]["background"] == many["whole"]["cached"]
 
 
 def test_augmenting_follows_from_image_and_epoch_alone(many: dict) -> None:
@@ -206,6 +222,7 @@ def test_formats_name_what_is_missing_or_damaged(
     content[5000] ^= 0xFF
     shard.write_bytes(content)
     _refused(r"tfrecord.*part-5-of-8\.tfrecord.*damaged", **how)
+    _refused("9 ranks are more than the 8 shards of .*: take 8 ranks at most", ranks=9, **how)
 
 
 @pytest.mark.choice
@@ -348,7 +365,9 @@ def test_a_copy_is_checked_and_the_server_ends_with_whoever_started_it() -> None
 @pytest.mark.parametrize("name", ["torch_loader", "grain_loader"])
 def test_others_bring_each_image_of_a_rank_too(name: str) -> None:
     python = TORCH / "bin" / "python"
-    run = _run(ranks=2, script=f"{name}.py", python=python)
+    (row,) = _run(ranks=2, script=f"{name}.py", python=str(python)).records.to_dict("records")
     epochs = {"torch_loader": 1, "grain_loader": 2}[name]
-    assert run.records["metrics.images"].iloc[0] == 300 * epochs
-    assert len(re.findall(r"rank [01], .* images/s in", run.output)) == 2
+    # Of 600 images each rank has 300, in batches of 64.
+    assert [rank["images"] for rank in row["metrics.of_ranks"]] == [300 * epochs] * 2
+    assert [rank["batches"] for rank in row["metrics.of_ranks"]] == [-(-300 * epochs // 64)] * 2
+    assert row["ranks"] == 2 and row["metrics.images"] == 600 * epochs

@@ -181,7 +181,7 @@ def test_a_rank_is_given_its_environment(
     monkeypatch.setenv("OMP_NUM_THREADS", "99")
     monkeypatch.setenv("MINE", "kept")
     site = Site(env={"FROM_SITE": "1", "BOTH": "site"})
-    env = {"BOTH": "call", "NUMBER": 5, "SCALEOUT_RUN_ID": "forged"}
+    env = {"BOTH": "call", "NUMBER": 5}
     job = run_script(script(TELL), ranks=2, threads=3, env=env, site=site)
     told = _told(job)
     assert len(told) == 2

@@ -79,8 +79,8 @@ def test_results_without_permission_are_refused_before_the_job_starts(
         paths.results()
 
 
-@pytest.mark.parametrize("name", ["00_tiny", "00", "tiny"])
-def test_a_topic_has_three_names(workshop: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ["00_tiny", "00", "0", 0, "tiny"])
+def test_a_topic_has_several_names(workshop: Path, name: str) -> None:
     assert paths.topic(name) == "00_tiny"
 
 
@@ -90,6 +90,9 @@ def test_a_topic_has_three_names(workshop: Path, name: str) -> None:
         ("00_tinny", "Did you mean 00_tiny?"),
         ("zzz", "There are 00_tiny."),
         ("", "There are 00_tiny."),
+        ("000", "There"),
+        ("1", "There"),
+        ("-0", "There"),
         ("..", "There"),
     ],
 )

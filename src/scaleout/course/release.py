@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import ScaleoutError
-from ..paths import home, show
+from ..paths import home, meant, show
 from .masters import generated
 
 __all__ = ["release"]
@@ -100,11 +100,11 @@ def _named(answers: Sequence[str]) -> list[str]:
     topics = {path.stem for path in (home() / "solutions").glob("[0-9][0-9]_*.ipynb")}
     chosen = set()
     for answer in answers:
-        found = [topic for topic in topics if answer in (topic, topic[:2], topic[3:])]
+        found = meant(answer, topics)
         if not found:
             there = ", ".join(sorted(topics)) or "none"
             raise ScaleoutError(f"There is no topic {answer!r}: there are {there}.")
-        chosen.add(found[0])
+        chosen.add(found)
     return sorted(chosen)
 
 

@@ -19,7 +19,7 @@ from .. import machine
 from ..errors import ScaleoutError
 from ..paths import results
 from ..settings import RUN_ID
-from . import reaper
+from . import rank, reaper
 from .binding import place
 from .environment import allocated_nodes, inherited_environment, job_environment, program
 
@@ -170,7 +170,9 @@ class Engines:
         config = Config()
         added = [f"{name}={text}" for name, text in kept.items() if name not in os.environ]
         config.MPIEngineSetLauncher.mpi_cmd = ["env", *unset, *added, mpirun]
-        config.MPIEngineSetLauncher.mpi_args = options
+        # On one machine, nobody else has to reach mpirun's port once the ranks are there.
+        deaf = [*rank.COMMAND, rank.ALONE] if nodes == 1 else []
+        config.MPIEngineSetLauncher.mpi_args = [*options, *deaf]
         config.MPIEngineSetLauncher.environment = given
         config.LocalControllerLauncher.environment = {RUN_ID: self._run_id}
         config.LocalControllerLauncher.connection_info_timeout = self.start_timeout

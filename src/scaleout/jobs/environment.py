@@ -10,6 +10,7 @@ from pathlib import Path
 from .. import settings
 from ..errors import ScaleoutError
 from ..paths import show
+from ..words import number
 
 __all__ = [
     "SCHEDULERS",
@@ -24,7 +25,8 @@ __all__ = [
     "thread_variables",
 ]
 
-MOST_DIGITS = 8  # of a number of nodes
+# What each job is told anew, whatever was asked for.
+OURS = (settings.RUN_ID, "SCALEOUT_RECORDS", "SCALEOUT_CORES", "SCALEOUT_NODES")
 SCHEDULERS = (
     # Slurm, and MPI's own
     *("SLURM", "PMI", "HYDRA_", "HYDI_", "OMPI_", "PRTE_", "PRRTE_", "MPI_LOCAL", "FLUX_"),
@@ -133,6 +135,8 @@ def check_variables(variables: Mapping[str, object]) -> None:
             raise ScaleoutError(
                 f"{name!r} is no name of a variable: take letters, digits and _, such as MY_FLAG."
             )
+        if name in OURS:
+            raise ScaleoutError(f"{name} is what scaleout itself tells a job: leave it out.")
         if "\0" in str(value):
             raise ScaleoutError(
                 f"The value of {name} holds a NUL, which no variable can: leave it out."
@@ -181,7 +185,5 @@ def interpreter(path: str) -> str:
 def allocated_nodes(environ: Mapping[str, str]) -> int:
     """The number of nodes of the Slurm allocation that these variables speak of; 0 outside of
     one."""
-    count = environ.get("SLURM_JOB_NUM_NODES", "")
     inside = environ.get("SLURM_JOB_ID") and environ.get("SLURM_JOB_NODELIST")
-    number = count.isdecimal() and count.isascii() and len(count) < MOST_DIGITS
-    return int(count) if inside and number else 0
+    return number(environ.get("SLURM_JOB_NUM_NODES", "")) if inside else 0

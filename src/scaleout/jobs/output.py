@@ -98,13 +98,14 @@ class Pieces:
             yield block
             return
         lines = data.split(b"\n")
-        at = 0
+        at = seen = 0
         while at < len(lines):
-            if not self.partial and (alike := self._alike(lines, at)):
-                self.rank = None
-                if block := self._block(b"\n".join(lines[at : at + alike])):
+            if not self.partial and at >= seen and (alike := self._alike(lines, at)):
+                seen = at + alike
+                if block := self._block(b"\n".join(lines[at:seen])):
+                    self.rank = None
                     yield block
-                    at += alike
+                    at = seen
                     continue
             line, at = lines[at], at + 1
             if not self.partial and (alone := self.plain.fullmatch(line)):

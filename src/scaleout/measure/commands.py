@@ -87,6 +87,12 @@ def variants(words: Sequence[str], env: Sequence[str] = ()) -> dict[str, dict[st
         else:
             commands[-1].append(word)
     choices = [_values(text) for text in env]
+    named = [name for name, _ in choices]
+    for name in named:
+        if named.count(name) > 1:
+            raise ScaleoutError(
+                f"--env {name} is there twice: give all its values in one, {name}=V1,V2."
+            )
     several = [(name, values) for name, values in choices if len(values) > 1]
     fixed = {name: values[0] for name, values in choices if len(values) == 1}
     for command in commands:

@@ -20,7 +20,7 @@ from .scaling import amdahl_law, held_out, rate_predictions
 from .servers import servers_or_ring, sync_or_async
 from .spmd import stale_losses, straggler_timeline, who_holds
 from .storage import one_server, server_load
-from .sweep import heat_map
+from .sweep import heat_map, searches
 from .threads import rank_map, rate_over_threads, thread_census, which_knob
 from .tuning import accuracy_over_time, made_digits, memory_over_time, time_shares
 from .waiting import step_parts, who_waits
@@ -71,6 +71,7 @@ __all__ = [
     "rate_over_threads",
     "rate_predictions",
     "schedules",
+    "searches",
     "seconds_bars",
     "server_load",
     "servers_or_ring",

@@ -1,5 +1,6 @@
 """Figures of a sweep."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import matplotlib as mpl
@@ -9,12 +10,12 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from ..words import rounded, sort_key
-from .look import DARK, LIGHT, NOT_ALLOWED, PALE, style
+from .look import DARK, GREY, LIGHT, NOT_ALLOWED, PALE, style
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["heat_map"]
+__all__ = ["heat_map", "searches"]
 
 
 @style
@@ -108,3 +109,40 @@ def heat_map(
             bar.ax.axhline(default, color="black", linestyle="--", linewidth=2)
     axes.set_title("\n".join(notes), fontsize=10, loc="left")
     return figure
+
+
+@style
+def searches(replays: "Sequence[pd.DataFrame]", most: float = 0.2) -> Figure:
+    """What searches of one grid had found, over the share of the grid's time that they took: each
+    a thin line, their median thick, 95 % of the best dashed.
+
+    Parameters
+    ----------
+    replays : sequence of DataFrame
+        Of `sweeps.replay`, one a seed.
+    most : float
+        The share at the right end.
+    """
+    figure, axes = plt.subplots()
+    at = np.linspace(0, most, 201)
+    found = np.array([_so_far(rows, at) for rows in replays])  # (seeds, shares)
+    for line in found:
+        axes.plot(100 * at, 100 * line, color=LIGHT, linewidth=1, drawstyle="steps-post")
+    middle = np.median(found, axis=0)
+    axes.plot(100 * at, 100 * middle, color=DARK, linewidth=2, drawstyle="steps-post")
+    axes.axhline(95, linestyle="--", color=GREY)
+    axes.set(
+        xlabel="time (% of the whole grid)", ylabel="what it would call the best (% of the best)"
+    )
+    tenth = middle[np.searchsorted(at, 0.1 - 1e-9)]
+    axes.set_title(f"After a tenth of the time: {100 * tenth:.0f} % of the best in the median")
+    return figure
+
+
+def _so_far(
+    rows: "pd.DataFrame", at: "np.ndarray[tuple[int], np.dtype[np.float64]]"
+) -> list[float]:
+    """of_best after each share of the time; not a number before the first job has ended."""
+    spent, of_best = rows.spent.to_numpy(), rows.of_best.to_numpy()
+    last = np.searchsorted(spent, at, side="right") - 1
+    return [float(of_best[i]) if i >= 0 else float("nan") for i in last]

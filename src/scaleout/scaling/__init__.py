@@ -2,6 +2,7 @@
 are."""
 
 from .amdahl import Amdahl, efficiency, fit_amdahl, knee
+from .calibrated import calibration
 from .experiment import Experiment, next_experiment
 from .foretold import Foretold, foretell
 from .laws import LAWS, Law
@@ -37,6 +38,7 @@ __all__ = [
     "RateFit",
     "Simulated",
     "Step",
+    "calibration",
     "efficiency",
     "fit_alpha_beta",
     "fit_amdahl",

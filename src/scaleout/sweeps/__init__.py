@@ -10,7 +10,7 @@ results/sweep/NAME/points.jsonl, and the same call goes on from there, repeating
 
 from .commands import main
 from .outcome import Result, read
+from .replay import replay
 from .run import sweep
-from .search import replay
 
 __all__ = ["Result", "main", "read", "replay", "sweep"]

@@ -47,6 +47,7 @@ def main(args: argparse.Namespace, command: Sequence[str]) -> int:
         seed=args.seed,
         timeout=args.timeout,
         search=args.search,
+        published=args.published,
         name=args.name,
         max_minutes=args.max_minutes,
         site=Site.read(args.site) if args.site else None,

@@ -17,9 +17,13 @@ from ..paths import results, show
 from .points import Point
 
 __all__ = [
+    "BEGINS",
     "COPIES",
+    "ENDS",
     "FIRST",
     "LAST",
+    "OTHERS_FIRST",
+    "OTHERS_LAST",
     "POINT",
     "Journal",
     "Key",
@@ -31,6 +35,8 @@ __all__ = [
 ]
 
 FIRST, POINT, LAST = "default, first", "point", "default, last"
+OTHERS_FIRST, OTHERS_LAST = "published, first", "published, last"
+BEGINS, ENDS = (FIRST, OTHERS_FIRST), (LAST, OTHERS_LAST)
 COPIES = "copies"  # the status of a job whose ranks never talked: its rate is that of one copy
 RATED = ("ok", COPIES)
 Key = tuple[str, Point, int]
@@ -83,7 +89,7 @@ def _wrong(row: Row) -> str:
     if not known or not all(type(value) is int and value > 0 for value in whole):
         return "its setting is missing"
     repeat = row.get("repeat")
-    if row.get("role") not in (FIRST, POINT, LAST) or type(repeat) is not int or repeat < 0:
+    if row.get("role") not in (POINT, *BEGINS, *ENDS) or type(repeat) is not int or repeat < 0:
         return "its place in the sweep is missing"
     numbers = [row.get("wall_s"), *([row.get("rate")] if row.get("status") in RATED else [])]
     if not all(isinstance(n, (int, float)) and math.isfinite(n) and n >= 0 for n in numbers):
@@ -101,7 +107,7 @@ def description(folder: Path) -> dict[str, Any]:
 def _put(found: dict[Key, Row], key: Key, row: Row) -> None:
     found.pop(key, None)
     if key[0] == POINT:
-        for old in [old for old in found if old[0] == LAST]:
+        for old in [old for old in found if old[0] in ENDS]:
             del found[old]
     found[key] = row
 
@@ -181,7 +187,7 @@ class Journal:
         Parameters
         ----------
         key : (role, point, repeat)
-            role: FIRST, POINT or LAST.
+            role: POINT, or one of BEGINS or ENDS.
         row : dict
             What the job gave.
         """

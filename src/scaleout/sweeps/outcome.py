@@ -12,8 +12,19 @@ from ..errors import ScaleoutError
 from ..paths import show
 from ..words import count, rounded, sort_key
 from . import written
-from .journal import COPIES, FIRST, LAST, POINT, description, load, point_of
+from .journal import (
+    COPIES,
+    FIRST,
+    LAST,
+    OTHERS_FIRST,
+    OTHERS_LAST,
+    POINT,
+    description,
+    load,
+    point_of,
+)
 from .points import Point
+from .published import SOURCE
 from .sure import sure
 
 if TYPE_CHECKING:
@@ -50,6 +61,8 @@ class Result:
     default, best : pandas.Series
         The same fields, of the default and of the best point; best is None where all failed, and
         the default itself where nothing beats it.
+    published : pandas.Series or None
+        The same of the setting that others recommend, where it was measured.
     drift : float
         By how much the last default differs from the first, as a share of it.
     """
@@ -62,7 +75,8 @@ class Result:
         kept = list(rows)
         self.lower, self.folder = lower, folder
         self.unit = next((row["unit"] for row in kept if row.get("unit")), "")
-        of_default = [row for row in kept if row["role"] != POINT]
+        of_default = [row for row in kept if row["role"] in (FIRST, LAST)]
+        self._others = [row for row in kept if row["role"] in (OTHERS_FIRST, OTHERS_LAST)]
         points: dict[Point, list[Row]] = {}
         for row in kept:
             if row["role"] == POINT:
@@ -76,6 +90,9 @@ class Result:
         self.runs = pd.DataFrame(
             [point_of(row).settings | {k: row.get(k) for k in SINGLE} for row in kept]
         )
+        self.published: pd.Series | None = None
+        if self._others:
+            self.published = pd.Series(self._line(self._others, base))
         self.drift = _median(of_default, LAST) / _median(of_default, FIRST) - 1
         pairs = zip(lines, groups, strict=True)
         found = [(line, jobs) for line, jobs in pairs if line.status == "ok"]
@@ -123,7 +140,7 @@ class Result:
         import pandas as pd
 
         names = [*self.axes, "rate", "spread", "ratio", "repeats"]
-        lines = {"default": self.default, "best": self.best}
+        lines = {"default": self.default, "published": self.published, "best": self.best}
         return pd.DataFrame({k: v.reindex(names) for k, v in lines.items() if v is not None}).T[
             names
         ]
@@ -131,7 +148,20 @@ class Result:
     @property
     def summary(self) -> str:
         """What was found, in a sentence or two, with what speaks against it."""
-        return self._found() + self._left_out()
+        return self._found() + self._against_others() + self._left_out()
+
+    def _against_others(self) -> str:
+        """What to say of the best beside the published setting; "" where that was not measured."""
+        if self.published is None or self.best is None:
+            return ""
+        if self.published.status != "ok":
+            return f" The published setting gives no figure ({self.published.reason})."
+        rates = (self.best.rate, self.published.rate)
+        times = rates[1] / rates[0] if self.lower else rates[0] / rates[1]
+        name = "the default" if self.best is self.default else "the best"
+        text = f" Against the published setting ({SOURCE}) {name} is {times:.2f} times as fast."
+        said = sure(self._others, self._jobs, len(self.frame), self.lower, "the published setting")
+        return f"{text} {said}".rstrip()
 
     def _left_out(self) -> str:
         """What to say of points that were copies of one job; "" where there was none."""

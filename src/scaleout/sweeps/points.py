@@ -9,7 +9,7 @@ from .. import words
 from ..clusters.site import Site
 from ..errors import ScaleoutError
 from ..jobs.environment import check_variables, exports, job_environment, thread_variables
-from . import knobs
+from . import allocators, knobs
 
 __all__ = ["Choices", "Point", "Value", "choices", "default", "grid"]
 
@@ -55,12 +55,14 @@ class Point:
         return {"ranks": self.ranks, "threads": self.threads or "unset", **env}
 
     def script(self, command: Sequence[str]) -> list[str]:
-        """The command as a rank starts it: without the variables that this point takes away."""
+        """The command as a rank starts it: {NAME} filled in, and without the variables that this
+        point takes away."""
         plain = [] if self.threads else list(thread_variables(1))
         gone = dict.fromkeys([*plain, *(name for name, value in self.env if value is None)])
         kept = [name for name, value in self.env if value is not None]
         unset = [word for name in gone if name not in kept for word in ("-u", name)]
-        return ["env", *unset, *command] if unset else list(command)
+        filled = _filled(command, dict(self.env))
+        return ["env", *unset, *filled] if unset else filled
 
     @property
     def variables(self) -> dict[str, str]:
@@ -78,6 +80,22 @@ class Point:
         """
         given = job_environment(self.threads, site_env=site.env, env=self.variables)
         return "\n".join([*exports(given), f"{line} < /dev/null"])
+
+
+def _filled(command: Sequence[str], env: Mapping[str, str | None]) -> list[str]:
+    """The words with the point's values for {NAME}; where it is unset, the word is left out, and so
+    is a flag that stands before it."""
+    found: list[str] = []
+    for word in command:
+        names = [name for name in env if "{" + name + "}" in word]
+        if any(env[name] is None for name in names):
+            if word == "{" + names[0] + "}" and found and found[-1].startswith("-"):
+                found.pop()
+            continue
+        for name in names:
+            word = word.replace("{" + name + "}", str(env[name]))
+        found.append(word)
+    return found
 
 
 def default(axes: Iterable[str]) -> Point:
@@ -129,6 +147,8 @@ def choices(
         found[name] = tuple(
             dict.fromkeys(None if value in (None, "") else str(value) for value in several)
         )
+        if name == "LD_PRELOAD":
+            found[name] = tuple(v and allocators.library(str(v)) for v in found[name])
         if found[name] in ((), (None,)):
             raise ScaleoutError(f"{name} has no value to try: type  --env {name}=VALUE1,VALUE2")
     found = {axis: values for axis, values in found.items() if values}

@@ -17,8 +17,10 @@ from ..jobs.job import TIMEOUT_S, check_size
 from . import points
 from .journal import Journal, digest, scripts
 from .outcome import Result
+from .published import published as recommended
 from .rates import Metric
 from .schedule import Schedule
+from .work import Work
 
 __all__ = ["sweep"]
 
@@ -41,6 +43,7 @@ def sweep(
     seed: int = 0,
     timeout: float = TIMEOUT_S,
     search: int = 0,
+    published: bool = False,
     name: str = "",
     max_minutes: float = 60,
     site: Site | None = None,
@@ -69,7 +72,10 @@ def sweep(
     timeout : float
         Seconds a job.
     search : int
-        At most so many points, chosen as it goes by what the ones before gave; 0: the whole grid.
+        At most so many points, chosen as it goes by what the ones before gave; of these, only what
+        may still be the best is measured again. 0: the whole grid.
+    published : bool
+        Whether to measure also what Intel recommends for TensorFlow on CPUs, see `published.py`.
     name : str
         Of its folder in results/sweep/; by default made from all that decides what is measured.
     max_minutes : float
@@ -120,13 +126,19 @@ def sweep(
         "site": {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(site).items()},
         "choices": {axis: sorted(map(str, values)) for axis, values in choices.items()},
     }
+    others = None
+    if published:
+        others = recommended(choices, cores, machine.facts().sockets)
+        about["published"] = str(others)
     journal = Journal(_name(name, words, about))
     say = echo or (lambda text: None)
     with journal.open(about, say):
-        work = Schedule(words, site, cores, figure, timeout, repeat, max_minutes, journal, say)
+        work = Work(words, site, cores, figure, timeout, journal, say)
         if retry:
             journal.forget(lambda key, row: row["status"] != "ok")
-        work.measure(choices, seed, search, -1.0 if lower else 1.0, quiet=echo is None)
+        Schedule(work, repeat, max_minutes).measure(
+            choices, seed, search, lower, others, quiet=echo is None
+        )
         result = Result(list(journal.done.values()), lower, journal.folder)
         result.write(words, site)
     return result

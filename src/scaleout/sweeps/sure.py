@@ -5,7 +5,7 @@ from typing import Any
 
 from ..intervals import LEVEL, ROUNDS, paired, verdict
 from ..words import count
-from .journal import FIRST, LAST
+from .journal import BEGINS, FIRST, LAST
 
 __all__ = ["sure"]
 
@@ -15,8 +15,10 @@ def sure(
     best: Iterable[Mapping[str, Any]],
     points: int,
     lower: bool = False,
+    name: str = "the default",
 ) -> str:
-    """A sentence on the ratio of the best to the default; "" with fewer than three repeats.
+    """A sentence on the ratio of the best to the default, or to another setting; "" with fewer
+    than three repeats.
 
     Parameters
     ----------
@@ -27,10 +29,12 @@ def sure(
         How many the best was picked from: the interval is wider for it (Bonferroni).
     lower : bool
         The figure is a time.
+    name : str
+        What the first of them are.
     """
     ends: dict[str, dict[int, Any]] = {FIRST: {}, LAST: {}}
     for row in default:
-        ends[row["role"]][row["repeat"]] = row["rate"]
+        ends[FIRST if row["role"] in BEGINS else LAST][row["repeat"]] = row["rate"]
     rates = {row["repeat"]: row["rate"] for row in best}
     repeats = sorted(set(rates) & set(ends[FIRST]) & set(ends[LAST]))
     each = [(ends[FIRST][r], ends[LAST][r], rates[r]) for r in repeats]
@@ -48,6 +52,6 @@ def sure(
     if verdict(ratio, found.noise, 0.05) == "faster":
         return f"{said}."
     return (
-        f"{said}; the default alone varies by {100 * found.noise:.0f} %. That shows no gain: "
+        f"{said}; {name} alone varies by {100 * found.noise:.0f} %. That shows no gain: "
         "compare the two with  scaleout compare"
     )

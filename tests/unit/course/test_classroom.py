@@ -65,7 +65,7 @@ def test_a_class_gets_everything_but_the_answers(workshop: Path, tmp_path: Path)
     ).read_text() == "# TODO 1: add.  (1 line)\npass\n"
 
 
-@pytest.mark.parametrize("answer", ["00", "tiny", "00_tiny"])
+@pytest.mark.parametrize("answer", ["00", "0", "tiny", "00_tiny"])
 def test_chosen_answers_come_along(workshop: Path, tmp_path: Path, answer: str) -> None:
     assert release(tmp_path / "copy", [answer]) == ["00_tiny"]
     found = sorted(

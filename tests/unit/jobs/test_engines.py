@@ -5,12 +5,13 @@ import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import ipyparallel as ipp
 import pytest
 
 from scaleout.errors import ScaleoutError
-from scaleout.jobs import engines, reaper
+from scaleout.jobs import engines, rank, reaper
 from scaleout.jobs.engines import Engines
 
 
@@ -100,3 +101,26 @@ def test_the_environment_of_this_process_stays_as_it_is(
     (command,) = commands  # the ranks are started without what another job left
     assert command[0] == "env" and command[command.index("PMI_RANK") - 1] == "-u"
     monkeypatch.delenv("SET_MEANWHILE")
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_their_mpirun_is_told_to_be_deaf_where_nobody_else_must_reach_it(
+    nodes: int,
+    taken: Callable[[], list[str]],
+    results: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[list[str]] = []
+
+    def make(**how: Any) -> None:
+        seen.append(list(how["config"].MPIEngineSetLauncher.mpi_args))
+        raise RuntimeError("on purpose")
+
+    monkeypatch.setattr(engines, "allocated_nodes", lambda environment: nodes)
+    monkeypatch.setattr(socket, "gethostbyname_ex", lambda name: (name, [], ["127.0.0.1"]))
+    monkeypatch.setattr(ipp, "Cluster", make)
+    with pytest.raises(ScaleoutError, match="did not start"):
+        Engines(2, threads=1).start()
+    deaf = [*rank.COMMAND, rank.ALONE]
+    assert (seen[0][-len(deaf) :] == deaf) == (nodes == 1)
+    assert taken() == []

@@ -14,7 +14,7 @@ from scaleout.sweeps.journal import Journal
 from scaleout.sweeps.loaded import Load, Watch
 from scaleout.sweeps.points import Point
 from scaleout.sweeps.rates import Metric
-from scaleout.sweeps.schedule import Schedule
+from scaleout.sweeps.work import Work
 
 
 @pytest.fixture(autouse=True)
@@ -65,28 +65,28 @@ def test_this_machine_counts() -> None:
     assert 0 <= load.others <= 1 and 0 <= load.stolen <= 1
 
 
-def _schedule(results: Any, rows: Iterator[float], said: list[str]) -> Schedule:
-    work = Schedule(["true"], Site(), 2, Metric(), 10.0, 1, 60.0, Journal("mine"), said.append)
+def _work(results: Any, rows: Iterator[float], said: list[str]) -> Work:
+    work = Work(["true"], Site(), 2, Metric(), 10.0, Journal("mine"), said.append)
     work._job = lambda point: {"disturbed": next(rows), "status": "ok"}  # type: ignore[method-assign]
     return work
 
 
 def test_a_disturbed_job_runs_once_more_and_the_second_counts(results) -> None:
     said: list[str] = []
-    work = _schedule(results, iter([0.3, 0.0]), said)
-    assert work._at_rest(Point(1, 1))["disturbed"] == 0.0
+    work = _work(results, iter([0.3, 0.0]), said)
+    assert work.at_rest(Point(1, 1))["disturbed"] == 0.0
     assert len(said) == 1 and "30% of the CPUs' time" in said[0] and "once more" in said[0]
 
 
 def test_a_machine_without_rest_is_said_once(results) -> None:
     said: list[str] = []
-    work = _schedule(results, iter([0.3, 0.2, 0.4, 0.5]), said)
-    assert [work._at_rest(Point(1, 1))["disturbed"] for _ in range(2)] == [0.2, 0.5]
+    work = _work(results, iter([0.3, 0.2, 0.4, 0.5]), said)
+    assert [work.at_rest(Point(1, 1))["disturbed"] for _ in range(2)] == [0.2, 0.5]
     assert sum("not at rest" in line for line in said) == 1
 
 
 def test_the_short_form_repeats_nothing(results, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(settings, "quick", lambda: True)
     said: list[str] = []
-    assert _schedule(results, iter([0.3]), said)._at_rest(Point(1, 1))["disturbed"] == 0.3
+    assert _work(results, iter([0.3]), said).at_rest(Point(1, 1))["disturbed"] == 0.3
     assert not said

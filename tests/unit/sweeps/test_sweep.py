@@ -1,13 +1,9 @@
-"""Sweeps without jobs: the grid, mistyped knobs, figures in output, journal, result, the search,
-the picture."""
+"""Sweeps without jobs: the grid, mistyped knobs, figures in output, journal, result, the
+picture."""
 
 import html
-import json
 import math
 import re
-import statistics
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,13 +13,11 @@ import pytest
 from scaleout import cli, plots, records, sweeps
 from scaleout.errors import ScaleoutError
 from scaleout.jobs.job import Run
-from scaleout.sweeps import commands, estimate, journal, knobs, points, search
+from scaleout.sweeps import commands, estimate, journal, knobs, points
 from scaleout.sweeps.points import Point
 from scaleout.sweeps.rates import Metric, NoFigure
 from scaleout.words import rounded
 
-DATA = Path(__file__).parents[2] / "data"
-(GRID,) = DATA.glob("sweep_kmeans_*.jsonl")
 HOROVOD = [
     (None, "mpirun's own: 7 img/sec"),
     (0, "Running benchmark..."),
@@ -440,79 +434,6 @@ def test_a_duration_is_said_as_a_person_would(seconds: float, text: str) -> None
     assert estimate.duration(seconds) == text
 
 
-# The search
-
-CHOICES = {"ranks": (1, 2, 4), "threads": (4, 1, 2), "A": ("x", "y")}
-
-
-def _bowl(place: tuple) -> float:
-    return -abs(place[0] - 2) - abs(place[1] - 2) + (place[2] == "y")
-
-
-@pytest.mark.parametrize("trials", [1, 6, 18, 50])
-def test_a_search_measures_at_most_so_many_points_each_once(trials: int) -> None:
-    asked: list = []
-    order = search.ask(CHOICES, trials, 3, lambda place: asked.append(place) or _bowl(place))
-    assert asked == order and len(set(order)) == len(order) == min(trials, 18)
-
-
-def test_the_same_seed_searches_in_the_same_order() -> None:
-    orders = [search.ask(CHOICES, 9, seed, _bowl) for seed in (1, 1, 2)]
-    assert orders[0] == orders[1] != orders[2]
-
-
-def test_failed_points_do_not_stop_a_search_or_draw_it() -> None:
-    order = search.ask(CHOICES, 12, 0, lambda place: None if place[1] == 4 else _bowl(place))
-    assert len(order) == 12
-    assert search.ask(CHOICES, 5, 0, lambda place: None)
-
-
-def test_a_search_without_optuna_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "optuna", None)
-    with pytest.raises(ScaleoutError, match="--search needs Optuna: type  pip install optuna"):
-        search.ask(CHOICES, 1, 0, _bowl)
-
-
-def test_optuna_is_loaded_by_a_search_alone() -> None:
-    code = "import sys; from scaleout import sweep; print('optuna' in sys.modules, 'pandas' in sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert done.stdout == "False False\n"
-
-
-@pytest.fixture(scope="module")
-def measured() -> sweeps.Result:
-    """A grid that was measured whole: scikit-learn's K-means on 2 cores (kmeans_rate.py says
-    how)."""
-    return sweeps.read(GRID)
-
-
-def test_the_recorded_grid_is_whole_and_names_its_machine(measured) -> None:
-    rows = [json.loads(line) for line in GRID.read_text().splitlines()]
-    assert {(row["cpu"], row["cores"]) for row in rows} == {
-        ("AMD EPYC", 2)
-    } and "amd_epyc_2_cores" in GRID.name
-    assert len(measured.frame) == 36 and (measured.frame.repeats == 3).all()
-
-
-def test_a_third_of_the_trials_comes_within_5_percent_of_the_best(measured) -> None:
-    trials = len(measured.frame) // 3
-    found = [sweeps.replay(measured.frame, trials, seed).of_best.iloc[-1] for seed in range(20)]
-    assert statistics.median(found) >= 0.95
-
-
-def test_a_replay_shows_each_point_it_asked_for(measured) -> None:
-    rows = sweeps.replay(measured.frame, 7, seed=1)
-    assert len(rows) == 7 and rows.best_so_far.tolist() == rows.rate.cummax().tolist()
-    assert sweeps.replay(measured.frame, 36, seed=1).of_best.iloc[-1] == 1.0
-
-
-def test_a_grid_with_gaps_is_not_replayed(measured) -> None:
-    with pytest.raises(ScaleoutError, match="over a whole grid"):
-        sweeps.replay(measured.frame.iloc[1:], 5)
-
-
 # The picture
 
 
@@ -580,7 +501,7 @@ def test_a_cell_is_the_best_over_the_other_settings() -> None:
 
 # Bad input: one sentence, status 2, and no job
 
-BENCH = str(DATA / "bench.py")
+BENCH = str(Path(__file__).parents[2] / "data" / "bench.py")
 GO = ["--", "python", BENCH]
 BAD = {
     "nothing to sweep": ([*GO], "There is nothing to sweep over: type, for example,  -n 1,2"),

@@ -23,7 +23,7 @@ from flags import one_or_more, refuse, zero_or_more
 from mpi4py import MPI
 from networks import flops_per_image, load_data, make_model, with_batch_norm
 
-from scaleout import records
+from scaleout import data, records
 
 NETWORKS = ["cnn", "normed", "resnet50"]
 KERNELS = ["default", "onednn", "bf16", "mixed", "xla"]
@@ -48,7 +48,10 @@ def settings() -> argparse.Namespace:
                         help="steps before those, not timed (3)")
     parser.add_argument("--profile", action="store_true",
                         help="keep a profile of the steps that are timed")
-    return parser.parse_args()
+    args = parser.parse_args()
+    if data.quick():
+        args.steps = min(args.steps, 20)
+    return args
 
 
 def normalise(x, gamma, beta, epsilon):
