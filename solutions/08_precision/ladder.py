@@ -6,7 +6,7 @@
 A rank for each step of the ladder: oneDNN may use these instructions and no
 more on it. The ranks take turns, so that each has all cores for itself. You
 will see GFLOP/s of a matrix product in fp32, bf16 and int8, and images/s of
-two networks; it takes about 90 seconds. Without --steps one rank takes what
+two networks; it takes about a minute. Without --steps one rank takes what
 ONEDNN_MAX_CPU_ISA says.
 """
 
@@ -35,7 +35,8 @@ STEPS = ["AVX2", "AVX512_CORE", "AVX512_CORE_VNNI", "AVX512_CORE_BF16",
          "AVX512_CORE_AMX"]
 SIDE = 64  # pixels of ResNet-50's images
 IMAGES = 8  # of a step of ResNet-50
-TINY = 16  # inputs and outputs of the tiny layer
+TINY = 16  # inputs and outputs of a tiny layer
+LAYERS = 20  # of the tiny network
 
 
 def settings() -> argparse.Namespace:
@@ -98,23 +99,29 @@ def in_int8(a, size: int):
         input_quant_mode="SCALED")
 
 
-def tiny_layer(number: str):
-    """One row of 16 numbers in fp32, times 16 x 16 weights in one format."""
+def tiny_network(number: str):
+    """Layers of 16 x 16 weights, whose inputs and outputs are in fp32."""
     import tensorflow as tf
 
     x = tf.constant(np.random.default_rng(0).random((1, TINY), np.float32))
-    b = tf.ones((TINY, TINY))
+    weights = tf.ones((TINY, TINY)) / TINY
 
-    @tf.function
     def layer(x):
         if number == "int8":
             # The layer before it gives fp32: that is turned into int8 first.
             a, _, _ = tf.quantization.quantize(x, 0.0, 1.0, tf.quint8)
             return in_int8(a, TINY)
         kind = {"fp32": tf.float32, "bf16": tf.bfloat16}[number]
-        return tf.cast(tf.cast(x, kind) @ tf.cast(b, kind), tf.float32)
+        product = tf.cast(x, kind) @ tf.cast(weights, kind)
+        return tf.cast(product, tf.float32)
 
-    return lambda: layer(x).numpy()
+    @tf.function
+    def forward(x):
+        for _ in range(LAYERS):
+            x = layer(x)
+        return x
+
+    return lambda: forward(x).numpy()
 
 
 def in_format(make, number: str):
@@ -172,10 +179,19 @@ def make(what: str, number: str, args: argparse.Namespace) -> tuple:
         # Both operations of a product count: multiplying and adding.
         return product(number, args.size), 2 * args.size ** 3 / 1e9
     if what == "tiny":
-        return tiny_layer(number), 1
+        return tiny_network(number), 1
     if what == "CNN":
         return inference(number, args.batch), args.batch
     return training(number), IMAGES
+
+
+def measure(what: str, here: dict, found: dict) -> None:
+    """A rate of this work in each format, and in fp32 a second one."""
+    for column, (call, amount) in here.items():
+        if column[0] == what:
+            # fp32 twice: what these two differ by is the noise.
+            for again in range(2 if column[1] == "fp32" else 1):
+                found[column][again].append(amount * calls_per_s(call))
 
 
 def main(args: argparse.Namespace) -> None:
@@ -200,16 +216,12 @@ def main(args: argparse.Namespace) -> None:
     for turn in range(args.rounds):
         # Every second round runs backwards.
         order = list(range(comm.size))[:: -1 if turn % 2 else 1]
-        for whose in order:
-            # Distributed: one rank at a time measures, the others sleep
-            sleep_until_all_are_here(comm)
-            if whose != comm.rank:
-                continue
-            for column, (call, amount) in here.items():
-                # fp32 twice: what these two differ by is the noise.
-                for again in range(2 if column[1] == "fp32" else 1):
-                    rate = amount * calls_per_s(call)
-                    found[column][again].append(rate)
+        for what in args.work:
+            for whose in order:
+                # Distributed: one rank at a time measures, the others sleep
+                sleep_until_all_are_here(comm)
+                if whose == comm.rank:
+                    measure(what, here, found)
     # Distributed: nobody goes home while another measures
     sleep_until_all_are_here(comm)
     # Distributed: what each rank has measured

@@ -4,6 +4,7 @@ climbed = ladder.climb(lab("08").run)
 climbed.table                                    # instruction sets x number formats
 climbed.numbers("AVX512_CORE", "GEMM")           # fp32 against the others, on one step
 climbed.steps("GEMM int8")                       # the lowest step against the others
+climbed.counted()                                # the product beside its instructions
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -29,6 +30,15 @@ STEPS = {
     "AVX512_CORE_AMX": "amx_tile",
 }
 NUMBERS = ("fp32", "bf16", "int8")
+# Multiplications and additions of an instruction that multiplies, for fp32, bf16 and int8. Without
+# VNNI a product in int8 takes two of them (and one that adds). One of AMX takes 16 cycles.
+COUNTED = {
+    "AVX2": (16, None, 64 / 2),
+    "AVX512_CORE": (32, None, 128 / 2),
+    "AVX512_CORE_VNNI": (32, None, 128),
+    "AVX512_CORE_BF16": (32, 64, 128),
+    "AVX512_CORE_AMX": (32, 16_384 / 16, 32_768 / 16),
+}
 
 
 def steps(isa: Collection[str] | None = None) -> list[str]:
@@ -107,6 +117,31 @@ class Ladder:
             if row["variant"] == column and row["again"] == 0
         ]
         return _compared(found, "step", self.units[column.split()[0]])
+
+    def counted(self) -> "pd.DataFrame":
+        """The large product beside what the instructions let expect, as times fp32 on the lowest step.
+
+        Returns
+        -------
+        DataFrame
+            A row each step and format: operations (of an instruction that multiplies; nan where there
+            is none for the format), by_count and measured (times).
+        """
+        import pandas as pd
+
+        table = self.table
+        there = table.dropna(how="all")
+        first = there["GEMM fp32"].iloc[0]
+        rows = []
+        for step in there.index:
+            for number, operations in zip(NUMBERS, COUNTED[str(step)], strict=True):
+                if f"GEMM {number}" in there:
+                    by_count = None if operations is None else operations / COUNTED["AVX2"][0]
+                    times = there.loc[step, f"GEMM {number}"] / first
+                    rows.append((step, number, operations, by_count, times))
+        names = ["step", "number", "operations", "by_count", "measured"]
+        shown = pd.DataFrame(rows, columns=names).astype(dict.fromkeys(names[2:], float))
+        return shown.dropna(how="all", subset=names[2:]).set_index(names[:2])
 
     def plot(self, guess: float | None = None) -> "Figure":
         """The table as a heat map; white where this machine lacks a step.

@@ -78,6 +78,27 @@ def test_what_onednn_cannot_do_is_left_out() -> None:
         climbed.numbers("AVX2", "GEMM")
 
 
+def test_the_product_stands_beside_what_its_instructions_let_expect() -> None:
+    counted = _climbed().counted()
+    assert list(counted.index) == [
+        ("AVX2", "fp32"),
+        ("AVX2", "int8"),
+        ("AVX512_CORE_VNNI", "fp32"),
+        ("AVX512_CORE_VNNI", "int8"),
+    ]
+    assert list(counted.by_count) == [1, 2, 2, 8]
+    fp32 = GAIN["AVX2"]["GEMM fp32"]
+    gains = [GAIN[step][f"GEMM {number}"] / fp32 for step, number in counted.index]
+    assert list(counted.measured) == pytest.approx(gains, rel=0.001)
+
+
+def test_what_has_no_instruction_of_its_own_has_no_count() -> None:
+    job = pd.concat([_job(), _job().assign(variant="GEMM bf16")])
+    counted = ladder.Ladder([job]).counted()
+    assert math.isnan(counted.by_count["AVX2", "bf16"])
+    assert counted.measured["AVX2", "bf16"] > 0
+
+
 def test_noise_is_that_of_equal_work_and_of_equal_processes() -> None:
     climbed = _climbed()
     # The same product twice in one process, and one step in two processes.
