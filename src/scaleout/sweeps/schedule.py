@@ -11,6 +11,7 @@ from ..jobs.job import JobInterrupted
 from ..paths import show
 from . import points
 from .attempt import said_of
+from .conditions import Settle
 from .estimate import check_length, duration, how_long
 from .journal import (
     ENDS,
@@ -73,6 +74,7 @@ class Schedule:
         lower: bool,
         others: Point | None,
         quiet: bool,
+        settle: Settle = dict,
     ) -> None:
         """Measures the default, the grid (or as much of it as a search asks for), the default
         again.
@@ -90,6 +92,8 @@ class Schedule:
             A setting that others recommend, measured at both ends as the default is.
         quiet : bool
             Without a progress bar.
+        settle : callable
+            Takes the values away that do not count at a point.
 
         Raises
         ------
@@ -101,7 +105,8 @@ class Schedule:
         from tqdm import tqdm
 
         self.work.settle_as_before()
-        grid, default = points.grid(choices, self.work.cores), points.default(choices)
+        grid = points.grid(choices, self.work.cores, settle)
+        default = points.default(choices, points.programs(choices, self.work.words))
         rounds, done = range(self.repeat), self.journal.done
         beside = [(FIRST, LAST, default)]
         if others:
@@ -132,7 +137,7 @@ class Schedule:
         try:
             self._each(first)
             if search:
-                self._search(choices, grid, search, seed, lower)
+                self._search(choices, grid, search, seed, lower, settle)
                 self.total = self.bar.total = self.count + len(last)
             else:
                 self._each(plan)
@@ -189,13 +194,14 @@ class Schedule:
         trials: int,
         seed: int,
         lower: bool,
+        settle: Settle,
     ) -> None:
         def measure(place: tuple[points.Value, ...], times: int) -> float | None:
             key = (POINT, grid[place], times)
             self._each([key])
             return None if self.journal.failure(key[1]) else float(self.journal.done[key]["rate"])
 
-        found = ask(choices, trials, self.repeat, seed, self.work.cores, measure, lower)
+        found = ask(choices, trials, self.repeat, seed, self.work.cores, measure, lower, settle)
         spared = len(found) * self.repeat - sum(map(len, found.values()))
         if spared > 0 and all(found.values()):
             self.say(
