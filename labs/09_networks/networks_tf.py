@@ -23,6 +23,8 @@ def make_model(network: str, side: int):
         # The last layer gives logits: no softmax.
         model = large[network](weights=None, input_shape=(side, side, 3),
                                classifier_activation=None)
+        if network == "vgg16":  # it has none
+            return model
         return with_one_batch_norm(model)
     return Sequential([
         layers.Input((28, 28, 1)),

@@ -254,8 +254,8 @@ def all_faults_and_no_other(job):
     )
     assert false_alarms == 0, (
         f"expected no alarm where nothing was wrong; saw {false_alarms} in "
-        f"{clean}. Another order of adding rounds otherwise: allow a little, "
-        "such as a ten-millionth of the sum of the sizes."
+        f"{clean}. A sum in another order is rounded differently: allow for "
+        "a little, such as a ten-millionth of the sum of the sizes."
     )
     assert record["metrics.some_only"] == 0, (
         f"in {record['metrics.some_only']} of {sum(tried)} trials some ranks "

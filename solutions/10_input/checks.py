@@ -78,7 +78,7 @@ def each_image_on_one_rank(job):
     assert not missing, (
         f"expected all of {IMAGES} images on some rank; saw {sizes[0]} and "
         f"{sizes[1]}, and {len(missing)} on none, such as {min(missing)}. "
-        "What does not divide belongs to somebody, too."
+        "What is left over belongs to somebody, too."
     )
     assert sum(sizes) == IMAGES, (
         f"expected {IMAGES} images in all; saw {sum(sizes)}: some stand twice "
@@ -125,7 +125,7 @@ def several_at_a_time(job):
     orders = [numbers_out(each, 0) for each in alone]
     assert orders == [numbers_out(each, 0) for each in ranks], (
         "expected the same order with four at a time as with one; saw "
-        "another. With deterministic=False an order cannot be had again."
+        "another. With deterministic=False no order can be repeated."
     )
 
 

@@ -26,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "--" in words:
         at = words.index("--")
         words, rest = words[:at], words[at + 1 :]
-    about = (__doc__ or "").splitlines()[0]
+    about = "Make a training fast on one machine, then run it on many."
     args = cli_arguments.parser(about).parse_args(words)
     try:
         return COMMANDS[args.command](args, rest)

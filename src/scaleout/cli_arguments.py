@@ -103,7 +103,8 @@ def _sweep(commands: Any) -> None:
     add("-t", "--threads", metavar="N,N", help=about)
     about = (
         "values of a variable to try, also 1..10 or 1..64*2; an empty one leaves it unset; "
-        "'K=V;V' where values hold commas; {K} in the command is filled in"
+        "'K=V;V' where values hold commas; 'K=V,V if OTHER=V' tries it only there; {K} in the "
+        "command is filled in"
     )
     add("--env", action="append", default=[], metavar="K=V,V", help=about)
     about = "a pattern with the figure in parentheses: 'img/s: ([0-9.]+)' (its record, or its one line like 9 images/s)"
@@ -135,7 +136,7 @@ def _compare(commands: Any) -> None:
     add = _command(commands, "compare", about).add_argument
     add("-n", "--ranks", type=int, default=1, help="MPI ranks (1)")
     add("-t", "--threads", type=int, help=THREADS)
-    about = "compare the values of a variable; an empty one leaves it unset; one value: for all variants"
+    about = "compare the values of a variable, also 1..4; an empty one leaves it unset; one value: for all variants"
     add("--env", action="append", default=[], metavar="K=V,V", help=about)
     about = "at most so many rounds, 3 or more; fewer if more would change nothing (7)"
     add("--rounds", type=int, default=7, metavar="R", help=about)

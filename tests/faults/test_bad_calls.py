@@ -83,6 +83,11 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     "compare: one variant": (_compare(variants={"a": {}}), "needs two variants or more"),
     "compare: a name": (_compare(name="../x"), "A comparison's name has letters"),
     "sweep: nodes for a variable": (_sweep(env={"A;B": ["1"]}), "'A;B' is no name of a variable"),
+    "python: a Path": (
+        lambda: _tiny().run(python=Path("no/python")),
+        "There is no Python to start",
+    ),
+    "python: a number": (lambda: _tiny().run(python=3), "python= takes the path of a Python"),
     "python: a NUL": (lambda: _tiny().run(python="./x\0"), "There is no Python to start at"),
     "engines: half a rank": (lambda: Engines(1.5), "Engines need at least 1 rank"),  # type: ignore[arg-type]
     "engines: a text": (lambda: Engines("2"), "Engines need at least 1 rank"),  # type: ignore[arg-type]

@@ -1,6 +1,7 @@
 """09_networks: the batch that each rank takes, networks that both frameworks count alike, memory, and
 05's training again by DistributedDataParallel. What needs PyTorch runs where `make torch` was typed."""
 
+import json
 import os
 import subprocess
 import sys
@@ -72,8 +73,16 @@ def test_both_frameworks_have_the_same_networks(names: list[str]) -> None:
     ("how", "says"),
     [
         ({"ranks": 2, "batch": 7}, "7 images do not divide by 2 ranks"),
-        ({"network": "resnet50", "side": 40}, "resnet50 takes 75 or more, not 40"),
-        ({"framework": "torch"}, "PyTorch is not in this Python: type  make torch"),
+        pytest.param(
+            {"network": "resnet50", "side": 40},
+            "resnet50 takes 75 or more, not 40",
+            marks=pytest.mark.choice,
+        ),
+        pytest.param(
+            {"framework": "torch"},
+            "PyTorch is not in this Python: type  make torch",
+            marks=pytest.mark.choice,
+        ),
     ],
 )
 def test_what_it_cannot_train_is_one_sentence(how: dict, says: str) -> None:
@@ -83,6 +92,7 @@ def test_what_it_cannot_train_is_one_sentence(how: dict, says: str) -> None:
     assert sum(says in text for text in said) == 1 and "Traceback" not in "".join(said)
 
 
+@pytest.mark.choice
 def test_two_ranks_share_the_batch_and_are_compared_with_copies() -> None:
     records = _run(ranks=2, batch=10, steps=9).records
     record = records.iloc[0]
@@ -102,6 +112,7 @@ def test_pytorch_trains_each_network_on_two_ranks(network: str) -> None:
 
 
 @with_torch
+@pytest.mark.choice
 def test_ranks_start_different_begin_equal_and_end_equal() -> None:
     """Also where the images do not divide by the ranks."""
     shares = _ddp(3, epochs=1, batch_per_rank=100).records["metrics.shares"].iloc[0]
@@ -112,8 +123,10 @@ def test_ranks_start_different_begin_equal_and_end_equal() -> None:
 
 
 @with_torch
-def test_ddp_takes_the_steps_of_horovod() -> None:
+@pytest.mark.choice
+def test_ddp_takes_the_steps_of_horovod(monkeypatch: pytest.MonkeyPatch) -> None:
     """From equal weights, in the same order: an epoch of each, bit for bit on the ranks of each."""
+    monkeypatch.delenv("SCALEOUT_QUICK")
     pair = frameworks.twins(
         lab("05_horovod", solution=True), lab("09_networks", solution=True).other("ddp.py")
     )
@@ -167,3 +180,42 @@ def test_the_untouched_ddp_fails_each_of_its_checks() -> None:
     }
     assert list(found) == list(range(5, 11))
     assert set(found.values()) <= {"not started", "not yet"}, found
+
+
+@with_torch
+@pytest.mark.choice
+def test_frameworks_take_turns_and_become_a_reference(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SCALEOUT_QUICK")
+    how = {"network": "cnn", "batch": 4, "steps": 2, "warmup": 1, "rounds": 1}
+    own = lab("09_networks", solution=True)
+    found = frameworks.characterise(own, {"small": how})["small"]
+    assert found.baseline == "TensorFlow, 1 rank" and len(found.records) == 5
+    assert set(found.records["metrics.framework"]) == {"tensorflow", "torch"}
+    kept = (results / "frameworks" / "small.jsonl").read_text().splitlines()
+    assert len(kept) == 5 and all(json.loads(line)["host"] == "reference" for line in kept)
+
+
+@with_torch
+def test_the_short_form_shows_a_reference_and_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    own = lab("09_networks", solution=True)
+    found = frameworks.characterise(own, {"cnn, 32 images": {"network": "cnn"}})
+    assert len(found["cnn, 32 images"].variants) == 3
+    pair = frameworks.twins(lab("05_horovod", solution=True), own.other("ddp.py"))
+    assert list(pair.index) == ["Horovod", "DDP"] and pair.equal.all()
+    said = capsys.readouterr().out
+    assert said.count("short form") == said.count("reference machine, not yours") == 2
+
+
+@pytest.mark.choice
+def test_onednn_reports_what_a_step_takes_in_each_framework(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("SCALEOUT_QUICK")
+    own = lab("09_networks", solution=True)
+    told = frameworks.profiles(own, network="cnn", batch=8, warmup=1, steps=2)
+    assert list(told) == ["TensorFlow", "PyTorch"][: 2 if frameworks.python() else 1]
+    for name, frame in told.items():
+        assert frame.attrs["step_ms"] > 0, name
+        assert {"convolution forward", "convolution backward, weights"} <= set(frame["op"]), name

@@ -147,11 +147,25 @@ def test_bf16_learns_as_fp32_does() -> None:
 @pytest.mark.slow
 @pytest.mark.choice
 def test_each_format_is_multiplied() -> None:
-    rows = _run(script="ladder.py", size=64, batch=2).records
+    rows = _run(script="ladder.py", size=64, batch=2, rounds=2).records
     found = {row["variant"]: row["metrics.rates"] for row in rows.to_dict("records")}
-    assert list(found) == ["GEMM fp32", "GEMM bf16", "GEMM int8", "CNN fp32", "CNN bf16"]
+    assert list(found) == [
+        *("GEMM fp32", "GEMM bf16", "GEMM int8", "tiny fp32", "tiny bf16", "tiny int8"),
+        *("CNN fp32", "CNN bf16"),
+    ]
     assert all(len(rates) == 2 and min(rates) > 0 for rates in found.values() if rates)
-    assert found["GEMM fp32"] and found["CNN fp32"]
+    for row in rows.to_dict("records"):
+        assert len(row["metrics.again"]) == (2 if row["metrics.number"] == "fp32" else 0)
+
+
+@pytest.mark.slow
+@pytest.mark.choice
+def test_ranks_take_turns_on_the_steps_and_train_resnet50() -> None:
+    how = {"work": ["GEMM", "ResNet-50"], "numbers": ["fp32"], "size": 64, "bind": "none"}
+    rows = _run(script="ladder.py", ranks=2, steps=["AVX2", "AVX2"], **how).records
+    assert list(rows.variant) == ["GEMM fp32", "ResNet-50 fp32"] * 2
+    assert list(rows["metrics.twin"]) == [0, 0, 1, 1]
+    assert all(rates and min(rates) > 0 for rates in rows["metrics.rates"])
 
 
 @pytest.mark.slow
@@ -185,6 +199,7 @@ def _refused(how: dict[str, object], says: str) -> None:
         ({"script": "convert.py", "ranks": 2}, "This script is for one rank"),
         ({"script": "ladder.py", "numbers": ["fp8"]}, "invalid choice: 'fp8'"),
         ({"script": "ladder.py", "batch": 0}, "--batch: it takes 1 or more, not 0"),
+        ({"script": "ladder.py", "ranks": 2}, "a rank for each of --steps, not 2: mpirun -n 1"),
         ({"script": "curves.py", "batch": 0}, "--batch: it takes 1 or more, not 0"),
         ({"script": "streams.py", "model": "none.tflite"}, "there is no file none.tflite"),
         ({"script": "streams.py", "model": "README.md"}, "README.md is no TFLite model"),

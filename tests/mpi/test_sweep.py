@@ -192,6 +192,31 @@ def test_a_search_measures_so_many_points_and_goes_on_from_what_it_knows(measure
     assert len(more.frame) >= 9
 
 
+def test_a_hopeless_job_of_a_search_is_ended_while_it_runs(
+    script, results: Path, said: list[str]
+) -> None:
+    """With fewer than four layers a job prints poor figures, then waits for ever."""
+    path = script(
+        """
+        import os, signal
+        layers = int(os.environ.get("LAYERS", 4))
+        for step in range(40):
+            print(f"step {step}: {layers} images/s", flush=True)
+        if layers < 4:
+            signal.pause()
+        """
+    )
+    env = {"LAYERS": ["1", "4", "5"]}
+    how = {"env": env, "metric": "([0-9.]+) images/s", "timeout": 100}
+    found = sweeps.sweep(["python", str(path)], ranks=[1], search=3, echo=said.append, **how)
+    assert found.best.LAYERS == "5"
+    assert set(found.frame.status) == {"ok"}
+    ended = [line for line in said if "ended early, as hopeless" in line]
+    assert len(ended) == 1 and "LAYERS=1:" in ended[0]
+    again = sweeps.sweep(["python", str(path)], ranks=[1], search=3, echo=None, **how)
+    assert again.frame.equals(found.frame)
+
+
 def test_best_sh_really_gives_the_best(measure, tmp_path: Path, monkeypatch) -> None:
     result = measure(
         ranks=[1, 2],

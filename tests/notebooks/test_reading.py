@@ -1,5 +1,5 @@
 """What a reader of the notebooks can rely on: guesses come back in pictures, questions answer, each
-ends alike."""
+ends alike, and no text holds a figure that a machine has measured."""
 
 import ast
 import re
@@ -42,6 +42,18 @@ def _guessed(cells: list[nbformat.NotebookNode]) -> dict[str, bool]:
 def test_every_guess_comes_back(book: Path) -> None:
     guessed = _guessed(_cells(book, "code"))
     assert guessed and all(guessed.values()), guessed
+
+
+@each_master
+def test_an_instructor_knows_what_to_expect_of_every_guess(book: Path) -> None:
+    page = (ROOT / "docs" / "instructors.md").read_text()
+    section = re.search(rf"^## {book.stem[:2]} .*?(?=^## )", page, re.M | re.S)
+    assert section, f"docs/instructors.md has no section about {book.stem}"
+    source = "\n".join(cell.source for cell in _cells(book, "code"))
+    missing = {g for g in re.findall(r"^(guess_\w+) = ", source, re.M) if g not in section[0]}
+    assert not missing
+    parts = ("**Discuss.**", "**Those who are done early**", "**The open exercise**")
+    assert [part for part in parts if part not in section[0]] == []
 
 
 def test_a_guess_that_nothing_shows_is_seen() -> None:
@@ -114,3 +126,61 @@ def test_every_picture_of_a_page_has_words_that_stand_in_for_it(page: Path) -> N
 def test_nothing_is_called_simple(book: Path) -> None:
     text = "\n".join(cell.source for cell in _cells(book, "markdown"))
     assert re.findall(r"\b(?:simply|just|obviously|of course)\b", text, re.I) == []
+
+
+# Figures in a text that nobody has measured: settings, sizes, formulas, aims, what a question gives.
+GIVEN = {
+    "00": "95 %, 100 times",
+    "01": "3000.7, 25.6, 22.9",
+    "02": "370 MB",
+    "03": "95 %, 16 MiB, 140 MB",
+    "04": "6 dB, 40 dB, 153 MiB",
+    "05": "0.85, 1.7 times, 0.9, 1.8",
+    "06": "1 ms, 10 Gb/s",
+    "07": "8 seconds, 2 seconds, 4 MiB, 95 %, 10 Gb/s, 100 Gb/s, 100 MB, 2,046 times, 182 images/s, "
+    "0.9, 0.6",
+    "08": "0.0, 0.00000006",
+    "09": "900 MiB, 3.5 ms, 10 Gb/s",
+    "10": "0 ms, 20 ms, 5 %, 2 ms, 50 MB/s, 1 GB/s, 42 GB, 1.28",
+    "11": "2 KiB, 1 MiB",
+}
+UNIT = (
+    r"\s?%|\s(?:per cent|percentage points?|points?|times|dB|CPUs|[\w-]+/s|[kKMGT]i?B|"
+    r"[mun]?s|h|seconds?|minutes?|milliseconds?|microseconds?)"
+)
+FIGURE = re.compile(rf"(?<![\w.,`-])(?:\d[\d,]*(?:\.\d+)?(?:{UNIT})|\d+\.\d+)(?![\w/]|\.\d)")
+SOURCE = re.compile(r"\[[A-Z]{2,}\d*\]")
+APART = r"```.*?```|^\*\*How long[^\n]*|^(?:Choose an answer|## Read on).*?(?=^#|\Z)"
+
+
+def _figures(text: str) -> list[str]:
+    """Rates, times, shares and decimals in paragraphs that name no source; without the code, the
+    questions at the end, how long it all takes, and what to read on."""
+    lines = re.sub(APART, "", text, flags=re.S | re.M).splitlines()
+    return [
+        found[0] for line in lines if not SOURCE.search(line) for found in FIGURE.finditer(line)
+    ]
+
+
+@each_master
+def test_no_text_holds_what_a_machine_has_measured(book: Path) -> None:
+    found = [figure for cell in _cells(book, "markdown") for figure in _figures(cell.source)]
+    given = re.split(r", (?=\d)", GIVEN.get(book.stem[:2], ""))
+    assert sorted(set(found) - set(given)) == [], "let a cell print it, or name its source"
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("oneDNN is 2.3 times as fast.", ["2.3 times"]),
+        ("It lost 45 % of a step, or 59 ms.", ["45 %", "59 ms"]),
+        ("Efficiency falls to 0.25 on 1,024 ranks.", ["0.25"]),
+        ("Two ranks reach 1,840 images/s.", ["1,840 images/s"]),
+        ("It took 85 s with Keras [PRACE].", []),
+        ("A batch of 512 on 1,024 ranks, as in 07.", []),
+        ("Choose an answer, then click on it.\n\n**1.04 times. Keep it?**", []),
+        ("**How long.** About 50 minutes.\n\nIt waits 5 % of it.", ["5 %"]),
+    ],
+)
+def test_a_figure_without_a_source_is_seen(text: str, seen: list[str]) -> None:
+    assert _figures(text) == seen

@@ -78,7 +78,7 @@ class Topic:
         timeout: float = TIMEOUT_S,
         echo: "bool | Callable[[str], None]" = True,
         script: str | None = None,
-        python: str = "python",
+        python: str | Path = "python",
         **args: Any,
     ) -> Run:
         """Runs runme.py, or another script of the topic, on so many ranks.
@@ -104,7 +104,7 @@ class Topic:
             True prints each line of output as it comes; a function takes it; False keeps quiet.
         script : str, optional
             Another script of the topic's folder, such as "modes.py".
-        python : str
+        python : str or Path
             The path of another environment's Python.
         **args
             The script's flags: colors=16 is `--colors 16`, sizes=[1, 7] is `--sizes 1 7`, and True

@@ -159,12 +159,12 @@ def _programs() -> Path:
     return Path(sys.prefix) / "bin"
 
 
-def interpreter(path: str) -> str:
+def interpreter(python: str | Path) -> str:
     """The Python to start.
 
     Parameters
     ----------
-    path : str
+    python : str or Path
         "python", this environment's, or the path of another's.
 
     Raises
@@ -172,6 +172,11 @@ def interpreter(path: str) -> str:
     ScaleoutError
         When there is none that can be started.
     """
+    if not isinstance(python, (str, Path)):
+        raise ScaleoutError(
+            f"python= takes the path of a Python, such as .side/intel/bin/python, not {python!r}."
+        )
+    path = str(python)
     if path == "python":
         return path
     named = os.sep in path and "\0" not in path

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TIMEOUT_S",
+    "Enough",
     "JobError",
     "JobFailed",
     "JobInterrupted",
@@ -36,6 +37,10 @@ __all__ = [
 TIMEOUT_S = 600.0
 MOST_RANKS, MOST_THREADS = 1_000_000, 100_000  # no machine has more
 MOST_S = 366 * 86_400.0
+
+
+class Enough(Exception):
+    """Raised by what takes a job's output line by line: the job is ended as if its time were up."""
 
 
 @dataclass

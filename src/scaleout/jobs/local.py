@@ -11,7 +11,7 @@ from . import meeting, rank, reaper, talking
 from .binding import place
 from .environment import inherited_environment, job_environment, program
 from .failures import explain
-from .job import JobFailed, JobInterrupted, JobTimeout, Run, keep, new_run
+from .job import Enough, JobFailed, JobInterrupted, JobTimeout, Run, keep, new_run
 from .processes import stream
 
 __all__ = ["GRACE_S", "Job", "Mpirun", "late", "run"]
@@ -177,7 +177,8 @@ def _follow(
     """Starts the command, waits for its end, and keeps what is known of the run."""
     start = time.monotonic()
     try:
-        stream(ended, line, environment, job.timeout, say)
+        with contextlib.suppress(Enough):
+            stream(ended, line, environment, job.timeout, say)
     except KeyboardInterrupt:
         # At a second Ctrl-C, the guard ends the job.
         how = "is being ended" if reaper.processes(ended.id) else "has been ended"

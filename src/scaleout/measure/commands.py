@@ -15,6 +15,7 @@ from ..clusters.site import Site
 from ..errors import ScaleoutError
 from ..jobs.environment import check_variables
 from ..jobs.job import check_size
+from ..jobs.ranges import spread
 from ..paths import show
 from .compare import compare
 from .figure import Metric
@@ -23,6 +24,7 @@ __all__ = ["main", "variants"]
 
 BETWEEN = "::"
 MOST_ROUNDS = 1000
+MOST_VARIANTS = 100  # of one variable
 
 
 def main(args: argparse.Namespace, words: Sequence[str], metric: Metric) -> int:
@@ -73,7 +75,7 @@ def variants(words: Sequence[str], env: Sequence[str] = ()) -> dict[str, dict[st
         Commands with `::` between them, or one command.
     env : sequence of str
         NAME=VALUE for all, or NAME=V1,V2 (NAME='V1;V2' where values hold commas): a variant each,
-        an empty one leaves the variable unset.
+        an empty one leaves the variable unset; 1..4 is four of them.
 
     Raises
     ------
@@ -124,7 +126,13 @@ def _values(text: str) -> tuple[str, list[str]]:
         raise ScaleoutError(
             f"--env takes NAME=VALUE1,VALUE2, such as --env TF_ENABLE_ONEDNN_OPTS=0,1; not {text!r}."
         )
-    found = values.split(";") if ";" in values else values.split(",")
+    typed = values.split(";") if ";" in values else values.split(",")
+    found = [value for each in typed for value in spread(name, each)]
+    if len(found) > MOST_VARIANTS:
+        raise ScaleoutError(
+            f"{name}={values} makes {len(found)} variants, and compare takes {MOST_VARIANTS} at "
+            "most: scaleout sweep finds the best of many."
+        )
     for value in found:
         check_variables({name: value})
     _differ([f"{name}={value}" for value in found])

@@ -16,6 +16,7 @@ from .. import machine, records, settings
 from ..errors import ScaleoutError
 from ..jobs.job import Run
 from ..paths import results, show, side
+from . import onednn
 from .compare import compare
 from .comparison import Comparison
 from .openmp import REFERENCE, reference
@@ -29,16 +30,23 @@ __all__ = [
     "characterise",
     "efficiency",
     "networks",
+    "profiles",
     "python",
     "table",
     "twins",
 ]
 
 MISSING = "PyTorch is not here: type  make torch  in a terminal (270 MB, Python 3.11)."
+BRIEF_RUN = "The short form leaves this measurement out."
 NAMES = {"tensorflow": "TensorFlow", "torch": "PyTorch"}
 # The weights of 05's network as Keras has them.
 SHAPES = ((5, 5, 1, 32), (32,), (5, 5, 32, 64), (64,), (3136, 128), (128,), (128, 10), (10,))
 TUNED = {"HOROVOD_CYCLE_TIME": "3.5"}  # ms: 05 finds that 3 to 4 suit a short step
+WORDS = {
+    "forward_training": "forward",
+    "backward_data": "backward, inputs",
+    "backward_weights": "backward, weights",
+}
 DRAWS = 2000  # of a bootstrap
 BRIEF = {"ranks": 2, "threads": 1, "schedule": "constant", "echo": False}
 
@@ -65,10 +73,10 @@ def _of(framework: str) -> dict[str, Any]:
     return {"framework": framework, **own}
 
 
-def _whose(frame: "pd.DataFrame") -> None:
+def _whose(frame: "pd.DataFrame", why: str = MISSING) -> None:
     first = frame.iloc[0]
     print(
-        f"{MISSING}\nWhat follows is from a reference machine, not yours: {first.cpu}, "
+        f"{why}\nWhat follows is from a reference machine, not yours: {first.cpu}, "
         f"{first.cores} cores, measured {first.utc[:10]}."
     )
 
@@ -79,8 +87,8 @@ def characterise(
     """Each cell by both frameworks, as one rank with all cores and as two ranks that share them.
 
     The effective batch is the same in all four, and Horovod looks for gradients every 3.5 ms. The
-    baseline is TensorFlow on one rank. With
-    SCALEOUT_QUICK=1 the first cell alone is measured, without PyTorch on one rank.
+    baseline is TensorFlow on one rank. With SCALEOUT_QUICK=1, and without PyTorch, it is what a
+    reference machine measured.
 
     Parameters
     ----------
@@ -89,6 +97,7 @@ def characterise(
     cells : mapping of name to arguments
         Such as {"cnn, 32 images": {"network": "cnn", "batch": 32}}.
     rounds : int
+        Of a cell that does not say its own.
 
     Returns
     -------
@@ -107,20 +116,17 @@ def characterise(
         for framework in NAMES
         for name, shape in shapes.items()
     }
-    if not python():
+    why = BRIEF_RUN if python() else MISSING
+    if settings.quick() or not python():
         file = lab.folder / REFERENCE
         found: dict[str, Comparison] = {
-            cell: reference(file, cell, list(variants), MISSING) for cell in cells
+            cell: reference(file, cell, list(variants), why) for cell in cells
         }
-        _whose(next(iter(found.values())).records)
+        _whose(next(iter(found.values())).records, why)
         return found
-    chosen = cells
-    if settings.quick():
-        chosen = dict(list(cells.items())[:1])
-        variants = dict([list(variants.items())[at] for at in (0, 1, -1)])
     found = {}
-    for cell, how in chosen.items():
-        found[cell] = compare(lab.run, variants, rounds=rounds, **how)
+    for cell, how in cells.items():
+        found[cell] = compare(lab.run, variants, **{"rounds": rounds, **how})
         runs = found[cell].runs.set_index("run_id")
         places = [{"run_id": at, **row.to_dict()} for at, row in runs.iterrows()]
         _note(cell, found[cell].records, places)
@@ -130,8 +136,8 @@ def characterise(
 def networks(lab: Scripts, names: Iterable[str], **how: Any) -> "pd.DataFrame":
     """Each network once by each framework, on one rank with all cores.
 
-    With SCALEOUT_QUICK=1 the first network alone, in TensorFlow; without PyTorch, TensorFlow alone
-    is measured, and what a reference machine measured by PyTorch is left out.
+    With SCALEOUT_QUICK=1 VGG-16 alone, which has the fewest layers, in TensorFlow; without PyTorch
+    TensorFlow alone is measured.
 
     Parameters
     ----------
@@ -148,7 +154,7 @@ def networks(lab: Scripts, names: Iterable[str], **how: Any) -> "pd.DataFrame":
     """
     import pandas as pd
 
-    chosen = list(names)[:1] if settings.quick() else list(names)
+    chosen = ["vgg16"] if settings.quick() else list(names)
     frameworks = ["tensorflow", *(["torch"] if python() and not settings.quick() else [])]
     if not python():
         print(f"{MISSING} So this is TensorFlow alone.")
@@ -158,6 +164,42 @@ def networks(lab: Scripts, names: Iterable[str], **how: Any) -> "pd.DataFrame":
         for framework in frameworks
     ]
     return pd.concat(rows, ignore_index=True)
+
+
+def profiles(lab: Scripts, **how: Any) -> "dict[str, pd.DataFrame]":
+    """What oneDNN itself says of a training step in each framework, on one rank with all cores.
+
+    Without PyTorch it is TensorFlow alone; with SCALEOUT_QUICK=1 it is PyTorch alone where that is
+    here.
+
+    Parameters
+    ----------
+    lab : Lab
+        09_networks.
+    **how
+        Further arguments of `lab.run`, among them warmup and steps.
+
+    Returns
+    -------
+    dict of name to DataFrame
+        For `plots.operations`: op, library and time_ms a step, and step_ms among its attributes.
+    """
+    chosen = list(NAMES)
+    if not python():
+        print(f"{MISSING} So this is TensorFlow alone.")
+        chosen.remove("torch")
+    elif settings.quick():
+        chosen.remove("tensorflow")
+    found = {}
+    for framework in chosen:
+        run = lab.run(env={"ONEDNN_VERBOSE": "1"}, echo=False, **_of(framework), **how)
+        said = onednn.parse(run.lines)
+        steps = how["warmup"] + how["steps"]
+        op = said["primitive"] + " " + said["prop_kind"].replace(WORDS)
+        told = said.assign(op=op.str.strip(), library="oneDNN", time_ms=said["time_ms"] / steps)
+        told.attrs = {"step_ms": 1000 * float(run.records["step_median_s"].iloc[0])}
+        found[NAMES[framework]] = told
+    return found
 
 
 def efficiency(records: "pd.DataFrame") -> tuple[float, float, float]:
@@ -223,6 +265,7 @@ def twins(horovod: Scripts, ddp: Scripts) -> "pd.DataFrame":
     """One epoch of 05 from the same weights by Horovod and by DistributedDataParallel.
 
     Both losses come from one piece of code: that of ddp.py, which is given Horovod's weights, too.
+    With SCALEOUT_QUICK=1, and without PyTorch, it is what a reference machine found.
 
     Parameters
     ----------
@@ -239,9 +282,9 @@ def twins(horovod: Scripts, ddp: Scripts) -> "pd.DataFrame":
     import pandas as pd
 
     interpreter = python()
-    if not interpreter:
+    if settings.quick() or not interpreter:
         kept = _stored(ddp.folder / REFERENCE, "twins")
-        _whose(kept)
+        _whose(kept, BRIEF_RUN if interpreter else MISSING)
         return pd.DataFrame(kept["metrics.twins"].iloc[0]).set_index("framework")
     with tempfile.TemporaryDirectory() as folder:
         start = records.keep_checkpoint(folder, _drawn(), 0)

@@ -4,12 +4,13 @@ climbed = ladder.climb(lab("08").run)
 climbed.table                                    # instruction sets x number formats
 climbed.numbers("AVX512_CORE", "GEMM")           # fp32 against the others, on one step
 climbed.steps("GEMM int8")                       # the lowest step against the others
+climbed.counted()                                # the product beside its instructions
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .. import machine, progress, settings
+from .. import machine, settings
 from ..errors import ScaleoutError
 from .comparison import Comparison
 
@@ -29,6 +30,15 @@ STEPS = {
     "AVX512_CORE_AMX": "amx_tile",
 }
 NUMBERS = ("fp32", "bf16", "int8")
+# Multiplications and additions of an instruction that multiplies, for fp32, bf16 and int8. Without
+# VNNI a product in int8 takes two of them (and one that adds). One of AMX takes 16 cycles.
+COUNTED = {
+    "AVX2": (16, None, 64 / 2),
+    "AVX512_CORE": (32, None, 128 / 2),
+    "AVX512_CORE_VNNI": (32, None, 128),
+    "AVX512_CORE_BF16": (32, 64, 128),
+    "AVX512_CORE_AMX": (32, 16_384 / 16, 32_768 / 16),
+}
 
 
 def steps(isa: Collection[str] | None = None) -> list[str]:
@@ -49,7 +59,7 @@ class Ladder:
     Parameters
     ----------
     jobs : sequence of DataFrame
-        Records of 08_precision's ladder.py, in rounds: each step once a round.
+        Records of 08_precision's ladder.py, a rank for each step.
 
     Raises
     ------
@@ -84,12 +94,12 @@ class Ladder:
         step : str
             Such as "AVX512_CORE".
         what : str
-            "GEMM" or "CNN".
+            "GEMM", "tiny", "CNN" or "ResNet-50".
         """
         found = [
             {**row, "number": row["variant"].split()[1]}
             for row in self._rows
-            if row["step"] == step and row["variant"].startswith(what)
+            if row["step"] == step and row["twin"] == 0 and row["variant"].split()[0] == what
         ]
         return _compared(found, "number", self.units[what])
 
@@ -101,8 +111,37 @@ class Ladder:
         column : str
             Of the table, such as "GEMM int8".
         """
-        found = [row for row in self._rows if row["variant"] == column]
+        found = [
+            {**row, "again": row["twin"]}
+            for row in self._rows
+            if row["variant"] == column and row["again"] == 0
+        ]
         return _compared(found, "step", self.units[column.split()[0]])
+
+    def counted(self) -> "pd.DataFrame":
+        """The large product beside what the instructions let expect, as times fp32 on the lowest step.
+
+        Returns
+        -------
+        DataFrame
+            A row each step and format: operations (of an instruction that multiplies; nan where there
+            is none for the format), by_count and measured (times).
+        """
+        import pandas as pd
+
+        table = self.table
+        there = table.dropna(how="all")
+        first = there["GEMM fp32"].iloc[0]
+        rows = []
+        for step in there.index:
+            for number, operations in zip(NUMBERS, COUNTED[str(step)], strict=True):
+                if f"GEMM {number}" in there:
+                    by_count = None if operations is None else operations / COUNTED["AVX2"][0]
+                    times = there.loc[step, f"GEMM {number}"] / first
+                    rows.append((step, number, operations, by_count, times))
+        names = ["step", "number", "operations", "by_count", "measured"]
+        shown = pd.DataFrame(rows, columns=names).astype(dict.fromkeys(names[2:], float))
+        return shown.dropna(how="all", subset=names[2:]).set_index(names[:2])
 
     def plot(self, guess: float | None = None) -> "Figure":
         """The table as a heat map; white where this machine lacks a step.
@@ -118,28 +157,25 @@ class Ladder:
 
 
 def _rows(jobs: "Sequence[pd.DataFrame]") -> Iterator[dict[str, Any]]:
-    """A row for each rate: round, place, step, variant, again, value, unit."""
-    seen: dict[str, int] = {}
-    place = 0
+    """A row for each rate: round, place, step, twin, variant, again, value, unit."""
+    first = 0
     for job in jobs:
-        counted = False
+        longest = 0
         for record in job.to_dict("records"):
-            step = record["metrics.step"]
-            round_ = seen.get(step, 0)
-            for again, rate in enumerate(record["metrics.rates"]):
-                yield {
-                    "round": round_,
-                    "place": place,
-                    "step": step,
-                    "variant": record["variant"],
-                    "again": again,
-                    "value": rate,
-                    "unit": record["rate_unit"],
-                }
-                place += 1
-            counted = True
-        if counted:
-            seen[step] = round_ + 1
+            rates = record["metrics.rates"]
+            longest = max(longest, len(rates))
+            for again, values in enumerate((rates, record["metrics.again"])):
+                for round_, rate in enumerate(values):
+                    yield {
+                        "round": first + round_,
+                        "step": record["metrics.step"],
+                        "twin": record["metrics.twin"],
+                        "variant": record["variant"],
+                        "again": again,
+                        "value": rate,
+                        "unit": record["rate_unit"],
+                    }
+        first += longest
 
 
 def _compared(rows: list[dict[str, Any]], by: str, unit: str) -> Comparison:
@@ -147,28 +183,26 @@ def _compared(rows: list[dict[str, Any]], by: str, unit: str) -> Comparison:
     names = list(dict.fromkeys(row[by] for row in rows))
     every = {(row["round"], row[by], row["again"]): row for row in rows}
     kept: list[dict[str, Any]] = []
-    rounds = sorted({row["round"] for row in rows})
-    for round_ in rounds:
-        wanted = [(names[0], 0), (names[0], 1), *((name, 0) for name in names[1:])] if names else []
+    wanted = [(names[0], 0), (names[0], 1), *((name, 0) for name in names[1:])] if names else []
+    for round_ in sorted({row["round"] for row in rows}):
         if all((round_, *column) in every for column in wanted):
-            kept += [
-                {**every[(round_, *column)], "variant": column[0], "unit": unit}
-                for column in wanted
-            ]
-    for place, row in enumerate(sorted(kept, key=lambda row: row["place"])):
-        row["place"] = place
+            for column in wanted:
+                row = every[(round_, *column)]
+                kept.append({**row, "variant": column[0], "place": len(kept), "unit": unit})
     return Comparison(kept, metric=unit)
 
 
-def climb(job: Callable[..., Any], rounds: int = 3, **how: Any) -> Ladder:
-    """Runs ladder.py on each step that this machine has, in rounds.
+def climb(job: Callable[..., Any], rounds: int = 7, **how: Any) -> Ladder:
+    """Runs ladder.py with a rank for each step that this machine has, and two for the lowest.
+
+    The ranks take turns: what the two lowest differ by is the noise between processes.
 
     Parameters
     ----------
     job : callable
         The `run` of 08_precision.
     rounds : int
-        With SCALEOUT_QUICK=1, one, of the lowest step and the highest.
+        Turns of each rank. With SCALEOUT_QUICK=1, one, of the lowest step and the highest.
     **how
         More arguments of `job`.
 
@@ -185,14 +219,8 @@ def climb(job: Callable[..., Any], rounds: int = 3, **how: Any) -> Ladder:
     if not here:
         raise ScaleoutError("This processor lacks AVX2, the lowest step of the ladder.")
     if settings.quick():
-        here = list(dict.fromkeys((here[0], here[-1])))
-    jobs = [
-        job(
-            script="ladder.py",
-            ranks=1,
-            echo=False,
-            **{**how, "env": {**how.get("env", {}), "ONEDNN_MAX_CPU_ISA": step}},
-        ).records
-        for step in progress.rounds(here, rounds)
-    ]
-    return Ladder(jobs)
+        rounds, here = 1, list(dict.fromkeys((here[0], here[-1])))
+    ranks = [here[0], *here]
+    asked = {"threads": machine.usable_cores(), "bind": "none", "echo": False, **how}
+    done = job(script="ladder.py", ranks=len(ranks), steps=ranks, rounds=rounds, **asked)
+    return Ladder([done.records])

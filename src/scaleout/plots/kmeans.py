@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .look import DARK, LIGHT, MIDDLE, PALE, guess_line, guess_star, style
+from .look import DARK, LIGHT, MIDDLE, PALE, guess_line, guess_star, say, style
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,14 +40,15 @@ def quantised(before: "np.ndarray[Any, Any]", runs: "Sequence[Run]") -> Figure:
         axes.set_axis_off()
     grid[0, 0].imshow(before)
     grid[0, 0].set_title("before", fontsize=11)
+    said = []
     for place, run in enumerate(runs, 1):
         metrics = run.records["metrics"].iloc[0]
         picture, below = grid[2 * (place // columns) : 2 * (place // columns) + 2, place % columns]
         picture.imshow(plt.imread(run.folder / "quantised.png"))
-        picture.set_title(
-            f"{metrics['colours']} colours, PSNR {metrics['psnr_db']:.1f} dB", fontsize=11
-        )
+        said.append(f"{metrics['colours']} colours, PSNR {metrics['psnr_db']:.1f} dB")
+        picture.set_title(said[-1], fontsize=11)
         _swatches(below, 0, metrics["shares"][0]["palette"], metrics["count"])
+    figure.set_label(f"The photograph, and its copies with their palettes: {'; '.join(said)}.")
     return figure
 
 
@@ -121,6 +122,11 @@ def quality(records: "Sequence[pd.DataFrame]", guess: float | None = None) -> Fi
     right.set(ylabel="PSNR (dB)")
     if guess is not None:
         right.legend(fontsize=9)
+    reached = [f"{k}: {db:.1f} dB" for k, db in zip(colours, psnr_db, strict=True)]
+    found = (
+        f"{colours[-1]} colours reach {psnr_db[-1]:.1f} dB, {colours[0]} reach {psnr_db[0]:.1f} dB."
+    )
+    say(figure, found, f"Colours and PSNR: {', '.join(reached)}.")
     return figure
 
 
@@ -142,14 +148,15 @@ def memory_bars(
     """
     figure, axes = plt.subplots()
     ticks: list[float] = []
-    at = 0.0
-    for frame in records.values():
+    at, said = 0.0, []
+    for name, frame in records.items():
         peak, program = (
             np.array(frame["metrics.memory_mib"].iloc[0]),
             np.array(frame["metrics.program_mib"].iloc[0]),
         )
         spots = at + np.arange(len(peak))
         first = not ticks
+        said.append(f"{name} {float(np.max(peak - program)):.0f}")
         axes.bar(
             spots,
             program,
@@ -174,4 +181,9 @@ def memory_bars(
     axes.set(ylabel="peak memory of each rank (MiB)", ylim=(0, 1.45 * top))
     axes.grid(axis="x", visible=False)
     axes.legend(loc="upper right")
+    say(
+        figure,
+        f"MiB that a rank needs beside Python and its libraries: {', '.join(said)}.",
+        f"All rows have {data_mib:.0f} MiB.",
+    )
     return figure

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial, wraps
 from inspect import signature
 from numbers import Real
+from textwrap import fill
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -29,6 +30,7 @@ __all__ = [
     "guess_name",
     "guess_star",
     "medians",
+    "say",
     "style",
 ]
 
@@ -90,6 +92,21 @@ def _shown(
     figure.savefig(png, format="png", bbox_inches="tight")
     data = {"image/png": base64.b64encode(png.getvalue()).decode(), "text/plain": alt}
     return data, {"image/png": {"alt": alt}}
+
+
+def say(figure: Figure, found: str, values: str = "") -> None:
+    """Gives a figure its title, and the text that stands in for it.
+
+    Parameters
+    ----------
+    figure : Figure
+    found : str
+        What was found, in words made from the numbers.
+    values : str
+        What else the figure shows, for those who cannot see it.
+    """
+    figure.suptitle(fill(found, round(12 * figure.get_figwidth())), fontsize=11, x=0.01, ha="left")
+    figure.set_label(f"{found} {values}".strip())
 
 
 def medians(rows: Iterable[tuple[int, float]]) -> dict[int, float]:

@@ -8,7 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .look import DARK, LIGHT, MIDDLE, Look, guess_star, style
+from ..words import rounded
+from .look import DARK, LIGHT, MIDDLE, Look, guess_star, say, style
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,6 +87,13 @@ def message_time(
     if guess is not None:
         guess_star(axes, min(n), guess, f"{guess:g} us")
     axes.legend(loc="upper left")
+    middle = [
+        f"{s:,.0f} B: {rounded(1e6 * float(np.median(t)))} us"
+        for s, t in zip(n, seconds, strict=True)
+    ]
+    each_ns = rounded(1e9 * fit.beta_s)
+    found = f"A message takes {rounded(alpha_us)} us, and {each_ns} ns more for each byte."
+    say(figure, found, f"{', '.join(middle)}.")
     return figure
 
 
@@ -129,6 +137,17 @@ def allreduce_time(
         ylabel=f"time on {ranks} ranks (us)",
     )
     axes.legend(loc="upper left", fontsize=9)
+    said = []
+    for size in (records["metrics.bytes"].min(), records["metrics.bytes"].max()):
+        rows = records[records["metrics.bytes"] == size].sort_values("step_median_s")
+        each = (
+            f"{WAYS[way][2]} {rounded(1e6 * s)} us"
+            for way, s in zip(rows.variant, rows.step_median_s, strict=True)
+        )
+        said.append((f"{size:,.0f} bytes", list(each)))
+    (small, first), (large, last) = said
+    found = f"Lowest median for {small}: {first[0]}; for {large}: {last[0]}."
+    say(figure, found, f"{small}: {', '.join(first)}. {large}: {', '.join(last)}.")
     return figure
 
 
@@ -152,6 +171,7 @@ def bytes_sent(records: "Sequence[pd.DataFrame]", guess: float | None = None) ->
     most = max(int(frame.ranks.iloc[0]) for frame in records)
     p = np.arange(1, most + 1)
     formula = {"gather-broadcast": p - 1, "tree": np.ceil(np.log2(p)), "ring": 2 * (p - 1) / p}
+    sent = {}
     for way, arrays in formula.items():
         colour, marker, name = WAYS[way]
         axes.plot(p, arrays, color=colour, linestyle="--", linewidth=1.2)
@@ -165,11 +185,15 @@ def bytes_sent(records: "Sequence[pd.DataFrame]", guess: float | None = None) ->
             markersize=8,
             label=f"{name}, counted",
         )
+        sent[way] = counted[int(np.argmax([row.ranks for row in rows]))]
     axes.plot([], [], color="#444444", linestyle="--", linewidth=1.2, label="by the formula")
     if guess is not None:
         guess_star(axes, most, guess, f"{guess:g}, for the ring")
     axes.set(xlabel="ranks (count)", ylabel="sent by the busiest rank (arrays)", xticks=p)
     axes.legend(loc="upper left")
+    arrays = [f"{WAYS[way][2]} {count:.3g}" for way, count in sent.items()]
+    found = f"Arrays that the busiest of {most} ranks sends: {', '.join(arrays)}."
+    say(figure, found, "" if guess is None else f"Your guess for the ring: {guess:g}.")
     return figure
 
 
@@ -203,6 +227,9 @@ def mpi_libraries(records: "Mapping[str, pd.DataFrame]", published: float | None
         ylabel=f"allreduce on {ranks} ranks (us)",
     )
     axes.legend()
+    last = {name: frame.sort_values("metrics.bytes").iloc[-1] for name, frame in records.items()}
+    each = [f"{name} {rounded(1e6 * row.step_median_s)} us" for name, row in last.items()]
+    found = f"{max(row['metrics.bytes'] for row in last.values()):,.0f} bytes: {', '.join(each)}."
     if both:
         axes, (intel, other) = panels[0, 1], (records[name] for name in ("Intel MPI", "Open MPI"))
         ratio = other.step_median_s.to_numpy() / intel.step_median_s.to_numpy()
@@ -225,4 +252,7 @@ def mpi_libraries(records: "Mapping[str, pd.DataFrame]", published: float | None
             ylabel="Open MPI's time / Intel MPI's",
         )
         axes.legend(fontsize=9)
+        found = f"""Open MPI takes {ratio.min():.2g} to {ratio.max():.2g} times as long as Intel MPI, \
+depending on the size. {found}"""
+    say(figure, found)
     return figure

@@ -24,23 +24,31 @@ Part = tuple[str, str, float]  # operation, library, milliseconds
 
 
 @style
-def operations(profiles: "Mapping[str, pd.DataFrame]", guess: str | None = None) -> Figure:
+def operations(
+    profiles: "Mapping[str, pd.DataFrame]", guess: str | None = None, rest: str = BETWEEN
+) -> Figure:
     """What the operations of a step take, one on top of the other: a bar for each profile.
 
     Parameters
     ----------
     profiles : mapping of name to DataFrame
-        Of profile.read, by what the bar is called.
+        Of profile.read or frameworks.profiles, by what the bar is called.
     guess : str, optional
         The operation that the reader expected to be the dearest.
+    rest : str
+        What the part of a step is called that no operation of the profile has.
     """
-    parts = {name: _parts(frame) for name, frame in profiles.items()}
+    parts = {name: _parts(frame, rest) for name, frame in profiles.items()}
     tallest = max(sum(ms for *_, ms in found) for found in parts.values())
     stacks = {name: _lumped(found, SMALLEST * tallest) for name, found in parts.items()}
     figure, axes = plt.subplots(figsize=(1.2 + 3.1 * len(parts), 5.6))
     for place, stack in enumerate(stacks.values()):
         _stack(axes, place, stack, 0.034 * tallest)
-    for library, name in (("oneDNN", "run by oneDNN"), ("Eigen", "run by Eigen"), ("", BETWEEN)):
+    libraries = {library for found in parts.values() for _, library, _ in found}
+    named = {"oneDNN": "run by oneDNN", "Eigen": "run by Eigen", "": rest}
+    for library, name in named.items():
+        if library not in libraries:
+            continue
         patch = Rectangle((0, 0), 0, 0, facecolor=FILLS[library], edgecolor=DARK, label=name)
         axes.add_patch(patch)
     if guess:
@@ -87,14 +95,14 @@ def _guessed_operation(axes: Axes, stacks: Mapping[str, list[Part]], guess: str)
     axes.plot([], [], linestyle="", label=f"your guess: {guess} (too small to be shown)")
 
 
-def _parts(frame: "pd.DataFrame") -> list[Part]:
+def _parts(frame: "pd.DataFrame", rest: str) -> list[Part]:
     """(operation, library, milliseconds), oneDNN's before Eigen's, each the dearest first; then
     what a step takes beyond its operations."""
     sums = frame.groupby(["library", "op"]).time_ms.sum()
     found = [(op, library, float(ms)) for (library, op), ms in sums.items()]
     found.sort(key=lambda part: (part[1] != "oneDNN", -part[2]))
-    rest = frame.attrs.get("step_ms", 0.0) - float(sums.sum())
-    return [*found, (BETWEEN, "", rest)] if rest > 0 else found
+    left = frame.attrs.get("step_ms", 0.0) - float(sums.sum())
+    return [*found, (rest, "", left)] if left > 0 else found
 
 
 def _lumped(found: list[Part], least: float) -> list[Part]:
@@ -102,11 +110,11 @@ def _lumped(found: list[Part], least: float) -> list[Part]:
     result = []
     for library in FILLS:
         own = [part for part in found if part[1] == library]
+        few = [part for part in own if part[2] < least]
         result += [part for part in own if part[2] >= least]
-        few = sum(part[2] for part in own if part[2] < least)
         if few:
-            name = f"others of {library}" if library else BETWEEN
-            result.append((name, library, few))
+            name = f"others of {library}" if library else few[0][0]
+            result.append((name, library, sum(part[2] for part in few)))
     return result
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from .look import DARK, LIGHT, MIDDLE, PALE, Look, guess_star, medians, style
+from .look import DARK, LIGHT, MIDDLE, PALE, Look, guess_star, medians, say, style
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -189,6 +189,7 @@ def strong_and_weak(strong: "Sequence[pd.DataFrame]", weak: "Sequence[pd.DataFra
         (dotted) ranks take turns.
     """
     figure, panels = plt.subplots(1, 2)
+    said, values = [], []
     names = (("speed-up", "all rows shared out"), ("efficiency", "as many rows on each rank"))
     for axes, frames, (what, how) in zip(panels, (strong, weak), names, strict=True):
         rows = [(int(f.ranks.iloc[0]), float(f.step_median_s.iloc[0])) for f in frames]
@@ -208,8 +209,13 @@ def strong_and_weak(strong: "Sequence[pd.DataFrame]", weak: "Sequence[pd.DataFra
         cores = int(frames[0].cores.iloc[0])
         if counts[0] < cores <= counts[-1]:
             axes.axvline(cores, color="#888888", linestyle=":", label=f"cores: {cores}")
+        shown = max(n for n in counts if n <= max(cores, counts[0]))
+        said.append(f"{what} {one / middle[shown]:.2f} on {shown} ranks ({how})")
+        every = ", ".join(f"{n}: {m:.2f}" for n, m in zip(counts, median, strict=True))
+        values.append(f"{what} over ranks: {every}.".capitalize())
         axes.set_title(how, fontsize=11)
         axes.set(xlabel="ranks (count)", ylabel=f"{what} over {counts[0]} rank", xticks=counts)
         axes.set_ylim(0, 1.08 * max(*ideal, *median))
     panels[0].legend(fontsize=10)
+    say(figure, f"{'; '.join(said)}.".capitalize(), " ".join(values))
     return figure

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from .look import DARK, GREY, LIGHT, MIDDLE, PALE, Look, guess_star, medians, style
+from .look import DARK, GREY, LIGHT, MIDDLE, PALE, Look, guess_star, medians, say, style
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,14 +77,20 @@ def servers_or_ring(
         ylim=(0, None),
     )
     right.set(xlabel="ranks (count)", ylabel="time of an update (ms)", xticks=ticks, ylim=(0, None))
+    by_servers = {
+        row["metrics.servers"]: max(row["metrics.sent_bytes"]) / 2**20
+        for row in every
+        if row.ranks == most
+    }
+    ring, one = by_servers[0], by_servers[1]
     if guess is not None:
-        ring = [
-            max(row["metrics.sent_bytes"]) / 2**20
-            for row in every
-            if row.ranks == most and row["metrics.servers"] == 0
-        ]
-        guess_star(left, most, guess * ring[0], f"{guess:g} x the ring")
+        guess_star(left, most, guess * ring, f"{guess:g} x the ring")
     left.legend(fontsize=9)
+    found = (
+        f"On {most} ranks a single server sends {one / ring:.2g} times as much as a rank of a ring."
+    )
+    each = [f"{servers or 'a ring'}: {mib:.2f}" for servers, mib in sorted(by_servers.items())]
+    say(figure, found, f"MiB sent by the busiest rank, by servers: {', '.join(each)}.")
     return figure
 
 

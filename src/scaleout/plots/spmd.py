@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from .look import DARK, LIGHT, MIDDLE, PALE, Look, style
+from .look import DARK, LIGHT, MIDDLE, PALE, Look, say, style
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,22 +56,41 @@ def who_holds(held: Sequence[Sequence[tuple[str, Any, Any]]]) -> Figure:
         axes.grid(False)
     for axes in grid.flat[calls:]:
         axes.axis("off")
+    said = []
+    for call in range(calls):
+        after = (f"rank {rank} {_names(mine[call][2])}" for rank, mine in enumerate(held))
+        said.append(f"{held[0][call][0]}: in the end {', '.join(after)}.")
+    figure.set_label(" ".join(said))
     return figure
+
+
+def _bits(value: int) -> list[int]:
+    return [bit for bit in range(value.bit_length()) if value >> bit & 1]
+
+
+def _name(bit: int) -> str:
+    return f"{'abcdefgh'[bit // 8]}{bit % 8}"
+
+
+def _names(values: Any) -> str:
+    """What a rank holds, such as a0+b0 a1+b1."""
+    every = [] if values is None else np.atleast_1d(values)
+    return " ".join("+".join(map(_name, _bits(int(value)))) for value in every) or "nothing"
 
 
 def _pieces(axes: Axes, x: float, y: float, value: int) -> None:
     """One element: a box, in stripes of the colours of all ranks whose pieces are in it."""
-    bits = [bit for bit in range(value.bit_length()) if value >> bit & 1]
+    bits = _bits(value)
     for number, bit in enumerate(bits):
         colour, height = RANKS[bit // 8], 0.84 / len(bits)
         top = y + 0.08 + number * height
         axes.add_patch(Rectangle((x, top), 0.94, height, color=colour, linewidth=0))
-        name, size = f"{'abcdefgh'[bit // 8]}{bit % 8}", 9 if len(bits) == 1 else 7
+        size = 9 if len(bits) == 1 else 7
         white = "white" if colour in (DARK, MIDDLE) else "black"
         axes.text(
             x + 0.47,
             top + height / 2,
-            name,
+            _name(bit),
             fontsize=size,
             ha="center",
             va="center_baseline",
@@ -97,7 +116,11 @@ def straggler_timeline(records: "Mapping[str, pd.DataFrame]", until_s: float = 0
     figure, panels = plt.subplots(
         len(records), 1, figsize=(7, 1.1 + 1.25 * len(records)), sharex=True, squeeze=False
     )
+    waited = []
     for axes, (title, frame) in zip(panels.flat, records.items(), strict=True):
+        times = np.array(frame["metrics.timeline"].iloc[0])  # (gradients, 4)
+        lost = np.sum(times[:, 3] - times[:, 2]) / np.sum(times[:, 3] - times[:, 1])
+        waited.append(f"{100 * lost:.0f} % ({title})")
         for rank, start, ready, done in frame["metrics.timeline"].iloc[0]:
             if start < until_s:
                 axes.barh(
@@ -127,7 +150,8 @@ def straggler_timeline(records: "Mapping[str, pd.DataFrame]", until_s: float = 0
         {"facecolor": PALE, "edgecolor": "#8a8a8a", "hatch": "////"},
     )
     marks = [Rectangle((0, 0), 1, 1, **look) for look in looks]
-    figure.legend(marks, ["computes", "waits"], loc="outside upper right", ncols=2, fontsize=9)
+    figure.legend(marks, ["computes", "waits"], loc="outside lower right", ncols=2, fontsize=9)
+    say(figure, f"The share of their time in which the workers wait: {', '.join(waited)}.")
     return figure
 
 
@@ -143,9 +167,12 @@ def stale_losses(records: "Mapping[str, Sequence[pd.DataFrame]]") -> Figure:
     """
     figure, (left, right) = plt.subplots(1, 2, figsize=(8, 4), sharey=True)
     looks = ((DARK, "-"), (MIDDLE, "--"), ("#a98600", ":"), ("#8a8a8a", "-."))
+    said = []
     for (name, frames), (colour, dash) in zip(records.items(), looks, strict=False):
         # Each (points, 3): seconds, gradients, loss.
         curves = [np.array(frame["metrics.curve"].iloc[0]) for frame in frames]
+        seconds, _, loss = np.median([curve[-1] for curve in curves], axis=0)
+        said.append(f"{name}: a loss of {loss:.2g} after {seconds:.2g} s")
         for axes, column in ((left, 0), (right, 1)):
             for curve in curves:
                 axes.plot(
@@ -164,4 +191,8 @@ def stale_losses(records: "Mapping[str, Sequence[pd.DataFrame]]") -> Figure:
     left.set(xlabel="time (s)", ylabel="loss on the test images", yscale="log")
     right.set(xlabel="gradients used (count)")
     right.legend(fontsize=9)
+    gradients = max(
+        frame["metrics.curve"].iloc[0][-1][1] for row in records.values() for frame in row
+    )
+    say(figure, f"After {gradients:.0f} gradients, in the median: {'; '.join(said)}.")
     return figure

@@ -7,7 +7,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from .look import DARK, LIGHT, MIDDLE, guess_line, style
+from ..words import count
+from .look import DARK, LIGHT, MIDDLE, guess_line, say, style
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,6 +61,9 @@ def limits(
     axes.set(xlabel="operations for each byte moved (FLOP/byte)", ylabel="within reach (GFLOP/s)")
     axes.set_ylim(lowest, max(peak, guess or 0) * 5)
     axes.legend(loc="upper left")
+    found = f"At most {peak:.0f} GFLOP/s from the cores, and {bandwidth:.0f} GB/s from memory."
+    corner = f"They meet at {peak / bandwidth:.1f} operations for each byte."
+    say(figure, found, corner if guess is None else f"{corner} Your guess: {guess:g} GFLOP/s.")
     return figure
 
 
@@ -79,4 +83,9 @@ def shares(records: "pd.DataFrame") -> Figure:
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.invert_yaxis()
     axes.grid(False)
+    taken = [share["last"] - share["first"] for share in every]
+    each = [f"rank {s['rank']} {n:,}" for s, n in zip(every, taken, strict=True)]
+    whole = max(share["last"] for share in every)
+    found = f"{count(len(every), 'rank')} took {sum(taken):,} strips together; there are {whole:,}."
+    say(figure, found, f"Strips: {', '.join(each)}.")
     return figure

@@ -8,7 +8,9 @@ from .. import launch, machine
 from ..clusters.site import Site
 from ..jobs import talking
 from ..jobs.job import JobFailed, JobTimeout, Run
+from ..machine import noise
 from ..words import rounded
+from .early import Early
 from .journal import COPIES
 from .loaded import Load, Watch
 from .points import Point
@@ -28,6 +30,7 @@ def attempt(
     timeout: float,
     settle: Callable[[Run], Metric],
     strict: bool,
+    early: Early | None = None,
 ) -> dict[str, Any]:
     """Runs one job; a failure of it is a row too.
 
@@ -49,13 +52,16 @@ def attempt(
         Takes the run and returns what all jobs are judged by from now on.
     strict : bool
         No job has given a figure so far, so one without a figure is no row but an error.
+    early : Early, optional
+        Ends a hopeless job.
 
     Returns
     -------
     dict
         status, reason, rate, unit, values, metric, wall_s (seconds), run_id, command, utc, cpu,
-        cores, disturbed (the share of the CPUs' time that others took; 0 where that left the job
-        enough, and on other machines).
+        cores, huge_pages (as the system has it), early (whether it was ended as hopeless), disturbed
+        (the share of the CPUs' time that others took; 0 where that left the job enough, and on
+        other machines).
 
     Raises
     ------
@@ -74,7 +80,7 @@ def attempt(
             env=point.variables,
             site=site,
             timeout=timeout,
-            echo=None,
+            echo=early,
         )
         figure = settle(run)
         found = {"status": "ok", "reason": "", **figure.read(run)}
@@ -82,7 +88,10 @@ def attempt(
             found |= {"status": COPIES, "reason": talking.sentence(point.ranks)}
     except JobTimeout as error:
         run = error.run
-        found = _failure("timeout", f"it took longer than --timeout {timeout:g} s")
+        if early and early.hopeless:
+            found = {"status": "ok", "reason": "", **figure.read(run)}
+        else:
+            found = _failure("timeout", f"it took longer than --timeout {timeout:g} s")
     except JobFailed as error:
         run, found = error.run, _failure("failed", _reason(error))
     except NoFigure as error:
@@ -94,6 +103,7 @@ def attempt(
     return {
         **found,
         "disturbed": round(load.others + load.stolen, 3) if load.disturbs else 0.0,
+        "early": early is not None and early.hopeless,
         "metric": figure.pattern,
         "wall_s": round(run.wall_s, 3),
         "run_id": run.id,
@@ -101,6 +111,7 @@ def attempt(
         "utc": datetime.now(UTC).isoformat(timespec="seconds"),
         "cpu": machine.cpu_model(),
         "cores": cores,
+        "huge_pages": noise.huge_pages(),
     }
 
 
@@ -117,7 +128,8 @@ def _reason(error: JobFailed) -> str:
 def said_of(row: Mapping[str, Any]) -> str:
     """What a job gave, as a line of the report says it."""
     if row["status"] == "ok":
-        return f"{rounded(row['rate'])} {row['unit']}"
+        ended = " (ended early, as hopeless)" if row.get("early") else ""
+        return f"{rounded(row['rate'])} {row['unit']}".rstrip() + ended
     if row["status"] == COPIES:
         return f"copies, {rounded(row['rate'])} {row['unit']}".rstrip() + " each: left out"
     return f"failed: {row['reason']}"

@@ -2,21 +2,19 @@
 
 import argparse
 import math
-import re
 from collections.abc import Sequence
 
 from ..clusters.site import Site
 from ..errors import ScaleoutError
+from ..jobs.ranges import spread
 from ..paths import show
 from ..words import listed
+from .conditions import condition
 from .run import sweep
 
 __all__ = ["main"]
 
 KEPT = (".jsonl", ".md", ".png", ".sbatch", ".sh")
-RANGE = re.compile(r"(\d{1,9})\.\.(\d{1,9})(?:\*(\d{1,9}))?")
-LIKE_A_RANGE = re.compile(r"-?\d+\.\.([-\d]|$)")  # where it is none, somebody has mistyped it
-MOST = 1000  # values of a range
 
 
 def main(args: argparse.Namespace, command: Sequence[str]) -> int:
@@ -34,11 +32,13 @@ def main(args: argparse.Namespace, command: Sequence[str]) -> int:
     int
         The exit status: 1 when no point gave a figure.
     """
+    values, only = _variables(args.env)
     result = sweep(
         command,
         ranks=_numbers("-n", args.ranks),
         threads=_numbers("-t", args.threads),
-        env=_variables(args.env),
+        env=values,
+        only=only,
         metric=args.metric,
         reduce=args.reduce,
         skip=args.skip,
@@ -76,37 +76,22 @@ def _numbers(flag: str, text: str | None) -> list[int]:
         ) from None
 
 
-def _variables(texts: Sequence[str]) -> dict[str, list[str]]:
+def _variables(texts: Sequence[str]) -> tuple[dict[str, list[str]], dict[str, tuple[str, str]]]:
     """{name: values} of NAME=V1,V2, or of NAME='V1;V2' where values hold commas; an empty one
-    leaves it unset. 1..4 is 1, 2, 3 and 4, and 1..8*2 is 1, 2, 4 and 8."""
+    leaves it unset. 1..4 is 1, 2, 3 and 4, and 1..8*2 is 1, 2, 4 and 8. Then {name: condition} of
+    NAME='V1,V2 if OTHER=VALUE'."""
     found: dict[str, list[str]] = {}
+    only: dict[str, tuple[str, str]] = {}
     for text in texts:
-        name, equals, values = text.partition("=")
+        given, where = condition(text)
+        name, equals, values = given.partition("=")
         if not (name and equals and values):
             raise ScaleoutError(
                 "--env takes NAME=VALUE1,VALUE2, such as --env KMP_BLOCKTIME=0,1,200; not "
                 f"{text!r}."
             )
+        if where:
+            only[name] = where
         for value in listed(values):
-            found.setdefault(name, []).extend(_range(name, value))
-    return found
-
-
-def _range(name: str, text: str) -> list[str]:
-    """The values of 1..10, of 1..1024*2, or the one value that it is."""
-    asked = RANGE.fullmatch(text)
-    if asked is None and not LIKE_A_RANGE.match(text):
-        return [text]
-    value, last = (int(asked[1]), int(asked[2])) if asked else (1, 0)
-    factor = int(asked[3]) if asked and asked[3] else None
-    values: list[str] = []
-    if factor is None or (factor > 1 and value > 0):  # else it would never end
-        while value <= last and len(values) <= MOST:
-            values.append(str(value))
-            value = value + 1 if factor is None else value * factor
-    if not 0 < len(values) <= MOST:
-        raise ScaleoutError(
-            f"{name}={text} is no range of 1 to {MOST:,} values: type  {name}=1..10  for each "
-            f"number between, or  {name}=1..1024*2  for 1, 2, 4 and so on."
-        )
-    return values
+            found.setdefault(name, []).extend(spread(name, value))
+    return found, only

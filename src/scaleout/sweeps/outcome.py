@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..clusters.site import Site
 from ..errors import ScaleoutError
 from ..paths import show
-from ..words import count, rounded, sort_key
+from ..words import rounded, sort_key
 from . import written
 from .journal import (
     COPIES,
@@ -24,8 +24,7 @@ from .journal import (
     point_of,
 )
 from .points import Point
-from .published import SOURCE
-from .sure import sure
+from .summary import summary
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,6 +95,7 @@ class Result:
         self.drift = _median(of_default, LAST) / _median(of_default, FIRST) - 1
         pairs = zip(lines, groups, strict=True)
         found = [(line, jobs) for line, jobs in pairs if line.status == "ok"]
+        self._jobs: Sequence[Row] = ()
         self.best: pd.Series | None = None
         if found:
             self.best, self._jobs = (min if lower else max)(found, key=lambda pair: pair[0].rate)
@@ -148,57 +148,7 @@ class Result:
     @property
     def summary(self) -> str:
         """What was found, in a sentence or two, with what speaks against it."""
-        return self._found() + self._against_others() + self._left_out()
-
-    def _against_others(self) -> str:
-        """What to say of the best beside the published setting; "" where that was not measured."""
-        if self.published is None or self.best is None:
-            return ""
-        if self.published.status != "ok":
-            return f" The published setting gives no figure ({self.published.reason})."
-        rates = (self.best.rate, self.published.rate)
-        times = rates[1] / rates[0] if self.lower else rates[0] / rates[1]
-        name = "the default" if self.best is self.default else "the best"
-        text = f" Against the published setting ({SOURCE}) {name} is {times:.2f} times as fast."
-        said = sure(self._others, self._jobs, len(self.frame), self.lower, "the published setting")
-        return f"{text} {said}".rstrip()
-
-    def _left_out(self) -> str:
-        """What to say of points that were copies of one job; "" where there was none."""
-        copies = int((self.frame.status == COPIES).sum()) if len(self.frame) else 0
-        if not copies:
-            return ""
-        points = count(len(self.frame), "point")
-        is_out = "is left out: its" if copies == 1 else "are left out: their"
-        return (
-            f" {copies} of {points} {is_out} ranks never talked to each other, so they were copies "
-            "of one job, whose rates do not add up."
-        )
-
-    def _found(self) -> str:
-        if self.best is None:
-            return "No point gave a figure: the reasons are in `frame`."
-        unit = f" {self.unit}" if self.unit else ""
-        points = count(len(self.frame), "point")
-        if self.best is self.default:
-            return f"Nothing in {points} beats the default: {rounded(self.default.rate)}{unit}."
-        text = f"The best of {points} gives {rounded(self.best.rate)}{unit}"
-        if math.isnan(self.default.rate):
-            return f"{text}; the default gives no figure ({self.default.reason})."
-        text += f", {self.best.ratio:.2f} times the default's {rounded(self.default.rate)}."
-        if said := sure(self._of_default, self._jobs, len(self.frame), self.lower):
-            return f"{text} {said}"
-        gap = abs(self.best.rate - self.default.rate)
-        if gap <= max(
-            (s for s in (self.best.spread, self.default.spread) if not math.isnan(s)), default=0.0
-        ):
-            text += " That is no more than their spread: there is no difference to be seen here."
-        elif abs(self.drift) * self.default.rate >= gap:
-            text += (
-                " That is no more than the default's own drift: "
-                "measure again when the machine is quiet."
-            )
-        return text
+        return summary(self, self._jobs, self._of_default, self._others)
 
     def __repr__(self) -> str:
         return f"{self._shown().to_string()}\n{self.summary}" if len(self.frame) else self.summary

@@ -2,8 +2,9 @@
 that each becomes."""
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from .. import words
 from ..clusters.site import Site
@@ -11,7 +12,7 @@ from ..errors import ScaleoutError
 from ..jobs.environment import check_variables, exports, job_environment, thread_variables
 from . import allocators, knobs
 
-__all__ = ["Choices", "Point", "Value", "choices", "default", "grid"]
+__all__ = ["Choices", "Point", "Value", "choices", "default", "filled", "grid", "programs"]
 
 MOST_RANKS = 16  # a core: beyond it a machine is out of memory before it has measured anything
 MOST_THREADS = 64  # a core
@@ -61,8 +62,8 @@ class Point:
         gone = dict.fromkeys([*plain, *(name for name, value in self.env if value is None)])
         kept = [name for name, value in self.env if value is not None]
         unset = [word for name in gone if name not in kept for word in ("-u", name)]
-        filled = _filled(command, dict(self.env))
-        return ["env", *unset, *filled] if unset else filled
+        own = filled(command, dict(self.env))
+        return ["env", *unset, *own] if unset else own
 
     @property
     def variables(self) -> dict[str, str]:
@@ -82,9 +83,16 @@ class Point:
         return "\n".join([*exports(given), f"{line} < /dev/null"])
 
 
-def _filled(command: Sequence[str], env: Mapping[str, str | None]) -> list[str]:
+def filled(command: Sequence[str], env: Mapping[str, str | None]) -> list[str]:
     """The words with the point's values for {NAME}; where it is unset, the word is left out, and so
-    is a flag that stands before it."""
+    is a flag that stands before it.
+
+    Parameters
+    ----------
+    command : sequence of str
+    env : mapping
+        Values of the axes; None where one is unset.
+    """
     found: list[str] = []
     for word in command:
         names = [name for name in env if "{" + name + "}" in word]
@@ -98,10 +106,30 @@ def _filled(command: Sequence[str], env: Mapping[str, str | None]) -> list[str]:
     return found
 
 
-def default(axes: Iterable[str]) -> Point:
+def default(axes: Iterable[str], kept: Mapping[str, str] = MappingProxyType({})) -> Point:
     """The point that sets nothing: 1 rank, and every variable that the sweep would set taken
-    away."""
-    return Point(1, None, tuple((name, None) for name in axes if name not in ("ranks", "threads")))
+    away.
+
+    Parameters
+    ----------
+    axes : iterable of str
+    kept : mapping
+        Variables without which there is no job, see `programs`.
+    """
+    names = [name for name in axes if name not in ("ranks", "threads")]
+    return Point(1, None, tuple((name, kept.get(name)) for name in names))
+
+
+def programs(found: Choices, words: Sequence[str]) -> dict[str, str]:
+    """{name: first value} of the variable that names the program itself, as in {PY} train.py.
+
+    Parameters
+    ----------
+    found : dict of axis to tuple of values
+    words : sequence of str
+        The command of a rank.
+    """
+    return {k: str(values[0]) for k, values in found.items() if "{" + k + "}" in words[0]}
 
 
 def choices(
@@ -176,8 +204,10 @@ def _counts(
     return counts
 
 
-def grid(found: Choices, cores: int) -> dict[tuple[Value, ...], Point]:
-    """Every combination of the choices.
+def grid(
+    found: Choices, cores: int, settle: Callable[[Mapping[str, Value]], dict[str, Value]] = dict
+) -> dict[tuple[Value, ...], Point]:
+    """Every combination of the choices, each once.
 
     Parameters
     ----------
@@ -185,6 +215,8 @@ def grid(found: Choices, cores: int) -> dict[tuple[Value, ...], Point]:
         Of `choices`.
     cores : int
         Threads that were not asked for are a rank's share of these, as in `scaleout run`.
+    settle : callable
+        Takes the values away that do not count at a point.
 
     Returns
     -------
@@ -193,10 +225,11 @@ def grid(found: Choices, cores: int) -> dict[tuple[Value, ...], Point]:
     """
     points = {}
     for values in itertools.product(*found.values()):
-        named = dict(zip(found, values, strict=True))
+        named = settle(dict(zip(found, values, strict=True)))
+        place = tuple(named.values())
         ranks = int(named.pop("ranks", 1) or 1)
         threads = int(named.pop("threads", 0) or 0) or max(1, cores // ranks)
-        points[values] = Point(
+        points[place] = Point(
             ranks, threads, tuple((k, None if v is None else str(v)) for k, v in named.items())
         )
     return points

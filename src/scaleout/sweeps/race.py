@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TypeVar
 
-__all__ = ["confirm", "halve", "hopeless", "leader", "scatter"]
+__all__ = ["confirm", "halve", "hopeless", "leader", "least", "scatter"]
 
 Place = TypeVar("Place", bound=Hashable)
 
@@ -43,8 +43,8 @@ def leader(worth: Mapping[Place, Sequence[float]]) -> Place | None:
     return max(found, key=lambda place: found[place]) if found else None
 
 
-def hopeless(worth: Mapping[Place, Sequence[float]]) -> set[Place]:
-    """The places whose interval lies below the leader's, and those that failed.
+def least(worth: Mapping[Place, Sequence[float]]) -> float | None:
+    """The low end of the leader's interval; None where all failed.
 
     Parameters
     ----------
@@ -52,13 +52,26 @@ def hopeless(worth: Mapping[Place, Sequence[float]]) -> set[Place]:
     """
     first = leader(worth)
     if first is None:
+        return None
+    values = worth[first]
+    return statistics.median(values) - APART * scatter(worth) / math.sqrt(len(values))
+
+
+def hopeless(worth: Mapping[Place, Sequence[float]]) -> set[Place]:
+    """The places whose interval lies below the leader's, and those that failed.
+
+    Parameters
+    ----------
+    worth : mapping of place to logarithms of rates
+    """
+    lowest = least(worth)
+    if lowest is None:
         return set(worth)
     one = APART * scatter(worth)
-    least = statistics.median(worth[first]) - one / math.sqrt(len(worth[first]))
     return {
         place
         for place, values in worth.items()
-        if not values or statistics.median(values) + one / math.sqrt(len(values)) < least
+        if not values or statistics.median(values) + one / math.sqrt(len(values)) < lowest
     }
 
 

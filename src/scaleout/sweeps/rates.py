@@ -13,7 +13,7 @@ from ..jobs.job import Run
 from . import guess
 from .matching import LIMIT_S, matches
 
-__all__ = ["Metric", "NoFigure"]
+__all__ = ["Lines", "Metric", "NoFigure"]
 
 Lines = Sequence[tuple[int | None, str]]
 LAST = 5  # lines of output to show when they hold no figure
@@ -69,7 +69,7 @@ class Metric:
             raise
 
     def _read(self, run: Run) -> dict[str, Any]:
-        unit, values = ("", self._printed(run.lines)) if self.pattern else _recorded(run)
+        unit, values = ("", self.read_lines(run.lines)) if self.pattern else _recorded(run)
         if not values:
             raise NoFigure(self._nothing(run.lines))
         kept = {rank: given[self.skip :] for rank, given in values.items()}
@@ -80,10 +80,8 @@ class Metric:
                 "fewer."
             )
         each = [statistics.median(given) for given in kept.values()]
-        if run.talked is False:  # copies of one job: what one of them gives, never their sum
-            rate = statistics.median(each)
-        else:
-            rate = sum(each) if self.reduce == "sum" else statistics.fmean(each)
+        # Of copies of one job, what one of them gives, never their sum.
+        rate = statistics.median(each) if run.talked is False else self.of_ranks(each)
         if not math.isfinite(rate) or rate <= 0:
             raise NoFigure(f"The figure is {rate:g}, and a rate or a time is above 0.")
         return {"rate": rate, "unit": unit, "values": values}
@@ -144,7 +142,22 @@ class Metric:
             )
         return ""
 
-    def _printed(self, lines: Lines) -> dict[str, list[float]]:
+    def of_ranks(self, each: Sequence[float]) -> float:
+        """The figure of a job from one of each rank.
+
+        Parameters
+        ----------
+        each : sequence of float
+        """
+        return sum(each) if self.reduce == "sum" else statistics.fmean(each)
+
+    def read_lines(self, lines: Lines) -> dict[str, list[float]]:
+        """What the pattern finds in each rank's lines; NoFigure where that is no number.
+
+        Parameters
+        ----------
+        lines : sequence of (rank, text)
+        """
         found: dict[str, list[float]] = {}
         said = _of_ranks(lines)
         try:

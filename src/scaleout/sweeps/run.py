@@ -14,9 +14,11 @@ from .. import machine, settings
 from ..clusters.site import Site
 from ..errors import ScaleoutError
 from ..jobs.job import TIMEOUT_S, check_size
-from . import points
+from . import conditions, points
+from .conditions import Only
 from .journal import Journal, digest, scripts
 from .outcome import Result
+from .points import filled
 from .published import published as recommended
 from .rates import Metric
 from .schedule import Schedule
@@ -35,6 +37,7 @@ def sweep(
     ranks: int | Sequence[int] = (),
     threads: int | Sequence[int] = (),
     env: Mapping[str, str | int | Sequence[str | int | None]] | None = None,
+    only: Only | None = None,
     metric: str = "",
     reduce: str = "sum",
     skip: int = 0,
@@ -61,6 +64,9 @@ def sweep(
         To try; threads are a rank's.
     env : Mapping, optional
         {variable: values to try}; None among them leaves it unset.
+    only : Mapping, optional
+        {variable: (other axis, value)}: it is tried only where the other has that value. KMP_, OMP_
+        and GOMP_ are in any case tried only where a point's Python has an OpenMP that reads them.
     metric, reduce, skip
         Where the figure comes from, see `rates.Metric`.
     lower : bool
@@ -107,10 +113,18 @@ def sweep(
             raise ScaleoutError(f"{flag} takes a number, {least} or more, not {asked}.")
     check_size(1, None, timeout)
     repeat = 1 if settings.quick() else repeat
-    words = _command(command)
     site = site or Site()
     cores = site.cores or machine.usable_cores()
+    words = _words(command)
     choices = points.choices(ranks, threads, env or {}, cores)
+    kept = points.programs(choices, words)
+    starts = [filled(words[:1], {k: str(v) if v else None}) for k in kept for v in choices[k]]
+    for program in starts or [words[:1]]:
+        _check([*program, *words[1:]])
+    only = only or {}
+    conditions.check(only, choices)
+    here = not (site.hosts or site.scheduler)
+    settle = conditions.settle(words, only, here)
     jobs = repeat * math.prod(map(len, choices.values()))
     if jobs > MOST_JOBS:
         raise ScaleoutError(
@@ -126,9 +140,11 @@ def sweep(
         "site": {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(site).items()},
         "choices": {axis: sorted(map(str, values)) for axis, values in choices.items()},
     }
+    if only:
+        about["only"] = {axis: list(where) for axis, where in only.items()}
     others = None
     if published:
-        others = recommended(choices, cores, machine.facts().sockets)
+        others = recommended(choices, cores, machine.facts().sockets, kept)
         about["published"] = str(others)
     journal = Journal(_name(name, words, about))
     say = echo or (lambda text: None)
@@ -136,15 +152,19 @@ def sweep(
         work = Work(words, site, cores, figure, timeout, journal, say)
         if retry:
             journal.forget(lambda key, row: row["status"] != "ok")
+        for text in conditions.told(
+            choices, list(points.grid(choices, cores, settle)), words, here
+        ):
+            say(text)
         Schedule(work, repeat, max_minutes).measure(
-            choices, seed, search, lower, others, quiet=echo is None
+            choices, seed, search, lower, others, quiet=echo is None, settle=settle
         )
         result = Result(list(journal.done.values()), lower, journal.folder)
         result.write(words, site)
     return result
 
 
-def _command(command: str | Sequence[str]) -> list[str]:
+def _words(command: str | Sequence[str]) -> list[str]:
     try:
         words = shlex.split(command) if isinstance(command, str) else list(map(str, command))
     except ValueError as error:
@@ -156,21 +176,26 @@ def _command(command: str | Sequence[str]) -> list[str]:
             "There is no command to measure: put it last, after --, as in  -n 1,2 -- python "
             "train.py"
         )
-    if Path(words[0]).name in ("mpirun", "mpiexec", "srun", "horovodrun"):
+    return words
+
+
+def _check(words: Sequence[str]) -> None:
+    """Refuses a command that cannot be started."""
+    program = words[0]
+    if Path(program).name in ("mpirun", "mpiexec", "srun", "horovodrun"):
         raise ScaleoutError(
-            f"Leave {words[0]} out: a sweep starts the command with it, on each number of ranks."
+            f"Leave {program} out: a sweep starts the command with it, on each number of ranks."
         )
     path = os.pathsep.join(
         [str(Path(sys.prefix) / "bin"), os.environ.get("PATH", os.defpath)]
     )  # as a job has it
-    if shutil.which(words[0], path=path) is None:
+    if shutil.which(program, path=path) is None:
         raise ScaleoutError(
-            f"There is no program {shlex.quote(words[0])} to start: check the command after the --"
+            f"There is no program {shlex.quote(program)} to start: check the command after the --"
         )
     script = next((word for word in words[1:] if not word.startswith("-")), "")
-    if words[0].startswith("python") and script.endswith(".py") and not Path(script).is_file():
+    if program.startswith("python") and script.endswith(".py") and not Path(script).is_file():
         raise ScaleoutError(f"There is no script {script}: check the path after the --")
-    return words
 
 
 def _name(name: str, words: Sequence[str], about: Mapping[str, Any]) -> str:

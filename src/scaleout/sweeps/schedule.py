@@ -11,6 +11,7 @@ from ..jobs.job import JobInterrupted
 from ..paths import show
 from . import points
 from .attempt import said_of
+from .conditions import Settle
 from .estimate import check_length, duration, how_long
 from .journal import (
     ENDS,
@@ -73,6 +74,7 @@ class Schedule:
         lower: bool,
         others: Point | None,
         quiet: bool,
+        settle: Settle = dict,
     ) -> None:
         """Measures the default, the grid (or as much of it as a search asks for), the default
         again.
@@ -90,6 +92,8 @@ class Schedule:
             A setting that others recommend, measured at both ends as the default is.
         quiet : bool
             Without a progress bar.
+        settle : callable
+            Takes the values away that do not count at a point.
 
         Raises
         ------
@@ -101,7 +105,8 @@ class Schedule:
         from tqdm import tqdm
 
         self.work.settle_as_before()
-        grid, default = points.grid(choices, self.work.cores), points.default(choices)
+        grid = points.grid(choices, self.work.cores, settle)
+        default = points.default(choices, points.programs(choices, self.work.words))
         rounds, done = range(self.repeat), self.journal.done
         beside = [(FIRST, LAST, default)]
         if others:
@@ -132,7 +137,7 @@ class Schedule:
         try:
             self._each(first)
             if search:
-                self._search(choices, grid, search, seed, lower)
+                self._search(choices, grid, search, seed, lower, settle)
                 self.total = self.bar.total = self.count + len(last)
             else:
                 self._each(plan)
@@ -189,13 +194,15 @@ class Schedule:
         trials: int,
         seed: int,
         lower: bool,
+        settle: Settle,
     ) -> None:
         def measure(place: tuple[points.Value, ...], times: int) -> float | None:
             key = (POINT, grid[place], times)
-            self._each([key])
+            if key not in self.journal.done:
+                self._once(key, not times, lower)
             return None if self.journal.failure(key[1]) else float(self.journal.done[key]["rate"])
 
-        found = ask(choices, trials, self.repeat, seed, self.work.cores, measure, lower)
+        found = ask(choices, trials, self.repeat, seed, self.work.cores, measure, lower, settle)
         spared = len(found) * self.repeat - sum(map(len, found.values()))
         if spared > 0 and all(found.values()):
             self.say(
@@ -203,16 +210,16 @@ class Schedule:
                 "again."
             )
 
-    def _once(self, key: Key) -> None:
+    def _once(self, key: Key, early: bool = False, lower: bool = False) -> None:
         """One job, kept before the next begins. Of a point that has failed, the other repeats are
-        left out."""
+        left out. Where `early`, it may end as hopeless."""
         role, point, _ = key
         if self.journal.failure(point):
             self.count += 1
             self.bar.total -= 1
             return
         self.bar.set_postfix_str(_called(role, point))
-        row = self.work.at_rest(point)
+        row = self.work.at_rest(point, early, lower)
         self.journal.add(key, row)
         self.count += 1
         with self.bar.external_write_mode():

@@ -4,7 +4,7 @@ points so far promise most, and measures again only what may still be the best."
 import itertools
 import math
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ..words import sort_key
 from . import race
@@ -26,6 +26,7 @@ def ask(
     cores: int,
     measure: Callable[[Place, int], float | None],
     lower: bool = False,
+    settle: Callable[[Mapping[str, Value]], dict[str, Value]] = dict,
 ) -> dict[Place, list[float]]:
     """Measures points of the grid of choices, one after another, each chosen by what those before
     gave; then again those that may be the best.
@@ -47,6 +48,8 @@ def ask(
         figure, or None when it failed.
     lower : bool
         Less is better.
+    settle : callable
+        Takes the values away that do not count at a point, as in `points.grid`.
 
     Returns
     -------
@@ -61,12 +64,17 @@ def ask(
             return None
         return -math.log(figure) if lower else math.log(figure)
 
+    def settled(place: Place) -> Place:
+        return tuple(settle(dict(zip(choices, place, strict=True))).values())
+
     axes = [tuple(sorted(values, key=sort_key)) for values in choices.values()]
-    trials = min(trials, math.prod(map(len, axes)))
+    points = list(dict.fromkeys(map(settled, itertools.product(*axes))))
+    first = list(dict.fromkeys(map(settled, starts(choices, cores))))
+    trials = min(trials, len(points))
     most, jobs = max(repeat, TWICE), trials * repeat
     spare = TWICE if repeat < TWICE and trials > 2 * TWICE else 0
     worth: dict[Place, list[float]] = {}
-    for place in _places(axes, starts(choices, cores), seed, worth):
+    for place in _places(points, first, seed, worth):
         if len(worth) >= trials - spare:
             break
         value = judged(place, 0)
@@ -78,14 +86,15 @@ def ask(
 
 
 def _places(
-    axes: Sequence[Place], first: Sequence[Place], seed: int, worth: dict[Place, list[float]]
+    points: Sequence[Place], first: Sequence[Place], seed: int, worth: dict[Place, list[float]]
 ) -> Iterator[Place]:
     """The points of a grid, the most promising next by what `worth` holds then."""
     import numpy as np
 
     yield from first
-    points = list(itertools.product(*axes))
-    random.Random(seed).shuffle(points)  # so that those that promise as much have the same chance
+    axes = [tuple(sorted(set(values), key=sort_key)) for values in zip(*points, strict=True)]
+    # Shuffled, so that those that promise as much have the same chance.
+    points = random.Random(seed).sample(points, len(points))
     index = [{value: i for i, value in enumerate(axis)} for axis in axes]
     at = np.array([[where[v] for where, v in zip(index, p, strict=True)] for p in points])
     sizes, ordered = [len(axis) for axis in axes], [_numbers(axis) for axis in axes]

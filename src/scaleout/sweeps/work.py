@@ -1,5 +1,6 @@
 """One job of a sweep after another: judged, repeated where others disturbed it, remarked upon."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,9 +10,11 @@ from ..clusters.site import Site
 from ..errors import ScaleoutError
 from ..jobs.job import Run
 from ..paths import show
+from . import race
 from .attempt import attempt
+from .early import Early
 from .guess import quoted
-from .journal import COPIES, Journal
+from .journal import COPIES, POINT, Journal
 from .points import Point
 from .rates import Metric
 
@@ -67,13 +70,22 @@ class Work:
         if not self.figure.pattern and len(kept) == 1:
             self.figure = replace(self.figure, pattern=kept.pop())
 
-    def at_rest(self, point: Point) -> dict[str, Any]:
-        """The point's job; once more where others took a part of what it computed on."""
-        row = self._job(point)
+    def at_rest(self, point: Point, early: bool = False, lower: bool = False) -> dict[str, Any]:
+        """The point's job; once more where others took a part of what it computed on.
+
+        Parameters
+        ----------
+        point : Point
+        early : bool
+            The job may be ended as soon as it is hopeless.
+        lower : bool
+            The figure is a time.
+        """
+        row = self._job(point, self._early(point, lower) if early else None)
         if settings.quick() or not row["disturbed"]:
             return row
         self.say(f"Others took {row['disturbed']:.0%} of the CPUs' time from this job: once more.")
-        again = self._job(point)
+        again = self._job(point, self._early(point, lower) if early else None)
         if again["disturbed"] and not self.restless:
             self.restless = True
             self.say(
@@ -122,7 +134,23 @@ class Work:
                 f"line. What they said is in {show(self.journal.folder / 'jobs')}."
             )
 
-    def _job(self, point: Point) -> dict[str, Any]:
+    def _early(self, point: Point, lower: bool) -> Early | None:
+        """What ends the job as soon as it is hopeless; None where that cannot be known: which ranks
+        will print the figure is learned from the jobs before."""
+        done = [(k, row) for k, row in self.journal.done.items() if row["status"] == "ok"]
+        several = {len(row["values"]) < p.ranks for (_, p, _), row in done if p.ranks > 1}
+        worth: dict[Point, list[float]] = {}
+        for (role, p, _), row in done:
+            if role == POINT:
+                worth.setdefault(p, []).append((-1 if lower else 1) * math.log(row["rate"]))
+        least = race.least(worth)
+        known = point.ranks == 1 or len(several) == 1
+        if least is None or not known or not self.figure.pattern or self.site.scheduler:
+            return None
+        voices = 1 if point.ranks == 1 or True in several else point.ranks
+        return Early(self.figure, voices, least, lower)
+
+    def _job(self, point: Point, early: Early | None) -> dict[str, Any]:
         return attempt(
             point,
             self.words,
@@ -133,4 +161,5 @@ class Work:
             timeout=self.timeout,
             settle=self._settle,
             strict=not any(row["status"] == "ok" for row in self.journal.done.values()),
+            early=early,
         )

@@ -352,6 +352,15 @@ def test_a_job_that_fails_is_named_with_its_variant() -> None:
 # The command's words
 
 
+def test_a_range_is_a_variant_for_each_of_its_values() -> None:
+    found = variants(["python", "-V"], ["A=1..4*2,9"])
+    assert list(found) == ["A=1", "A=2", "A=4", "A=9"]
+    with pytest.raises(ScaleoutError, match=r"A=1\.\.\.4 is no range of 1 to 1,000 values"):
+        variants(["python", "-V"], ["A=1...4"])
+    with pytest.raises(ScaleoutError, match="makes 101 variants, and compare takes 100 at most"):
+        variants(["python", "-V"], ["A=1..101"])
+
+
 def test_two_commands_are_called_by_what_they_differ_in() -> None:
     words = "python -m t --batch 8 :: python -m t --batch 16"
     found = variants(words.split())

@@ -14,25 +14,30 @@ GAIN = {
 }
 
 
-def _job(step: str, round_: int, lacks: str = "") -> pd.DataFrame:
-    """What a job on one step records; each round is a little slower than the one before."""
+def _job(rounds: int = 4, lacks: str = "") -> pd.DataFrame:
+    """What a job records, two ranks on the lowest step; each round is a little slower than the one
+    before."""
     rows = []
-    for at, (name, gain) in enumerate(GAIN[step].items()):
-        rate = 100 * gain * (1 - 0.01 * round_)
-        rows.append(
-            {
-                "variant": name,
-                "rate_unit": "GFLOP/s",
-                "metrics.step": step,
-                "metrics.rates": [] if name == lacks else [rate, rate * (1 + 0.001 * (at + 1))],
-            }
-        )
+    for twin, step in ((0, "AVX2"), (1, "AVX2"), (0, "AVX512_CORE_VNNI")):
+        for name, gain in GAIN[step].items():
+            rates = [100 * gain * (1 - 0.01 * round_) for round_ in range(rounds)]
+            rates = [] if (step, name) == ("AVX2", lacks) else rates
+            again = [rate * 1.001 for rate in rates] if name.endswith("fp32") else []
+            rows.append(
+                {
+                    "variant": name,
+                    "rate_unit": "GFLOP/s",
+                    "metrics.step": step,
+                    "metrics.twin": twin,
+                    "metrics.rates": [rate * (1 + 0.002 * twin) for rate in rates],
+                    "metrics.again": again,
+                }
+            )
     return pd.DataFrame(rows)
 
 
-def _climbed(rounds: int = 4, lacks: str = "") -> ladder.Ladder:
-    jobs = [_job(step, r, lacks if step == "AVX2" else "") for r in range(rounds) for step in GAIN]
-    return ladder.Ladder(jobs)
+def _climbed(lacks: str = "") -> ladder.Ladder:
+    return ladder.Ladder([_job(lacks=lacks)])
 
 
 @pytest.mark.parametrize(
@@ -73,26 +78,64 @@ def test_what_onednn_cannot_do_is_left_out() -> None:
         climbed.numbers("AVX2", "GEMM")
 
 
-def test_a_job_is_run_on_each_step_in_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_product_stands_beside_what_its_instructions_let_expect() -> None:
+    counted = _climbed().counted()
+    assert list(counted.index) == [
+        ("AVX2", "fp32"),
+        ("AVX2", "int8"),
+        ("AVX512_CORE_VNNI", "fp32"),
+        ("AVX512_CORE_VNNI", "int8"),
+    ]
+    assert list(counted.by_count) == [1, 2, 2, 8]
+    fp32 = GAIN["AVX2"]["GEMM fp32"]
+    gains = [GAIN[step][f"GEMM {number}"] / fp32 for step, number in counted.index]
+    assert list(counted.measured) == pytest.approx(gains, rel=0.001)
+
+
+def test_what_has_no_instruction_of_its_own_has_no_count() -> None:
+    job = pd.concat([_job(), _job().assign(variant="GEMM bf16")])
+    counted = ladder.Ladder([job]).counted()
+    assert math.isnan(counted.by_count["AVX2", "bf16"])
+    assert counted.measured["AVX2", "bf16"] > 0
+
+
+def test_noise_is_that_of_equal_work_and_of_equal_processes() -> None:
+    climbed = _climbed()
+    # The same product twice in one process, and one step in two processes.
+    for found, times in (
+        (climbed.numbers("AVX2", "GEMM"), 1.001),
+        (climbed.steps("GEMM fp32"), 1.002),
+    ):
+        runs = found.runs[found.runs.variant == found.baseline]
+        first, second = (runs[runs.again == again].value.to_numpy() for again in (0, 1))
+        assert len(first) == len(second) == 4
+        assert second / first == pytest.approx(times)
+
+
+def test_several_jobs_are_more_rounds() -> None:
+    assert ladder.Ladder([_job(2), _job(3)]).numbers("AVX2", "GEMM").rounds == 5
+
+
+def test_a_rank_is_asked_for_each_step_and_two_for_the_lowest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     class Done:
-        def __init__(self, step: str) -> None:
-            self.records = _job(step, 0)
+        records = _job()
 
     asked = []
 
     def job(**how):
-        asked.append(how["env"]["ONEDNN_MAX_CPU_ISA"])
+        asked.append((how["ranks"], how["steps"], how["rounds"]))
         assert how["script"] == "ladder.py" and how["env"]["OTHER"] == "1"
-        return Done(asked[-1])
+        return Done()
 
-    monkeypatch.setattr(ladder, "steps", lambda isa=None: list(GAIN))
+    three = ["AVX2", "AVX512_CORE", "AVX512_CORE_VNNI"]
+    monkeypatch.setattr(ladder, "steps", lambda isa=None: three)
     monkeypatch.delenv("SCALEOUT_QUICK", raising=False)
-    ladder.climb(job, rounds=3, env={"OTHER": "1"})
-    assert asked == list(GAIN) * 3
+    ladder.climb(job, rounds=5, env={"OTHER": "1"})
     monkeypatch.setenv("SCALEOUT_QUICK", "1")
-    asked.clear()
-    ladder.climb(job, rounds=3, env={"OTHER": "1"})
-    assert asked == list(GAIN)
+    ladder.climb(job, rounds=5, env={"OTHER": "1"})
+    assert asked == [(4, ["AVX2", *three], 5), (3, ["AVX2", "AVX2", three[-1]], 1)]
 
 
 def test_a_processor_without_a_step_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,3 +58,13 @@ def test_labels_of_thin_parts_do_not_overlap() -> None:
     heights = [text.get_position()[1] for text in plots.operations({"a": frame}).axes[0].texts]
     gaps = [b - a for a, b in zip(heights, heights[1:], strict=False)]
     assert len(heights) == 6 and min(gaps) >= 0.0339 * 130
+
+
+def test_the_rest_of_a_step_has_the_name_that_is_asked_for() -> None:
+    figure = plots.operations({"a": _frame(Conv2D=40.0)}, rest="not in the report")
+    assert "not in the report 10 ms" in _words(figure)
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "run by oneDNN",
+        "not in the report",
+    ]

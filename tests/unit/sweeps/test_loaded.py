@@ -67,7 +67,7 @@ def test_this_machine_counts() -> None:
 
 def _work(results: Any, rows: Iterator[float], said: list[str]) -> Work:
     work = Work(["true"], Site(), 2, Metric(), 10.0, Journal("mine"), said.append)
-    work._job = lambda point: {"disturbed": next(rows), "status": "ok"}  # type: ignore[method-assign]
+    work._job = lambda point, early: {"disturbed": next(rows), "status": "ok"}  # type: ignore[method-assign]
     return work
 
 

@@ -570,17 +570,20 @@ def test_bad_input_is_answered_with_one_sentence(case: str, results: Path, capsy
         ("A=,0..2,9", ["", "0", "1", "2", "9"]),
         ("A=1..9*2", ["1", "2", "4", "8"]),
         ("A=3..3", ["3"]),
-        ("A=1...4", ["1...4"]),
+        ("A=1.5,..,a..4,../1..4", ["1.5", "..", "a..4", "../1..4"]),
     ],
 )
 def test_values_are_split_at_commas_or_where_they_hold_some_at_semicolons(
     typed: str, values: list[str]
 ) -> None:
-    assert list(commands._variables([typed]).values()) == [values]
-    assert commands._variables(["A=1", "A=2"]) == {"A": ["1", "2"]}
+    assert list(commands._variables([typed])[0].values()) == [values]
+    assert commands._variables(["A=1", "A=2"]) == ({"A": ["1", "2"]}, {})
 
 
-@pytest.mark.parametrize("typed", ["4..1", "1..9*1", "0..9*2", "1..9*0", "1..999999999"])
+@pytest.mark.parametrize(
+    "typed",
+    ["4..1", "1..9*1", "0..9*2", "1..9*0", "1..999999999", "1...4", "0.5..2", "1...", "-1.0..2"],
+)
 def test_a_range_that_has_no_end_or_no_value_is_refused(typed: str) -> None:
     with pytest.raises(ScaleoutError, match=r"is no range of 1 to 1,000 values: type  A=1\.\.10 "):
         commands._variables([f"A={typed}"])

@@ -1,0 +1,44 @@
+"""Values of a variable that are given as a range: 1..10, or 1..1024*2."""
+
+import re
+
+from ..errors import ScaleoutError
+
+__all__ = ["spread"]
+
+RANGE = re.compile(r"(\d{1,9})\.\.(\d{1,9})(?:\*(\d{1,9}))?")
+# Where it is none, somebody has mistyped it: 1...10, 1..-2, 0.5..2.
+LIKE_A_RANGE = re.compile(r"-?[\d.]*\d\.\.+([-\d]|$)")
+MOST = 1000  # values of a range
+
+
+def spread(name: str, text: str) -> list[str]:
+    """The values of 1..10 or of 1..1024*2, or the one value that it is.
+
+    Parameters
+    ----------
+    name : str
+        Of the variable.
+    text : str
+
+    Raises
+    ------
+    ScaleoutError
+        It looks like a range, and is none or too long.
+    """
+    asked = RANGE.fullmatch(text)
+    if asked is None and not LIKE_A_RANGE.match(text):
+        return [text]
+    value, last = (int(asked[1]), int(asked[2])) if asked else (1, 0)
+    factor = int(asked[3]) if asked and asked[3] else None
+    values: list[str] = []
+    if factor is None or (factor > 1 and value > 0):  # else it would never end
+        while value <= last and len(values) <= MOST:
+            values.append(str(value))
+            value = value + 1 if factor is None else value * factor
+    if not 0 < len(values) <= MOST:
+        raise ScaleoutError(
+            f"{name}={text} is no range of 1 to {MOST:,} values: type  {name}=1..10  for each "
+            f"number between, or  {name}=1..1024*2  for 1, 2, 4 and so on."
+        )
+    return values
