@@ -194,11 +194,11 @@ def step_timeline(timeline: "Timeline", count: int = 2) -> Figure:
     below.set(xlabel="time (ms)", xlim=(0, 1e3 * (end - begin)), ylabel="gradients")
     below.set_yticks(range(len(tensors)), [f"{n + 1}" for n in range(len(tensors))], fontsize=8)
     below.invert_yaxis()
-    middle = steps[list(PARTS)].median()
+    middle = steps.groupby("rank")[list(PARTS)].median().mean()
     parts = ", ".join(f"{label} {1e3 * middle[part]:.1f} ms" for part, (label, _) in PARTS.items())
     say(
         figure,
-        f"In the median of all steps a rank {parts}.",
+        f"In a median step a rank, on average, {parts}.",
         f"{len(tensors)} gradients are shown.",
     )
     return figure
