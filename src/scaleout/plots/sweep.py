@@ -114,7 +114,8 @@ def heat_map(
     axes.set_title("\n".join(notes), fontsize=10, loc="left")
     each = [f"{y} {rows[r]}, {x} {columns[c]}: {rounded(v)}" for (r, c), v in np.ndenumerate(rates)
             if not np.isnan(v)]  # fmt: skip
-    figure.set_label(f"{'; '.join(notes)}. Each cell: {'; '.join(each)}.".capitalize())
+    said = "; ".join(notes)
+    figure.set_label(f"{said[:1].upper()}{said[1:]}. Each cell: {'; '.join(each)}.")
     return figure
 
 
