@@ -203,6 +203,26 @@ def test_the_ratio_is_the_mean_of_the_rounds_own_ratios() -> None:
     assert ratio.low < min(each) < max(each) < ratio.high and ratio.rounds == 4
 
 
+def test_two_variants_are_compared_round_by_round() -> None:
+    """The machine is half as fast in every second round, and b always 1.2 times as fast as a."""
+    given = [[10 / slow, 10 / slow, 20 / slow, 24 / slow] for slow in (1, 2, 1, 2)]
+    ratio = Comparison(rows(*given)).between("b", "a")
+    assert (ratio.low, ratio.middle, ratio.high) == pytest.approx((1.2, 1.2, 1.2))
+    assert ratio.rounds == 4
+    times = Comparison(rows(*given), lower=True).between("b", "a")
+    assert times.middle == pytest.approx(1 / 1.2)
+    with pytest.raises(ScaleoutError, match="no variant 'c'"):
+        Comparison(rows(*given)).between("b", "c")
+
+
+def test_a_round_in_which_one_of_the_two_was_disturbed_is_left_out() -> None:
+    given = [[10, 10.1, 20, 24], [10, 10.1, 20.1, 24], [10.1, 10, 20, 2], [10, 10, 20, 24.1]]
+    found = Comparison(rows(*given))
+    assert [(at, column) for at, column, _ in found.found.disturbed] == [(2, 3)]
+    ratio = found.between("b", "a")
+    assert ratio.rounds == 3 and ratio.middle == pytest.approx(1.2, rel=0.01)
+
+
 def test_a_drift_is_reported_and_does_not_spoil_the_ratio() -> None:
     draw = np.random.default_rng(1)
     slower = [[100 * 0.97**n * x for x in np.exp(0.003 * draw.normal(size=3))] for n in range(7)]
