@@ -74,7 +74,7 @@ def overtime(
     environment = {**os.environ, "SCALEOUT_RESULTS": str(folder / "results")}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     with subprocess.Popen(command, cwd=folder, env=environment, **pipes) as job:  # type: ignore[call-overload]
-        assert "submitted" in job.stdout.readline()
+        assert "submitted: 1 rank on 1 node, 1 minute at most" in job.stdout.readline()
         yield job
         job.send_signal(signal.SIGINT)
 

@@ -11,6 +11,7 @@ from ..errors import ScaleoutError
 from ..jobs.environment import check_variables
 from ..jobs.job import Run, check_command, check_size, keep, new_run
 from ..paths import show
+from ..words import count
 from .follower import Follower
 from .guard import guarded
 from .jobscript import job_script, per_node, start_line
@@ -93,7 +94,9 @@ def submit(
         with guarded(run_id):
             number = sbatch(folder / "job.sh", run_id)
             path = show(folder / "job.sh")
-            say(f"Job {number} submitted: {ranks} ranks on {nodes} nodes, script {path}")
+            size = f"{count(ranks, 'rank')} on {count(nodes, 'node')}"
+            most = count(site.minutes, "minute")
+            say(f"Job {number} submitted: {size}, {most} at most, script {path}")
             Follower(job, number, away / "slurm.txt", say).until_end(timeout, site.minutes)
     finally:
         job.wall_s = time.monotonic() - start

@@ -4,6 +4,7 @@ All is read from `/proc`, `/sys` and the environment's own `mpirun`. Containers 
 then a field says "unknown" or None, and nothing raises. What reads files takes the root folder,
 what parses takes the text."""
 
+from .about import stamp
 from .cgroups import cgroup_limits
 from .facts import (
     Machine,
@@ -45,6 +46,7 @@ __all__ = [
     "read_caches",
     "read_cores",
     "sgemm_gflops",
+    "stamp",
     "usable_cores",
     "versions",
 ]

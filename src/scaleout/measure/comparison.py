@@ -195,7 +195,8 @@ class Comparison:
             self.table,
             noise=self.noise,
             disturbed=[(r, *self.columns[c]) for r, c, _ in self.found.disturbed],
-            title=self.summary,
+            title=said.finding(self),
+            values=self.summary,
             axis={"s": "seconds"}.get(self.unit, self.unit) or self.metric,
             guess=guess,
         )

@@ -3,6 +3,7 @@ is read."""
 
 import html
 import math
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from ..intervals import LEVEL, ROUNDS, Ratio
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     from .comparison import Comparison
 
-__all__ = ["as_html", "markdown", "notes", "percent", "sentence", "sentences", "shown"]
+__all__ = ["as_html", "finding", "markdown", "notes", "percent", "sentence", "sentences", "shown"]
 
 MULTIPLE = "The intervals of {} variants hold together, at {:.0f} % (Bonferroni)."
 
@@ -42,6 +43,25 @@ def sentence(result: "Comparison", variant: str) -> str:
             f"and the noise alone makes up to {percent(result.noise)}."
         )
     return f"{variant}: unclear. It is {times}, but the interval holds 1 ({interval})."
+
+
+def finding(result: "Comparison") -> str:
+    """The one thing to remember: of one or two variants what was found of each, of more the best
+    one, and how the others did.
+
+    Parameters
+    ----------
+    result : Comparison
+    """
+    every = {name: result.verdict(name) for name in result.variants}
+    if len(every) <= 2:
+        return result.summary
+    best = result.best
+    others = Counter(said for name, said in every.items() if name != best)
+    counted = ", ".join(f"{number} {said}" for said, number in others.most_common())
+    if best == result.baseline:
+        return f"None of {len(every)} variants is shown to be faster than {best}: {counted}."
+    return f"{sentence(result, best)} The others: {counted}."
 
 
 def notes(result: "Comparison") -> list[str]:

@@ -28,6 +28,7 @@ def comparison(
     noise: float,
     disturbed: Sequence[tuple[int, str, int]] = (),
     title: str = "",
+    values: str = "",
     axis: str = "rate",
     guess: float | None = None,
 ) -> Figure:
@@ -45,6 +46,8 @@ def comparison(
         Runs to be crossed out.
     title : str
         What was found, in words.
+    values : str
+        What was found of each variant, for those who do not see the picture; else the title.
     axis : str
         What `value` is, with its unit.
     guess : float, optional
@@ -70,7 +73,7 @@ def comparison(
         for pair in zip(*panel.get_legend_handles_labels(), strict=True)
     ]
     figure.legend(*zip(*handles, strict=True), loc="outside lower center", ncols=3, fontsize=9)
-    figure.set_label(_words(table, noise, title, axis, guess))
+    figure.set_label(_words(table, noise, values or title, axis, guess))
     return figure
 
 

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..errors import ScaleoutError
-from .look import DARK, GREY, LIGHT, MIDDLE, NOT_ALLOWED, PALE, Look, guess_line, style
+from .look import DARK, GREY, LIGHT, MIDDLE, NOT_ALLOWED, PALE, Look, guess_line, say, style
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +45,8 @@ def cycle_times(
         The cycle that the reader expects to be best, in milliseconds.
     """
     runs = result.runs
-    base = runs[runs.variant == result.baseline].groupby("round").value.median()
+    logs = np.log(runs[runs.variant == result.baseline].set_index("round").value)
+    base = np.exp(logs.groupby("round").mean())
     found = {}
     for name in result.variants:
         own = runs[runs.variant == name].set_index("round").value
@@ -55,10 +56,10 @@ def cycle_times(
     if not places:
         raise ScaleoutError('No variant has a cycle: name them "2 ranks, cycle 4 ms" and so on.')
     names = sorted(places, key=lambda name: places[name])
-    middle = [float(np.median(found[name])) for name in names]
+    middle = [result.ratio(name).middle / 2 for name in names]
     figure, axes = plt.subplots(figsize=(7, 4.2))
     axes.axhline(1, color=GREY, linestyle="--", label="ideal")
-    apart = [float(np.median(values)) for name, values in found.items() if "apart" in name]
+    apart = [result.ratio(name).middle / 2 for name in found if "apart" in name]
     if apart:
         axes.axhline(apart[0], color=DARK, linestyle="-.", label=f"without talking: {apart[0]:.2f}")
     if goal is not None:
@@ -73,7 +74,7 @@ def cycle_times(
             zorder=3,
             label="a run" if name == names[0] else "",
         )
-    axes.plot([places[n] for n in names], middle, color=MIDDLE, linewidth=2, label="median")
+    axes.plot([places[n] for n in names], middle, color=MIDDLE, linewidth=2, label="all rounds")
     guess_line(axes, guess, upright=True)
     best = int(np.argmax(middle))
     limit = f"; without talking they reach {apart[0]:.2f}" if apart else ""
@@ -127,6 +128,14 @@ def step_shares(steps: "Mapping[str, pd.DataFrame]") -> Figure:
     axes.set_ylim(0, 1.3 * axes.get_ylim()[1])
     axes.grid(axis="x", visible=False)
     axes.legend(loc="upper center", ncols=3, fontsize=9)
+    whole, each = [], []
+    for title, frame in steps.items():
+        middle = 1e3 * frame.groupby("rank")[list(PARTS)].median()
+        whole.append(f"{title} {middle.sum(axis=1).max():.1f} ms")
+        for rank, row in middle.iterrows():
+            parts = ", ".join(f"{label} {row[part]:.1f} ms" for part, (label, _) in PARTS.items())
+            each.append(f"{title}, rank {rank}: {parts}.")
+    say(figure, f"A step of the slower rank, in the median: {', '.join(whole)}.", " ".join(each))
     return figure
 
 
@@ -185,6 +194,13 @@ def step_timeline(timeline: "Timeline", count: int = 2) -> Figure:
     below.set(xlabel="time (ms)", xlim=(0, 1e3 * (end - begin)), ylabel="gradients")
     below.set_yticks(range(len(tensors)), [f"{n + 1}" for n in range(len(tensors))], fontsize=8)
     below.invert_yaxis()
+    middle = steps.groupby("rank")[list(PARTS)].median().mean()
+    parts = ", ".join(f"{label} {1e3 * middle[part]:.1f} ms" for part, (label, _) in PARTS.items())
+    say(
+        figure,
+        f"In a median step a rank, on average, {parts}.",
+        f"{len(tensors)} gradients are shown.",
+    )
     return figure
 
 

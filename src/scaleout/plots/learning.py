@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from .. import words
-from .look import DARK, GREY, LIGHT, MIDDLE, style
+from .look import DARK, GREY, LIGHT, MIDDLE, say, style
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -155,7 +155,10 @@ def drifting_ranks(records: "Mapping[str, pd.DataFrame]") -> Figure:
     """One weight on each rank, step by step, of wrong.py: equal on all ranks, or apart for ever. A
     panel a job."""
     figure, panels = plt.subplots(1, len(records), sharey=True, squeeze=False, figsize=(7, 3.2))
+    said = []
     for axes, (title, frame) in zip(panels.flat, records.items(), strict=True):
+        ends = [weights[-1] for weights in frame["metrics.weight"].iloc[0]]
+        said.append(f"{title} {max(ends) - min(ends):.2f}")
         for rank, weights in enumerate(frame["metrics.weight"].iloc[0]):
             colour, marker, line = LINES[rank % len(LINES)]
             look = {"linestyle": line, "marker": marker, "markersize": 9 - 4 * rank, "linewidth": 2}
@@ -164,4 +167,5 @@ def drifting_ranks(records: "Mapping[str, pd.DataFrame]") -> Figure:
         axes.set_xlabel("steps (count)")
     panels[0, 0].set_ylabel("the first weight")
     panels[0, 0].legend(fontsize=9)
+    say(figure, f"How far apart the ranks' weights end: {', '.join(said)}.")
     return figure

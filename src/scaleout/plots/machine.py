@@ -104,6 +104,7 @@ def machine_picture(
                     facecolor=LIGHT,
                 )
     _memory_and_legend(axes, facts, sgemm, copy, [] if detailed else private)
+    figure.set_label(f"{facts.cpu}: {_summary(facts)}. Caches: {', '.join(sizes) or 'unknown'}.")
     return figure
 
 

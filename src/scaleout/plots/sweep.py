@@ -107,7 +107,15 @@ def heat_map(
         notes.append(f"the default: {rounded(default)}" + " (dashed)" * bool(within))
         if within:
             bar.ax.axhline(default, color="black", linestyle="--", linewidth=2)
+    if found.size:
+        row, column = np.argwhere(rates == best)[0]
+        pair = f"{y} {rows[row]}, {x} {columns[column]}"
+        notes.insert(0, f"best: {rounded(best)} {unit}".strip() + f" with {pair}")
     axes.set_title("\n".join(notes), fontsize=10, loc="left")
+    each = [f"{y} {rows[r]}, {x} {columns[c]}: {rounded(v)}" for (r, c), v in np.ndenumerate(rates)
+            if not np.isnan(v)]  # fmt: skip
+    said = "; ".join(notes)
+    figure.set_label(f"{said[:1].upper()}{said[1:]}. Each cell: {'; '.join(each)}.")
     return figure
 
 

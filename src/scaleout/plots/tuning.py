@@ -170,4 +170,8 @@ def made_digits(record: "pd.DataFrame") -> Figure:
         axes.imshow(np.array(picture, np.uint8), cmap="gray", vmin=0, vmax=255)
         axes.set_title(f"after {at_s:.0f} s", fontsize=11)
         axes.set_axis_off()
+    times = ", ".join(f"{at_s:.0f}" for at_s in job["samples_at_s"])
+    figure.set_label(
+        f"What the generator makes of the same noise, from left to right, after {times} seconds."
+    )
     return figure

@@ -33,11 +33,21 @@ class Published:
     differs: str = ""
 
 
-_PRACE = "PRACE Best Practice Guide Deep Learning, 2019: ResNet-50, fp32, a node is one GPU"
+_PRACE = (
+    "PRACE Best Practice Guide Deep Learning, 2019: ResNet-50, fp32, GPUs, four in each node; {}"
+)
 PUBLISHED = {
-    "MXNet": Published("MXNet", _PRACE, (1, 4, 8, 16, 32), (182, 705, 1402, 2680, 5120)),
+    "MXNet": Published(
+        "MXNet",
+        _PRACE.format("real data, parameter server"),
+        (1, 4, 8, 16, 32),
+        (182, 705, 1402, 2680, 5120),
+    ),
     "PyTorch + Horovod": Published(
-        "PyTorch + Horovod", _PRACE, (1, 4, 8, 16, 32), (208, 768, 1497, 2942, 5796)
+        "PyTorch + Horovod",
+        _PRACE.format("synthetic data"),
+        (1, 4, 8, 16, 32),
+        (208, 768, 1497, 2942, 5796),
     ),
 }
 _NEMO = "NVIDIA, NeMo Framework User Guide, Performance, {}: nodes of 8 A100"

@@ -88,10 +88,9 @@ def attempt(
             found |= {"status": COPIES, "reason": talking.sentence(point.ranks)}
     except JobTimeout as error:
         run = error.run
+        found = _failure("timeout", f"it took longer than --timeout {timeout:g} s")
         if early and early.hopeless:
-            found = {"status": "ok", "reason": "", **figure.read(run)}
-        else:
-            found = _failure("timeout", f"it took longer than --timeout {timeout:g} s")
+            found = _so_far(figure, run)
     except JobFailed as error:
         run, found = error.run, _failure("failed", _reason(error))
     except NoFigure as error:
@@ -113,6 +112,14 @@ def attempt(
         "cores": cores,
         "huge_pages": noise.huge_pages(),
     }
+
+
+def _so_far(figure: Metric, run: Run) -> dict[str, Any]:
+    """What a job gave until it was ended."""
+    try:
+        return {"status": "ok", "reason": "", **figure.read(run)}
+    except NoFigure as error:
+        return _failure("no figure", str(error).splitlines()[0])
 
 
 def _failure(status: str, reason: str) -> dict[str, Any]:

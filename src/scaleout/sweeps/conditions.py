@@ -85,13 +85,14 @@ def settle(words: Sequence[str], only: Only, here: bool) -> Settle:
         The command of a rank.
     only : mapping
     here : bool
-        The jobs run on this machine, whose files can be looked at.
+        The jobs run on this machine, as its files and variables have it.
     """
 
     def settled(named: Mapping[str, Value]) -> dict[str, Value]:
         env = {name: None if value is None else str(value) for name, value in named.items()}
         program = filled(words[:1], env)
-        unread = [name for name in env if here and program and read_by(name, program[0]) == ()]
+        known = here and program and "omp" not in (env.get("LD_PRELOAD") or "")
+        unread = [name for name in env if known and read_by(name, program[0]) == ()]
         found = {**named, **dict.fromkeys(unread)}
         away = [name for name in only if _typed(found[only[name][0]]) != only[name][1]]
         found.update(dict.fromkeys(away))

@@ -123,7 +123,7 @@ def sweep(
         _check([*program, *words[1:]])
     only = only or {}
     conditions.check(only, choices)
-    here = not (site.hosts or site.scheduler)
+    here = not (site.hosts or site.scheduler or site.env)
     settle = conditions.settle(words, only, here)
     jobs = repeat * math.prod(map(len, choices.values()))
     if jobs > MOST_JOBS:

@@ -93,8 +93,8 @@ def _places(
 
     yield from first
     axes = [tuple(sorted(set(values), key=sort_key)) for values in zip(*points, strict=True)]
-    # Shuffled, so that those that promise as much have the same chance.
-    points = random.Random(seed).sample(points, len(points))
+    points = list(points)
+    random.Random(seed).shuffle(points)  # so that those that promise as much have the same chance
     index = [{value: i for i, value in enumerate(axis)} for axis in axes]
     at = np.array([[where[v] for where, v in zip(index, p, strict=True)] for p in points])
     sizes, ordered = [len(axis) for axis in axes], [_numbers(axis) for axis in axes]

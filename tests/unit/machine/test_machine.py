@@ -2,10 +2,11 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -333,3 +334,12 @@ def test_the_picture_of_hwloc(
     program.write_text(f"#!/bin/sh\necho '{drawing}'\n")
     program.chmod(0o755)
     assert (plots.hwloc_picture() is not None) == shown
+
+
+def test_a_stamp_names_the_machine_and_the_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = replace(machine.facts(), cpu="Some CPU", usable_cores=1, mpi="MPICH", mpi_version="4.3")
+    monkeypatch.setattr("scaleout.machine.about.facts", lambda: here)
+    said = machine.stamp()
+    assert re.fullmatch(r"Run on Some CPU, 1 core, .*MPICH 4\.3, \d+ [A-Z][a-z]+ \d{4}\.", said), (
+        said
+    )

@@ -270,6 +270,26 @@ def test_the_figure_says_what_was_found_and_shows_the_guess() -> None:
     assert "a: median 130 (images/s), ratio 1.30" in words and "Your guess: 1.7." in words
 
 
+def test_of_many_variants_the_title_names_the_best_and_counts_the_others() -> None:
+    def title(*rates: float) -> str:
+        names = ("base", *"abc")
+        order = [("base", 1), *((name, 0) for name in names)]
+        speeds = dict(zip(names, (100.0, *rates), strict=True))
+        every = [
+            {"round": r, "variant": name, "again": again, "value": speeds[name]}
+            for r in range(3)
+            for name, again in order
+        ]
+        return str(Comparison(every).plot().get_suptitle()).replace("\n", " ")
+
+    assert title(130, 120, 90) == (
+        "a: faster, 1.3000 times as fast as base (1.3000 to 1.3000). The others: 1 faster, 1 slower."
+    )
+    assert title(90, 80, 100) == (
+        "None of 3 variants is shown to be faster than base: 2 slower, 1 no difference shown."
+    )
+
+
 # What it is judged by
 
 

@@ -102,6 +102,18 @@ def _shares() -> Figure:
     return plots.shares(pd.DataFrame({"metrics.shares": [shares]}))
 
 
+def _drifting() -> Figure:
+    weights = {"no-broadcast": [[1.0, 0.5], [2.0, 1.5]], "right": [[1.0, 0.5], [1.0, 0.5]]}
+    return plots.drifting_ranks(
+        {how: pd.DataFrame({"metrics.weight": [own]}) for how, own in weights.items()}
+    )
+
+
+def _step_shares() -> Figure:
+    parts = {"compute_s": [0.02, 0.03], "waiting_s": [0.01, 0.0], "communication_s": [0.005, 0.006]}
+    return plots.step_shares({"tuned": pd.DataFrame({"rank": [0, 1], **parts})})
+
+
 TITLES = {
     _message: ("A message takes 2.00 us, and 1.00 ns more for each byte.", "1,000 B: 3.00 us"),
     _allreduce: (
@@ -124,6 +136,8 @@ TITLES = {
     _memory: ("batch 200, distributed 90.", "All rows have 200 MiB."),
     _strong_and_weak: ("Speed-up 1.60 on 2 ranks", "Efficiency over ranks: 1: 1.00, 2: 0.80, 4: 0.40."),
     _limits: ("At most 100 GFLOP/s from the cores, and 10 GB/s from memory.", "meet at 10.0 "),
+    _drifting: ("weights end: no-broadcast 1.00, right 0.00.", ""),
+    _step_shares: ("slower rank, in the median: tuned 36.0 ms.", "rank 0: computes 20.0 ms"),
     _shares: ("2 ranks took 1,000 strips together; there are 1,000.", "rank 1 500"),
 }  # fmt: skip
 
@@ -155,4 +169,5 @@ def test_the_copies_of_a_photograph_are_named(tmp_path: Path) -> None:
     import matplotlib.pyplot as plt
 
     plt.imsave(tmp_path / "quantised.png", np.zeros((4, 6, 3)))
-    assert "2 colours, PSNR 21.5 dB" in plots.quantised(np.zeros((4, 6, 3)), [Run()]).get_label()
+    said = str(plots.quantised(np.zeros((4, 6, 3)), [Run()]).get_label())
+    assert "2 colours, PSNR 21.5 dB" in said

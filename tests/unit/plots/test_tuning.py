@@ -186,3 +186,4 @@ def test_made_digits_are_shown_in_the_order_in_which_they_were_made() -> None:
     figure = plots.made_digits(_job())
     assert [int(axes.images[0].get_array().mean()) for axes in figure.axes] == [0, 250]
     assert [axes.get_title() for axes in figure.axes] == ["after 1 s", "after 2 s"]
+    assert str(figure.get_label()).endswith("after 1, 2 seconds.")

@@ -70,6 +70,9 @@ def test_where_it_cannot_be_known_all_is_tried(tmp_path: Path, monkeypatch) -> N
     assert conditions.read_by("KMP_BLOCKTIME", "sh") is None
     choices = points.choices([], [], {"KMP_BLOCKTIME": ["0", "1"]}, 2)
     assert len(points.grid(choices, 2, conditions.settle([python], {}, here=False))) == 2
+    named = conditions.settle([python], {}, here=True)
+    assert named({"KMP_BLOCKTIME": "0", "LD_PRELOAD": "libomp.so"})["KMP_BLOCKTIME"] == "0"
+    assert named({"KMP_BLOCKTIME": "0", "LD_PRELOAD": None})["KMP_BLOCKTIME"] is None
     (tmp_path / "ours/pyvenv.cfg").write_text("include-system-site-packages = true\n")
     conditions.read_by.cache_clear()
     assert conditions.read_by("KMP_BLOCKTIME", python) is None

@@ -458,6 +458,8 @@ def test_a_heat_map_shows_each_cell_failed_and_unmeasured_ones_apart() -> None:
         "ranks (count)",
         "images/s",
     )
+    assert axes.get_title("left").startswith("best: 20.0 images/s with ranks 1, threads 16")
+    assert "ranks 1, threads 1: 10.0" in figure.get_label()
     colours = axes.images[0].cmap(axes.images[0].norm(axes.images[0].get_array()))
     assert colours[1][0][3] == 0, "the failed cell shows the white paper"
     hatched, framed = (
