@@ -61,6 +61,7 @@ def end_together(problem: str) -> None:
 
 def number_of_colours(pixels: np.ndarray, most: int) -> int:
     """How many different colours the pixels of all ranks have, up to most."""
+    # One number for each colour: its red, green and blue side by side.
     codes = np.rint(pixels * 255) @ (65536, 256, 1)  # (rows_local,)
     # Distributed: each rank hears which colours the others have
     everyones = MPI.COMM_WORLD.allgather(np.unique(codes)[:most])

@@ -112,7 +112,7 @@ def main(args: argparse.Namespace) -> float:
     # Distributed: AutoGraph would rewrite Horovod's own Python too, in 6 s
     @tf.function(input_signature=signature, autograph=False)
     def train_step(images, labels, count):
-        """One step on this rank's images; count: how many a rank has."""
+        """One step on this rank's rows; count: rows a rank has on average."""
         with tf.GradientTape() as tape:
             logits = model(images)  # (rows, 10)
             losses = keras.losses.sparse_categorical_crossentropy(
@@ -227,6 +227,7 @@ def main(args: argparse.Namespace) -> float:
             metrics={
                 "accuracy": accuracy, "at_s": at_s, "learning_rates": rates,
                 "images": n, "seen": [seen.min(), seen.max()],
+                "dealt": [done["rows"][:5] for done in work],
                 "shares": shares,
             },
         )

@@ -27,6 +27,8 @@ GATHERED_WRONGLY = {
     "(all_labels, sizes).",
     "could not be broadcast together": "A reduction adds labels up, but you "
     "need them one behind the other.",
+    "Assertion failed in file": "Has the room on rank 0 the same kind of "
+    "number as `labels`, np.int32? Gatherv copies bytes as they are.",
 }
 
 

@@ -12,7 +12,7 @@ from . import fetching
 from .crops import crops, damaged
 from .errors import ScaleoutError
 from .fetching import fetch
-from .settings import quick
+from .settings import images, quick
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,6 +78,13 @@ def digits() -> "Digits":
     ScaleoutError
         A file of MNIST's is damaged.
     """
+    x_train, y_train, x_test, y_test = _all_digits()
+    if most := images():  # a check's job takes few, so that it is short everywhere
+        return x_train[:most], y_train[:most], x_test[:most], y_test[:most]
+    return x_train, y_train, x_test, y_test
+
+
+def _all_digits() -> "Digits":
     folder = fetching.cache()
     if fetching.whole(folder):
         return *_mnist(folder, "train"), *_mnist(folder, "t10k")

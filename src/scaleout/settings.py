@@ -1,7 +1,8 @@
 """What people and launchers say through SCALEOUT_* variables. They are read here, and nowhere else.
 
-People set SCALEOUT_RESULTS, SCALEOUT_DATA, SCALEOUT_QUICK and SCALEOUT_LEASES. The launcher sets the others for the
-processes of a job, and the same names stand in what `jobs.environment` gives to a job."""
+People set SCALEOUT_RESULTS, SCALEOUT_DATA, SCALEOUT_QUICK and SCALEOUT_LEASES. A check sets SCALEOUT_IMAGES. The
+launcher sets the others for the processes of a job, and the same names stand in what `jobs.environment` gives to a
+job."""
 
 import os
 from pathlib import Path
@@ -11,6 +12,7 @@ from .words import number
 __all__ = [
     "RUN_ID",
     "data_folder",
+    "images",
     "job_cores",
     "job_nodes",
     "leases_folder",
@@ -33,6 +35,11 @@ def results_folder() -> Path | None:
 def data_folder() -> Path | None:
     """SCALEOUT_DATA: the folder that holds MNIST's files; None where it is not set."""
     return _path("SCALEOUT_DATA")
+
+
+def images() -> int | None:
+    """SCALEOUT_IMAGES: how many images `data.digits` gives to train on at most; None: all."""
+    return number(os.environ.get("SCALEOUT_IMAGES", "")) or None
 
 
 def leases_folder() -> Path | None:

@@ -218,4 +218,4 @@ def test_onednn_reports_what_a_step_takes_in_each_framework(
     assert list(told) == ["TensorFlow", "PyTorch"][: 2 if frameworks.python() else 1]
     for name, frame in told.items():
         assert frame.attrs["step_ms"] > 0, name
-        assert {"convolution forward", "convolution backward, weights"} <= set(frame["op"]), name
+        assert {"conv forward", "conv back, weights"} <= set(frame["op"]), name

@@ -97,6 +97,16 @@ def test_the_real_mnist_is_whole() -> None:
     assert 0.1 < x_train.mean() < 0.2
 
 
+def test_a_check_takes_few_images_to_train_on(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = data.digits()
+    monkeypatch.setenv("SCALEOUT_IMAGES", "99")
+    few = data.digits()
+    assert [len(part) for part in few] == [99] * 4
+    assert all((part == all_of_it[:99]).all() for part, all_of_it in zip(few, whole, strict=True))
+
+
 def test_without_files_the_digits_of_scikit_learn_are_used(folder: Path) -> None:
     first, second = data.digits(), data.digits()
     _hold(first)

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["keep_state", "last_states", "not_passed", "passed", "runs"]
 
 
-OURS = ("PYTHONPATH", "CHECK_DUMP_S")  # what checks give a job beside what a person asked for
+# what checks give a job beside what a person asked for
+OURS = ("PYTHONPATH", "CHECK_DUMP_S", "CHECK_STILL_S", "SCALEOUT_IMAGES")
 
 
 def keep_state(topic: str, todo: int, state: str) -> None:

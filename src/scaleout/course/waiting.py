@@ -1,4 +1,5 @@
-"""Where the ranks of a check's job stand: asked for while it runs, and read from its output."""
+"""Where the ranks of a check's job stand: asked for while it runs, and read from its output; and the
+end of a job whose ranks all wait for each other."""
 
 import os
 import re
@@ -9,21 +10,40 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from ..jobs.job import Enough
+from ..jobs.output import DONE
 from ..words import count
 
-__all__ = ["DUMP", "FRAME", "PATIENCE_S", "in_script", "progress", "standing", "variables"]
+__all__ = [
+    "DUMP",
+    "FRAME",
+    "PATIENCE_S",
+    "STILL_S",
+    "in_script",
+    "progress",
+    "standing",
+    "variables",
+]
 
 PATIENCE_S = 10.0  # a job that takes longer is worth a line
+STILL_S = 10.0  # a rank that is in one call for longer says so, if the call is the lab's own
+TIMES = 3  # so often each rank must say so before the job is ended
 DUMP = re.compile(r"(?:Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):$")
+# What a rank says in dumps/sitecustomize.py, and what that is worth.
+FOR_EVER = 10**9
+WAITS = "This rank waits."
+SAYS = {WAITS: 1, "This rank goes on.": 0, DONE: FOR_EVER}
 FRAME = re.compile(r'\s*File "([^"]+)", line (\d+)')
 
 
 def variables(timeout_s: float) -> dict[str, str]:
-    """What makes each rank of a job say where it stands, once its limit is near."""
+    """What makes each rank of a job say where it stands, when it does not go on and once its limit is
+    near."""
     dumps = str(Path(__file__).with_name("dumps"))
     return {
         "PYTHONPATH": os.pathsep.join(filter(None, [dumps, os.environ.get("PYTHONPATH")])),
         "CHECK_DUMP_S": f"{0.9 * timeout_s:g}",
+        "CHECK_STILL_S": f"{STILL_S:g}",
     }
 
 
@@ -79,7 +99,7 @@ def standing(lines: Iterable[tuple[int | None, str]], script: Path) -> dict[int,
 def progress(
     tell: Callable[[str], None] | None, ranks: int, script: Path
 ) -> Iterator[Callable[[str], None]]:
-    """Tells every 10 s that a job still runs and, once its limit is near, where its ranks stand.
+    """Tells every 10 s that a job still runs and, once they have said so, where its ranks stand.
 
     Parameters
     ----------
@@ -93,15 +113,22 @@ def progress(
     Yields
     ------
     callable
-        Takes each line that the job prints, `[rank] ` before it.
+        Takes each line that the job prints, `[rank] ` before it, and ends a job whose ranks all
+        wait or are done: nothing can come any more.
     """
+    waits = dict.fromkeys(range(ranks), 0)  # how often each rank has said so
     said: deque[tuple[int | None, str]] = deque(maxlen=2000)  # a job may say very much
     ended = threading.Event()
     told = False
 
     def take(text: str) -> None:
         if line := re.match(r"\[(\d+)\] (.*)", text):
-            said.append((int(line[1]), line[2]))
+            rank = int(line[1])
+            said.append((rank, line[2]))
+            if line[2] in SAYS and rank in waits:
+                waits[rank] = waits[rank] + 1 if line[2] == WAITS else SAYS[line[2]]
+                if ranks > 1 and TIMES <= min(waits.values()) < FOR_EVER:
+                    raise Enough
 
     def look() -> None:
         nonlocal told

@@ -5,7 +5,7 @@ import re
 from ..paths import show
 from . import messages
 from .job import Run
-from .output import first_traceback
+from .output import DONE, first_traceback
 
 __all__ = ["NATIVE_FRAME", "SIGNALS", "explain"]
 
@@ -24,27 +24,24 @@ SIGNALS = {
 def explain(job: Run) -> str:
     """Why the job failed, as far as its output tells: first rank, first traceback, exit status in
     words."""
-    rank, block = first_traceback(job.lines)
+    lines = [(r, text) for r, text in job.lines if text != DONE]
+    rank, block = first_traceback(lines)
     if rank is None:  # sys.exit(3) and comm.Abort() leave no traceback, but MPI says who called
         at = next(
-            (
-                i
-                for i, (r, text) in enumerate(job.lines)
-                if r is not None and text.startswith("Abort(")
-            ),
+            (i for i, (r, text) in enumerate(lines) if r is not None and text.startswith("Abort(")),
             None,
         )
         if at is not None:
-            rank = job.lines[at][0]
-            own = [text for r, text in job.lines[:at] if r == rank and text.strip()]
+            rank = lines[at][0]
+            own = [text for r, text in lines[:at] if r == rank and text.strip()]
             # its own last words
             block = [text for text in own if not NATIVE_FRAME.search(text)][-1:]
-    banner = "\n".join(text for r, text in job.lines if r is None)
+    banner = "\n".join(text for r, text in lines if r is None)
     killed = re.search(r"EXIT STRING: (.+) \(signal (\d+)\)", banner)
     how = f"exit status {job.status}"
     # A rank that ends by sys.exit("a sentence") leaves no traceback: that sentence came last.
     if rank is None and not killed and job.status in (1, 2):
-        block = [text for r, text in job.lines if r is not None and text.strip()][-1:]
+        block = [text for r, text in lines if r is not None and text.strip()][-1:]
     if killed and not block:
         how = SIGNALS.get(
             killed[2], f"a rank was ended by signal {killed[2]} ({killed[1].lower()})"

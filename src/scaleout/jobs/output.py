@@ -8,7 +8,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Sequence
 
-__all__ = ["Pieces", "batches", "first_traceback", "prefixed"]
+__all__ = ["DONE", "Pieces", "batches", "first_traceback", "prefixed"]
 
 LINKS = (
     "During handling of the above",
@@ -158,6 +158,10 @@ class Pieces:
 
     def _text(self, rank: int | None) -> str:
         return b"".join(self.partial.pop(rank, [])).decode("utf-8", "replace").rstrip("\r")
+
+
+# What each rank of a check's job says last: see course/dumps/sitecustomize.py.
+DONE = "This rank is done."
 
 
 def prefixed(rank: int | None, text: str) -> str:

@@ -44,8 +44,8 @@ SHAPES = ((5, 5, 1, 32), (32,), (5, 5, 32, 64), (64,), (3136, 128), (128,), (128
 TUNED = {"HOROVOD_CYCLE_TIME": "3.5"}  # ms: 05 finds that 3 to 4 suit a short step
 WORDS = {
     "forward_training": "forward",
-    "backward_data": "backward, inputs",
-    "backward_weights": "backward, weights",
+    "backward_data": "back, inputs",
+    "backward_weights": "back, weights",
 }
 DRAWS = 2000  # of a bootstrap
 BRIEF = {"ranks": 2, "threads": 1, "schedule": "constant", "echo": False}
@@ -195,7 +195,8 @@ def profiles(lab: Scripts, **how: Any) -> "dict[str, pd.DataFrame]":
         run = lab.run(env={"ONEDNN_VERBOSE": "1"}, echo=False, **_of(framework), **how)
         said = onednn.parse(run.lines)
         steps = how["warmup"] + how["steps"]
-        op = said["primitive"] + " " + said["prop_kind"].replace(WORDS)
+        primitive = said["primitive"].replace({"convolution": "conv"})
+        op = primitive + " " + said["prop_kind"].replace(WORDS)
         told = said.assign(op=op.str.strip(), library="oneDNN", time_ms=said["time_ms"] / steps)
         told.attrs = {"step_ms": 1000 * float(run.records["step_median_s"].iloc[0])}
         found[NAMES[framework]] = told

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from scaleout.course import waiting
+from scaleout.jobs.job import Enough
 
 SCRIPT = Path("/w/labs/00_tiny/runme.py")
 DUMP = [
@@ -61,6 +62,48 @@ def test_a_job_that_ends_at_once_is_not_told_of() -> None:
     with waiting.progress(told.append, 2, SCRIPT):
         pass
     assert told == []
+
+
+def test_a_job_whose_ranks_all_wait_or_are_done_is_ended() -> None:
+    with pytest.raises(Enough), waiting.progress(None, 2, SCRIPT) as take:
+        take("[1] This rank is done.")
+        for _ in range(3):
+            take("[0] This rank waits.")
+        pytest.fail("it goes on")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ["[0] This rank waits."] * 9,
+        ["[0] This rank is done.", "[1] This rank is done."],
+        ["[0] This rank waits."] * 3 + ["[0] This rank goes on."] + ["[1] This rank waits."] * 3,
+    ],
+)
+def test_a_job_that_may_go_on_is_left_alone(said: list[str]) -> None:
+    with waiting.progress(None, 2, SCRIPT) as take:
+        for text in said:
+            take(text)
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [
+        (["time.sleep(1)"], ["This rank waits.", "This rank goes on.", "This rank is done."]),
+        (["for i in range(10):", "    time.sleep(0.1)"], ["This rank is done."]),
+        (["subprocess.run(['sleep', '1'])"], ["This rank is done."]),
+    ],
+)
+def test_a_rank_in_one_call_says_so_and_one_in_a_loop_or_a_library_does_not(
+    tmp_path: Path, lines: list[str], says: list[str]
+) -> None:
+    script = tmp_path / "00_tiny" / "runme.py"
+    script.parent.mkdir()
+    script.write_text("\n".join(["import subprocess, time", *lines, "x = 0", "time.sleep(0.2)"]))
+    env = waiting.variables(60) | {"CHECK_STILL_S": "0.3"}
+    done = subprocess.run([sys.executable, script], env=env, capture_output=True, text=True)
+    said = [text for text in done.stderr.splitlines() if text.startswith("This rank")]
+    assert list(dict.fromkeys(said)) == says
 
 
 def test_a_rank_says_where_it_stands_and_loads_what_it_would_have_loaded(tmp_path: Path) -> None:

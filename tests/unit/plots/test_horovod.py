@@ -68,7 +68,8 @@ def test_the_best_cycle_is_the_one_that_is_measured_again() -> None:
         ]
     ]
     found = Comparison(rows)
-    assert found.best == "cycle 4 ms", "though the other has the higher median"
+    again = max(found.variants, key=lambda name: found.ratio(name).middle)  # as 05 chooses
+    assert again == "cycle 4 ms", "though the other has the higher median"
     assert plots.cycle_times(found).get_label().startswith("Best at 4 ms")
 
 
