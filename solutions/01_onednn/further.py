@@ -68,7 +68,8 @@ def changed(model, way: str):
             x = x[:, ::rows, ::columns]
             pixels = tf.reshape(x, (-1, x.shape[-1]))  # (n h w, inputs)
             y = tf.matmul(pixels, self.kernel[0, 0]) + self.bias
-            n, height, width = tf.shape(x)[0], x.shape[1], x.shape[2]
+            n = tf.shape(x)[0]
+            height, width = x.shape[1:3]
             return tf.reshape(y, (n, height, width, self.filters))
 
     def replaced(layer):

@@ -110,8 +110,14 @@ class Comparison:
         return self.found.ratios[self._known(variant)]
 
     def between(self, variant: str, other: str) -> Ratio:
-        """How many times as fast as another variant: middle, low, high. Rounds in which one of the
-        two was disturbed are left out, as long as three remain."""
+        """How many times as fast as another variant: middle, low, high.
+
+        Rounds in which one of the two was disturbed are left out, as long as three remain.
+
+        Parameters
+        ----------
+        variant, other : str
+        """
         names = [name for name, _ in self.columns]
         first, second = (names.index(self._known(name)) for name in (variant, other))
         values = self._wide("value") ** (-1.0 if self.lower else 1.0)
