@@ -67,7 +67,15 @@ def per_rank(metrics, name):
 )
 def the_ranks_know_each_other(job):
     """Two ranks write one record, together."""
-    run = job(**BRIEF, epochs=1, checkpoint=FOLDER.name)
+    try:
+        run = job(**BRIEF, epochs=1, checkpoint=FOLDER.name)
+    except ScaleoutError as failed:
+        assert "by zero" not in str(failed), (
+            "expected a job of 2 ranks; saw one that counts 0 of them. "
+            "hvd.rank() says which rank this is, hvd.size() how many there "
+            "are: are the two swapped?"
+        )
+        raise
     metrics_of(run)
     saw = run.records["ranks"].iloc[0]
     assert saw == 2, (
@@ -95,6 +103,10 @@ def gradients_are_averaged(job):
             "expected the tape to take `compression`; saw it taken for the "
             "name of a device, which stands second in that call. Give it by "
             "name: compression=..."
+        )
+        assert "DistributedOptimizer(" not in str(failed), (
+            "expected the tape to average; saw an optimizer in its place. "
+            "Horovod's does not work with Keras 3: wrap `tape`."
         )
         raise
     assert norms[0] == norms[1], (

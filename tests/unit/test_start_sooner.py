@@ -10,9 +10,19 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(200)]
 SELDOM = """
 import inspect, sys
 import keras
+import tensorflow as tf
 
 inspect.getmodule(inspect.currentframe())  # asks every module for its __file__
-print([name for name in ("sklearn", "matplotlib.figure") if name in sys.modules])
+unused = ["sklearn", "matplotlib.figure", "pandas", "scipy.sparse"]
+unused += ["tensorflow._api.v2.compat.v1.compat.v1.nn"]
+print([name for name in unused if name in sys.modules])
+
+import pandas
+network = keras.Sequential([keras.layers.Dense(1)])
+network.compile("sgd", "mse")
+table = pandas.DataFrame({"a": [1.0, 2.0]})  # which Keras splits as it splits arrays
+print(sorted(network.fit(table, table.a, validation_split=0.5, verbose=0).history))
+print(tf.compat.v1.compat.v1.nn.relu is tf.compat.v1.nn.relu)
 
 estimator = keras.wrappers.SKLearnClassifier(keras.Sequential)
 print("sklearn" in sys.modules, isinstance(estimator, sys.modules["sklearn.base"].BaseEstimator))
@@ -45,6 +55,17 @@ print(tensorflow.__spec__.loader is tensorflow.__loader__, type(tensorflow.__loa
 """
 
 
+DISTUTILS = """
+import sys
+import tensorflow
+
+print([name for name in sys.modules if name.partition(".")[0] in ("distutils", "setuptools")])
+import setuptools  # takes its place, and complains where Python's own was there before
+import distutils
+print("setuptools" in distutils.__file__)
+"""
+
+
 def _said(script: str, *args: str) -> list[str]:
     done = subprocess.run(
         [sys.executable, "-c", script, *args], capture_output=True, text=True, timeout=150
@@ -59,4 +80,19 @@ def test_the_collector_rests_while_tensorflow_is_loaded() -> None:
 
 
 def test_what_few_use_is_loaded_at_its_first_use() -> None:
-    assert _said(SELDOM) == ["[]", "True True", "1 True True", "True False"]
+    assert _said(SELDOM) == [
+        "[]",
+        "['loss', 'val_loss']",
+        "True",
+        "True True",
+        "1 True True",
+        "True False",
+    ]
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="this Python has no distutils of its own")
+def test_setuptools_does_not_notice_that_tensorflow_had_pythons_own_distutils() -> None:
+    assert _said("import warnings; warnings.simplefilter('error', UserWarning)" + DISTUTILS) == [
+        "[]",
+        "True",
+    ]
