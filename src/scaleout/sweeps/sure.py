@@ -53,5 +53,5 @@ def sure(
         return f"{said}."
     return (
         f"{said}; {name} alone varies by {100 * found.noise:.0f} %. That shows no gain: "
-        "compare the two with  scaleout compare"
+        " scaleout compare  says more of the two."
     )
