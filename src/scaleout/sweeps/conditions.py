@@ -14,7 +14,7 @@ from ..errors import ScaleoutError
 from ..paths import show
 from .points import Choices, Value, filled
 
-__all__ = ["Only", "Settle", "check", "condition", "read_by", "settle", "told"]
+__all__ = ["Only", "check", "condition", "read_by", "settle", "told"]
 
 Only = Mapping[str, tuple[str, str]]  # {axis: (other axis, its value)}
 Settle = Callable[[Mapping[str, Value]], dict[str, Value]]
