@@ -71,8 +71,8 @@ def network() -> keras.Model:
 def learning_rate(epochs: float, scale: float, args: argparse.Namespace):
     """The learning rate after so many epochs.
 
-    gradual: in a quarter of the epochs it grows from --lr to `scale` times as
-    much, and then it falls to 0.
+    gradual: it grows from --lr to scale * --lr in the first quarter, and then
+    falls to 0. constant: always scale * --lr. none: always --lr.
     """
     if args.schedule == "none":
         return args.lr
@@ -100,13 +100,13 @@ def main(args: argparse.Namespace) -> float:
     n = len(x)
     batch = args.batch_per_rank
 
-    # Distributed: each rank draws weights of its own, as if nobody had a seed
+    # Distributed: other weights on each rank, until TODO 3 makes them equal
     keras.utils.set_random_seed(args.seed + rank)
     model = network()
     optimizer = keras.optimizers.SGD(args.lr, momentum=0.9)
-    optimizer.build(model.trainable_variables)
+    optimizer.build(model.trainable_variables)  # makes the momentum
 
-    # Distributed: gradients travel whole, or as half as many bytes
+    # Distributed: gradients are sent in fp32, or in fp16 with half the bytes
     compression = hvd.Compression.none
     if args.fp16:
         compression = hvd.Compression.fp16
@@ -117,10 +117,10 @@ def main(args: argparse.Namespace) -> float:
         tf.TensorSpec([]),
     ]
 
-    # Distributed: AutoGraph would rewrite Horovod's own Python too, in 6 s
+    # Distributed: AutoGraph would rewrite Horovod's code too, and take 6 s
     @tf.function(input_signature=signature, autograph=False)
     def train_step(images, labels, count):
-        """One step on this rank's rows; count: rows a rank has on average."""
+        """One step on this rank's rows. count: a rank's mean number."""
         with tf.GradientTape() as tape:
             logits = model(images)  # (rows, 10)
             losses = keras.losses.sparse_categorical_crossentropy(
@@ -139,11 +139,11 @@ def main(args: argparse.Namespace) -> float:
         optimizer.apply(gradients, weights)
         return tf.linalg.global_norm(gradients)
 
-    # What a checkpoint holds: epochs done, weights, and the momentum.
+    # A checkpoint holds the number of epochs done, weights, and momentum.
     epochs_done = tf.Variable(0, dtype=tf.int64)
     state = [epochs_done]
     state += [v.value for v in model.variables + optimizer.variables]
-    # Distributed: one rank reads, and hands on what it has read
+    # Distributed: rank 0 reads the file, and TODO 3 gives it to all
     if args.checkpoint and rank == 0:
         records.take_checkpoint(args.checkpoint, state)
     # TODO 3: give every rank the state of rank 0, all of it.  (1 line)
@@ -236,7 +236,7 @@ def main(args: argparse.Namespace) -> float:
         # Distributed: the job is as fast as its slowest rank
         slowest_s = np.max([done["step_s"] for done in work], axis=0)
         slowest_s = slowest_s.reshape(-1, steps)  # (epochs, steps)
-        # Without the last and shorter step of each epoch.
+        # Leave out the last step of each epoch, which may be shorter.
         whole = max(1, n // (batch * ranks))
         timed_s = slowest_s[:, :whole].ravel()
         warm_up = min(5, len(timed_s) - 1)

@@ -52,16 +52,21 @@ def end_together(problem: str) -> None:
     """Ends the job if any rank has a problem.
 
     A rank that ended alone would leave the others waiting for it for ever.
+    A rank without a problem gives an empty text.
     """
-    # Distributed: everybody hears of every problem
+    # Distributed: each rank hears the problems of all ranks
     problems = MPI.COMM_WORLD.allgather(problem)
     if any(problems):
         refuse(max(problems))
 
 
 def number_of_colours(pixels: np.ndarray, most: int) -> int:
-    """How many different colours the pixels of all ranks have, up to most."""
-    # One number for each colour: its red, green and blue side by side.
+    """How many different colours the pixels of all ranks have, up to `most`.
+
+    A picture with few colours needs no larger palette.
+    """
+    # One whole number for each colour, made of its red, green and blue. In
+    # pixels these are between 0 and 1, in a file whole numbers up to 255.
     codes = np.rint(pixels * 255) @ (65536, 256, 1)  # (rows_local,)
     # Distributed: each rank hears which colours the others have
     everyones = MPI.COMM_WORLD.allgather(np.unique(codes)[:most])
@@ -87,7 +92,7 @@ def main(args: argparse.Namespace) -> np.ndarray:
             n = picture.shape[0] * picture.shape[1]
             columns = 3
         except Exception as error:
-            # Whatever is wrong with the file of one rank, all must hear of it.
+            # All ranks must hear of it, so it is reported below.
             problem = str(error)
     end_together(problem)
 
@@ -109,10 +114,12 @@ def main(args: argparse.Namespace) -> np.ndarray:
                    "infinite), which spoil every colour: leave them out.")
     end_together(problem)
 
-    # The threads of this rank: daal4py itself does not look at this variable.
+    # The threads of this rank: daal4py does not read this variable by itself.
+    # With -1 it takes all the cores that it may run on.
     d4p.daalinit(int(os.environ.get("OMP_NUM_THREADS", -1)))
 
-    # The algorithm: one object draws the first palette, one improves it.
+    # The algorithm: `init` draws the first palette, and `lloyd` improves it.
+    # The engine makes the random numbers.
     fptype = FPTYPE[args.dtype]
     engine = d4p.engines_mt2203(seed=args.seed)
     # TODO 2: let all ranks look for one palette, from one start.
@@ -157,6 +164,7 @@ def main(args: argparse.Namespace) -> np.ndarray:
     })
     # Distributed: one report and one picture, not one from each rank
     if rank == 0:
+        # The mean squared error in decibels, at most 120 dB.
         psnr_db = -10 * np.log10(max(inertia / (n * columns), 1e-12))
         print(f"{n:,} rows, {k} colours on {ranks} rank(s): "
               f"fit {fit_s:.3f} s, PSNR {psnr_db:.2f} dB", flush=True)
