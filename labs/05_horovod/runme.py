@@ -170,7 +170,7 @@ def main(args: argparse.Namespace) -> float:
             optimizer.learning_rate.assign(rates[-1])
             started = perf_counter()
             rows = mine[step * batch:(step + 1) * batch]  # (batch,) or fewer
-            # Distributed: what a rank has of a step, on average over all
+            # Distributed: mean number of rows a rank: all images count equally
             count = min(batch, n / ranks - step * batch)
             norm = float(train_step(x[rows], y[rows], count))
             step_s.append(perf_counter() - started)

@@ -162,7 +162,7 @@ def main(args: argparse.Namespace) -> float:
     # Distributed: one rank reads, and hands on what it has read
     if args.checkpoint and rank == 0:
         records.take_checkpoint(args.checkpoint, state)
-    # Distributed: equal steps keep equal only what began equal
+    # Distributed: equal steps keep weights equal if they begin equal
     hvd.broadcast_variables(state, root_rank=0)
     start = records.digest(state)
     done = int(images_done)

@@ -109,7 +109,7 @@ class Trainer:
         import horovod.tensorflow as hvd
 
         state = [v.value for v in self.model.variables]
-        # Distributed: equal steps keep equal only what began equal
+        # Distributed: equal steps keep weights equal if they begin equal
         hvd.broadcast_variables(state, root_rank=0)
         self.one_together = self.step_of(together=True)
 

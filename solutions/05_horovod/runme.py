@@ -148,7 +148,7 @@ def main(args: argparse.Namespace) -> float:
         records.take_checkpoint(args.checkpoint, state)
     # TODO 3: give every rank the state of rank 0, all of it.  (1 line)
     # BEGIN SOLUTION
-    # Distributed: equal steps keep equal only what began equal
+    # Distributed: equal steps keep weights equal if they begin equal
     hvd.broadcast_variables(state, root_rank=0)
     # STARTER: pass
     # END SOLUTION
@@ -160,7 +160,7 @@ def main(args: argparse.Namespace) -> float:
     # TODO 4: the steps of an epoch, in which all ranks together see all n
     # images once, the last and shorter step too.  (1 line)
     # BEGIN SOLUTION
-    # Distributed: fewer steps on more ranks, and on each rank as many
+    # Distributed: more ranks need fewer steps, rounded up, the same on each
     steps = -(-n // (batch * ranks))
     # STARTER: steps = -(-n // batch)
     # END SOLUTION
@@ -168,7 +168,7 @@ def main(args: argparse.Namespace) -> float:
     # TODO 5: the learning rate grows with the images of one step, those of
     # all ranks together, over BASE_BATCH.  (1 line)
     # BEGIN SOLUTION
-    # Distributed: fewer steps have to go as far, each on a better average
+    # Distributed: there are fewer steps, and each averages more images
     scale = batch * ranks / BASE_BATCH
     # STARTER: scale = batch / BASE_BATCH
     # END SOLUTION
@@ -198,7 +198,7 @@ def main(args: argparse.Namespace) -> float:
             optimizer.learning_rate.assign(rates[-1])
             started = perf_counter()
             rows = mine[step * batch:(step + 1) * batch]  # (batch,) or fewer
-            # Distributed: what a rank has of a step, on average over all
+            # Distributed: mean number of rows a rank: all images count equally
             count = min(batch, n / ranks - step * batch)
             norm = float(train_step(x[rows], y[rows], count))
             step_s.append(perf_counter() - started)
@@ -218,7 +218,7 @@ def main(args: argparse.Namespace) -> float:
                   f"{at_s[-1]:.1f} s", flush=True)
         # TODO 7: let one rank alone keep the checkpoints.  (1 line)
         # BEGIN SOLUTION
-        # Distributed: all hold the same, and two writers would spoil one file
+        # Distributed: all hold the same; two writers could damage the file
         keeps = rank == 0
         # STARTER: keeps = True
         # END SOLUTION

@@ -190,7 +190,7 @@ def main(args: argparse.Namespace) -> float:
     # TODO 9: the learning rate grows with the images of one step, those of
     # all ranks together, over BASE_BATCH.  (1 line)
     # BEGIN SOLUTION
-    # Distributed: fewer steps have to go as far, each on a better average
+    # Distributed: there are fewer steps, and each averages more images
     scale = batch * ranks / BASE_BATCH
     # STARTER: scale = batch / BASE_BATCH
     # END SOLUTION
@@ -226,7 +226,7 @@ def main(args: argparse.Namespace) -> float:
                 group["lr"] = rates[-1]
             started = perf_counter()
             rows = mine[step * batch:(step + 1) * batch]  # (batch,) or fewer
-            # Distributed: what a rank has of a step, on average over all
+            # Distributed: mean number of rows a rank: all images count equally
             count = min(batch, n / ranks - step * batch)
             logits = model(x[rows])  # (rows, 10)
             loss = nn.functional.cross_entropy(
@@ -246,7 +246,7 @@ def main(args: argparse.Namespace) -> float:
                   flush=True)
         # TODO 10: let one rank alone keep the checkpoint.  (1 line)
         # BEGIN SOLUTION
-        # Distributed: all hold the same, and two writers would spoil one file
+        # Distributed: all hold the same; two writers could damage the file
         keeps = rank == 0
         # STARTER: keeps = True
         # END SOLUTION

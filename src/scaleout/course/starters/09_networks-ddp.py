@@ -202,7 +202,7 @@ def main(args: argparse.Namespace) -> float:
                 group["lr"] = rates[-1]
             started = perf_counter()
             rows = mine[step * batch:(step + 1) * batch]  # (batch,) or fewer
-            # Distributed: what a rank has of a step, on average over all
+            # Distributed: mean number of rows a rank: all images count equally
             count = min(batch, n / ranks - step * batch)
             logits = model(x[rows])  # (rows, 10)
             loss = nn.functional.cross_entropy(
