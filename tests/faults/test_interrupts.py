@@ -19,7 +19,7 @@ COMMANDS = {
     "reset 00": "scaleout.course.masters.reset",
     "data fetch mnist": "scaleout.data.fetch",
     "run 00": "scaleout.launch.run",
-    "sweep -n 1 -- python": "scaleout.sweeps.run._command",
+    "sweep -n 1 -- python": "scaleout.sweeps.run._words",
     "compare -- true :: false": "scaleout.measure.commands.variants",
 }
 
