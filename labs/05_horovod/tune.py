@@ -13,6 +13,7 @@ threads": of a rank; it must be the last rank of the job.
 """
 
 import argparse
+import contextlib
 import os
 import re
 import time
@@ -84,7 +85,9 @@ def cores() -> list[set[int]]:
 def bind(cpus: set[int]) -> None:
     """Lets all threads of this process use these CPUs and no others."""
     for thread in os.listdir("/proc/self/task"):
-        os.sched_setaffinity(int(thread), cpus)
+        # A thread may have ended since it was listed
+        with contextlib.suppress(ProcessLookupError):
+            os.sched_setaffinity(int(thread), cpus)
 
 
 def sleep_until_all_are_here(comm: MPI.Comm) -> None:

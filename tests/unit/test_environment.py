@@ -148,7 +148,14 @@ def imported(text: str) -> set[str]:
 
 # Scripts for an environment beside ours (make torch), whose lock declares what they import.
 BESIDE = dict.fromkeys(
-    ("torch_split.py", "torch_loader.py", "grain_loader.py"),
+    (
+        "torch_split.py",
+        "torch_loader.py",
+        "grain_loader.py",
+        "ddp.py",
+        "fsdp.py",
+        "networks_torch.py",
+    ),
     (ROOT / "requirements-torch.lock").read_text(),
 )
 
