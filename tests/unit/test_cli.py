@@ -169,7 +169,9 @@ def test_run_prints_the_plain_command_and_ends_with_the_jobs_status(
 @pytest.mark.mpi
 def test_check_hint_and_reset_work_from_a_terminal(workshop: Path, scaleout: Command) -> None:
     done = scaleout("check", "tiny")
-    assert done.returncode == 1 and [line.split()[1:3] for line in done.stdout.splitlines()] == [
+    # Beside the verdicts, a job that takes long says so.
+    said = [line for line in done.stdout.splitlines() if line.startswith("TODO")]
+    assert done.returncode == 1 and [line.split()[1:3] for line in said] == [
         ["1", "not"],
         ["2", "not"],
     ]
