@@ -11,13 +11,14 @@ import os
 import sys
 from pathlib import Path
 
-from scaleout import Comparison, kernels, openmp
+from scaleout import Comparison, kernels
 from scaleout.errors import ScaleoutError
+from scaleout.measure import references
 
 SOLUTIONS = Path(__file__).resolve().parents[1] / "solutions"
-FILE = SOLUTIONS / "02_threads" / openmp.REFERENCE
-KERNELS = SOLUTIONS / "01_onednn" / openmp.REFERENCE
-FRAMEWORKS = SOLUTIONS / "09_networks" / openmp.REFERENCE
+FILE = SOLUTIONS / "02_threads" / references.REFERENCE
+KERNELS = SOLUTIONS / "01_onednn" / references.REFERENCE
+FRAMEWORKS = SOLUTIONS / "09_networks" / references.REFERENCE
 
 
 def both_frameworks(results: Path) -> None:
@@ -32,7 +33,7 @@ def beside_pytorch(results: Path) -> None:
     os.environ["SCALEOUT_RESULTS"] = str(results)
     found = Comparison.read(results / "compare" / kernels.NAME)
     KERNELS.unlink(missing_ok=True)
-    openmp.keep(found, kernels.NAME, KERNELS, without=("moving", "all_step_s"))
+    references.keep(found, kernels.NAME, KERNELS, without=("moving", "all_step_s"))
     print(found.summary)
 
 
@@ -42,7 +43,7 @@ def main(results: Path) -> None:
     made = {name: Comparison.read(results / "compare" / name) for name in ("knobs", "kmp")}
     FILE.unlink(missing_ok=True)
     for name, found in made.items():
-        openmp.keep(found, name, FILE)
+        references.keep(found, name, FILE)
         print(f"{name}: {found.summary}")
 
 

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+from ..words import count
 from .facts import facts, versions
 
 __all__ = ["stamp"]
@@ -21,7 +22,7 @@ def stamp() -> str:
     parts = [f"{name} {version}" for name, version in found.items()]
     if here.mpi_version:
         parts.append(f"{here.mpi} {here.mpi_version}")
-    cores = f"{here.usable_cores} core{'' if here.usable_cores == 1 else 's'}"
+    cores = count(here.usable_cores, "core")
     today = datetime.now(UTC)
     day = f"{today.day} {today:%B %Y}"
     return f"Run on {here.cpu}, {', '.join([cores, *parts])}, {day}."

@@ -4,29 +4,25 @@ PyTorch is in .side/torch, after `make torch`. Where it is missing, what a refer
 measured takes its place, and says so.
 """
 
-import json
-import tempfile
 from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import machine, records, settings
-from ..errors import ScaleoutError
-from ..jobs.job import Run
-from ..paths import results, show, side
+from .. import machine, settings
+from ..paths import results
 from . import onednn
 from .compare import compare
 from .comparison import Comparison
-from .openmp import REFERENCE, reference
+from .pytorch import MISSING, missing, note, python
+from .references import REFERENCE, Scripts, reference, whose
+from .twins import twins
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
     "MISSING",
-    "Scripts",
     "characterise",
     "efficiency",
     "networks",
@@ -36,11 +32,7 @@ __all__ = [
     "twins",
 ]
 
-MISSING = "PyTorch is not here: type  make torch  in a terminal (270 MB, Python 3.11)."
-BRIEF_RUN = "The short form leaves this measurement out."
 NAMES = {"tensorflow": "TensorFlow", "torch": "PyTorch"}
-# The weights of 05's network as Keras has them.
-SHAPES = ((5, 5, 1, 32), (32,), (5, 5, 32, 64), (64,), (3136, 128), (128,), (128, 10), (10,))
 TUNED = {"HOROVOD_CYCLE_TIME": "3.5"}  # ms: 05 finds that 3 to 4 suit a short step
 WORDS = {
     "forward_training": "forward",
@@ -48,37 +40,12 @@ WORDS = {
     "backward_weights": "back, weights",
 }
 DRAWS = 2000  # of a bootstrap
-BRIEF = {"ranks": 2, "threads": 1, "schedule": "constant", "echo": False}
-
-
-class Scripts(Protocol):
-    """What is needed of a lab: its folder, and what runs a job of it."""
-
-    folder: Path
-
-    def run(self, **how: Any) -> Run:
-        """One job."""
-        ...
-
-
-def python() -> str | None:
-    """The path of PyTorch's Python, for lab.run(python=...); None when it is not here."""
-    folder = side("torch")
-    return show(folder / "bin" / "python") if folder else None
 
 
 def _of(framework: str) -> dict[str, Any]:
     """The arguments of a job by this framework."""
     own = {"python": python()} if framework == "torch" else {}
     return {"framework": framework, **own}
-
-
-def _whose(frame: "pd.DataFrame", why: str = MISSING) -> None:
-    first = frame.iloc[0]
-    print(
-        f"{why}\nWhat follows is from a reference machine, not yours: {first.cpu}, "
-        f"{first.cores} cores, measured {first.utc[:10]}."
-    )
 
 
 def characterise(
@@ -116,20 +83,19 @@ def characterise(
         for framework in NAMES
         for name, shape in shapes.items()
     }
-    why = BRIEF_RUN if python() else MISSING
     if settings.quick() or not python():
         file = lab.folder / REFERENCE
         found: dict[str, Comparison] = {
-            cell: reference(file, cell, list(variants), why) for cell in cells
+            cell: reference(file, cell, list(variants), missing()) for cell in cells
         }
-        _whose(next(iter(found.values())).records, why)
+        whose(next(iter(found.values())).records, missing())
         return found
     found = {}
     for cell, how in cells.items():
         found[cell] = compare(lab.run, variants, **{"rounds": rounds, **how})
         runs = found[cell].runs.set_index("run_id")
         places = [{"run_id": at, **row.to_dict()} for at, row in runs.iterrows()]
-        _note(cell, found[cell].records, places)
+        note(cell, found[cell].records, places)
     return found
 
 
@@ -261,94 +227,3 @@ def table(records: "pd.DataFrame") -> "pd.DataFrame":
     text = "".join("| " + " | ".join(map(str, line)) + " |\n" for line in lines)
     (folder / "table.md").write_text(text, encoding="utf-8")
     return shown.set_index(["network", "framework"])
-
-
-def twins(horovod: Scripts, ddp: Scripts) -> "pd.DataFrame":
-    """One epoch of 05 from the same weights by Horovod and by DistributedDataParallel.
-
-    Both losses come from one piece of code: that of ddp.py, which is given Horovod's weights, too.
-    With SCALEOUT_QUICK=1, and without PyTorch, it is what a reference machine found.
-
-    Parameters
-    ----------
-    horovod : Lab
-        05_horovod.
-    ddp : Lab
-        09_networks, its ddp.py.
-
-    Returns
-    -------
-    DataFrame
-        A row each framework: loss, steps, equal (all ranks end with the same weights).
-    """
-    import pandas as pd
-
-    interpreter = python()
-    if settings.quick() or not interpreter:
-        kept = _stored(ddp.folder / REFERENCE, "twins")
-        _whose(kept, BRIEF_RUN if interpreter else MISSING)
-        return pd.DataFrame(kept["metrics.twins"].iloc[0]).set_index("framework")
-    with tempfile.TemporaryDirectory() as folder:
-        start = records.keep_checkpoint(folder, _drawn(), 0)
-        begin = str(Path(folder, start))
-        brief = {**BRIEF, "epochs": 1}
-        ours = horovod.run(checkpoint=folder, **brief).records
-        end = str(Path(folder, "checkpoint-000001.npz"))
-        theirs = ddp.run(weights=begin, python=interpreter, **brief).records
-        judged = ddp.run(weights=end, python=interpreter, **brief).records
-    rows = []
-    for name, frame, loss in (
-        ("Horovod", ours, judged["metrics.losses"].iloc[0][0]),
-        ("DDP", theirs, theirs["metrics.losses"].iloc[0][-1]),
-    ):
-        shares = frame["metrics.shares"].iloc[0]
-        equal = len({share["end"] for share in shares}) == 1
-        rows.append({"framework": name, "loss": loss, "steps": shares[0]["steps"], "equal": equal})
-    one = theirs.assign(metrics=[{"twins": rows}])
-    _note("twins", one, [{"run_id": one.run_id.iloc[0], "variant": "twins"}])
-    return pd.DataFrame(rows).set_index("framework")
-
-
-def _drawn() -> list[Any]:
-    """A checkpoint of 05 before its first step: epochs, weights, and an optimizer at rest."""
-    rng = np.random.default_rng(0)
-    weights = [
-        rng.normal(0, np.sqrt(2 / np.prod(shape[:-1])), shape)
-        if len(shape) > 1
-        else np.zeros(shape)
-        for shape in SHAPES
-    ]
-    weights = [weight.astype(np.float32) for weight in weights]
-    at_rest = [np.int64(0), np.float32(0.01), *(np.zeros_like(weight) for weight in weights)]
-    return [np.int64(0), *weights, *at_rest]
-
-
-def _stored(file: Path, name: str) -> "pd.DataFrame":
-    """What a reference machine recorded under that name."""
-    every = records.read(file)
-    places = list(every.get("compared", []))
-    found = every.iloc[[at for at, place in enumerate(places) if place["name"] == name]]
-    if found.empty:
-        raise ScaleoutError(f"{MISSING} The reference machine, {show(file)}, has no {name!r}.")
-    return found
-
-
-def _note(name: str, frame: "pd.DataFrame", places: list[dict[str, Any]]) -> None:
-    """Keeps records in results/frameworks/, each with its place, as a file of references has them.
-
-    tools/keep_reference.py makes such a file of them.
-    """
-    where = {place["run_id"]: place for place in places}
-    lines = []
-    for _, row in frame.iterrows():
-        record = {field: row[field] for field in records.FIELDS}
-        record |= {"host": "reference", "step_s": [row.step_median_s]}
-        lines.append({**record, "compared": {"name": name, **where[row.run_id]}})
-    file = results("frameworks") / f"{name.replace(' ', '-').replace(',', '')}.jsonl"
-    text = "".join(json.dumps(line, default=_plain) + "\n" for line in lines)
-    file.write_text(text, encoding="utf-8")
-
-
-def _plain(value: Any) -> Any:
-    """A number of NumPy's as Python's own."""
-    return value.item() if hasattr(value, "item") else value

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from .. import machine, settings
 from ..intervals import verdict
-from .frameworks import MISSING, python
-from .openmp import REFERENCE, Scripts, reference
+from .pytorch import missing, python
+from .references import REFERENCE, Scripts, reference, whose
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -95,13 +95,8 @@ def pytorch(result: "Comparison", lab: Scripts) -> None:
     found, rows = result, [name for name in OURS if name in result.variants]
     if not rows:
         rows = list(OURS)
-        found = reference(lab.folder / REFERENCE, NAME, [*OURS, *OURS.values()], MISSING)
-        first = found.records.iloc[0]
-        missing = "The short form leaves PyTorch out." if python() else MISSING
-        print(
-            f"{missing} This is from a reference machine, not yours: {first.cpu}, {first.cores} "
-            f"cores, measured {first.utc[:10]}:"
-        )
+        found = reference(lab.folder / REFERENCE, NAME, [*OURS, *OURS.values()], missing())
+        whose(found.records, missing())
     for name in rows:
         ratio = found.between(OURS[name], name)
         said = verdict(ratio, found.noise, found.within)

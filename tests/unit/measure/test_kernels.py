@@ -9,7 +9,7 @@ import pytest
 
 from scaleout import machine
 from scaleout.errors import ScaleoutError
-from scaleout.measure import kernels, openmp
+from scaleout.measure import kernels, pytorch, references
 from scaleout.measure.comparison import Comparison
 
 VARIANTS = {
@@ -95,14 +95,15 @@ def test_without_pytorch_a_reference_machine_is_named(
 ) -> None:
     lab = SimpleNamespace(folder=tmp_path)
     monkeypatch.setattr(kernels, "python", lambda: None)
+    monkeypatch.setattr(pytorch, "python", lambda: None)
     with pytest.raises(ScaleoutError, match=r"make torch.*no runs of: PyTorch, PyTorch bf16"):
         kernels.pytorch(_comparison(monkeypatch), lab)
     beside = _beside_pytorch(monkeypatch)
-    kept = openmp.Reference(beside.runs.to_dict("records"), beside.records)
+    kept = references.Reference(beside.runs.to_dict("records"), beside.records)
     monkeypatch.setattr(kernels, "reference", lambda *asked: kept)
     kernels.pytorch(_comparison(monkeypatch), lab)
-    whose, fp32, _ = capsys.readouterr().out.splitlines()
-    assert whose.startswith("PyTorch is not here: type  make torch")
+    why, whose, fp32, _ = capsys.readouterr().out.splitlines()
+    assert why.startswith("PyTorch is not here: type  make torch")
     assert "reference machine, not yours: A processor, 2 cores, measured 2026-11-23" in whose
     assert "0.80 times as fast as PyTorch" in fp32
 

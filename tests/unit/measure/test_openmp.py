@@ -11,7 +11,7 @@ import pytest
 
 from scaleout import machine, paths, plots, records
 from scaleout.errors import ScaleoutError
-from scaleout.measure import openmp
+from scaleout.measure import openmp, references
 
 ROOT = Path(__file__).resolve().parents[3]
 LOCK = ROOT / "requirements-intel.lock"
@@ -51,7 +51,7 @@ def reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespac
             rows.append(record(cpu="A CPU", rate=about["value"], compared=about))
     rows.append(record(cpu="Another", rate=1.0, compared=compared("z", name="kmp")))
     text = "".join(json.dumps(row) + "\n" for row in rows)
-    (tmp_path / openmp.REFERENCE).write_text(text)
+    (tmp_path / references.REFERENCE).write_text(text)
     return SimpleNamespace(folder=tmp_path, run=lambda **how: pytest.fail("a job was started"))
 
 
@@ -66,7 +66,7 @@ def test_where_the_build_is_missing_the_reference_stands_in_and_says_so(referenc
 
 
 def test_without_a_reference_it_says_what_is_missing(reference) -> None:
-    (reference.folder / openmp.REFERENCE).unlink()
+    (reference.folder / references.REFERENCE).unlink()
     with pytest.raises(ScaleoutError, match="make intel.*has no runs of: a"):
         openmp.on_openmp(reference, {"a": {}}, name="knobs")
 
@@ -94,8 +94,8 @@ def test_a_comparison_that_was_kept_is_read_back(tmp_path: Path, reference) -> N
     made._kept["run_id"] = [f"run-{n}" for n in range(9)]
     for n, row in enumerate(made._rows):
         row["run_id"] = f"run-{n}"
-    file = reference.folder / openmp.REFERENCE
-    openmp.keep(made, "knobs", file)
+    file = reference.folder / references.REFERENCE
+    references.keep(made, "knobs", file)
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     assert len(lines) == 10, "the nine runs took the place of the nine before"
     assert {line["host"] for line in lines[1:]} == {"reference"}
@@ -126,7 +126,7 @@ def test_the_lock_has_the_openmp_build_and_the_numpy_that_it_wants() -> None:
 
 
 def test_the_shipped_reference_names_its_machine_and_no_path() -> None:
-    file = ROOT / "solutions/02_threads" / openmp.REFERENCE
+    file = ROOT / "solutions/02_threads" / references.REFERENCE
     kept = records.read(file)
     names = {place["name"] for place in kept.compared}
     assert names == {"knobs", "kmp"}
