@@ -63,7 +63,7 @@ class Early:
         self.lines.append((int(found[1]), found[2]))
         if len(self.lines) < self.look_at:
             return
-        self.look_at = 2 * len(self.lines)  # each look starts a process: few of them, soon apart
+        self.look_at = 2 * len(self.lines)  # each look starts a process, so they grow rare
         if self._is_hopeless(self.lines):
             self.hopeless = True
             raise Enough
