@@ -125,9 +125,11 @@ def generate(only_check: bool = False) -> list[str]:
     differ = [f for f, text in wanted.items() if not f.exists() or f.read_bytes() != text.encode()]
     if only_check:
         return [show(f) for f in [*differ, *sorted(extra)]]
+    # Found before anything is written: it is the old starter that tells.
+    own = {f for f in differ if f.exists() and not _untouched(f)}
     for path in differ:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists() and not _untouched(path):
+        if path in own:
             print(f"Kept: {show(_copy(path))}")
         path.write_text(wanted[path], encoding="utf-8")
     for path in sorted(extra):

@@ -388,6 +388,16 @@ def test_an_edited_second_script_is_kept_when_its_master_changes(
     assert second.with_name("more.kept-1.py").read_text() == "my work\n"
 
 
+def test_an_untouched_second_script_is_not_kept_when_its_master_changes(
+    second: Path, workshop: Path
+) -> None:
+    changed = SECOND.replace("say it", "say it aloud")
+    (workshop / "solutions/00_tiny/more.py").write_text(changed)
+    generate()
+    assert second.read_text() == "# TODO 3: say it aloud.\npass\n"
+    assert not second.with_name("more.kept-1.py").exists()
+
+
 def test_a_check_runs_its_own_script_or_says_what_it_needs(second: Path) -> None:
     asks = "\n\n@todo(3, hints=['a', 'b'], script='more.py'{})\ndef third(job):\n    {}\n"
     path, tiny = second.with_name("checks.py"), lab("00_tiny")
