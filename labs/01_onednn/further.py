@@ -134,8 +134,10 @@ def main(args: argparse.Namespace) -> None:
         loss = step()
     rates = [[], []]
     for turn in range(args.rounds):
+        order = list(range(comm.size))
         # Every second round runs backwards.
-        order = list(range(comm.size))[:: -1 if turn % 2 else 1]
+        if turn % 2:
+            order.reverse()
         for whose in order:
             # Distributed: one rank at a time measures, the others sleep
             sleep_until_all_are_here(comm)

@@ -62,9 +62,10 @@ def settings() -> argparse.Namespace:
                         help="turns of each rank (7)")
     args = parser.parse_args()
     ranks = MPI.COMM_WORLD.Get_size()
-    if ranks != len(args.steps or [1]):
+    wanted = len(args.steps) if args.steps else 1
+    if ranks != wanted:
         refuse(f"This script takes a rank for each of --steps, not {ranks}: "
-               f"mpirun -n {len(args.steps or [1])}")
+               f"mpirun -n {wanted}")
     return args
 
 
@@ -124,13 +125,13 @@ def tiny_network(number: str):
     return lambda: forward(x).numpy()
 
 
-def in_format(make, number: str):
+def in_format(build, number: str):
     """A network whose layers compute in one format."""
     import keras
 
     policy = {"fp32": "float32", "bf16": "mixed_bfloat16"}[number]
     keras.mixed_precision.set_global_policy(policy)
-    network = make()
+    network = build()
     keras.mixed_precision.set_global_policy("float32")
     return network
 
@@ -210,12 +211,15 @@ def main(args: argparse.Namespace) -> None:
     # With AVX2 alone oneDNN has no kernels for bf16, and ends the process.
     here = {column: make(*column, args) for column in columns
             if not (column[1] == "bf16" and step == "AVX2")}
+    # The first call builds the graph: all ranks do that at once, not in turns.
     for call, _ in here.values():
         call()
     found = {column: [[], []] for column in columns}
     for turn in range(args.rounds):
+        order = list(range(comm.size))
         # Every second round runs backwards.
-        order = list(range(comm.size))[:: -1 if turn % 2 else 1]
+        if turn % 2:
+            order.reverse()
         for what in args.work:
             for whose in order:
                 # Distributed: one rank at a time measures, the others sleep

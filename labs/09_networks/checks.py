@@ -236,8 +236,9 @@ def each_image_is_seen_once(job):
     if fewest == most:
         because = "Both ranks have all of them: start from self.rank."
     elif most > 1:
-        because = "Do both ranks begin at the same image? Start from "
-        because += "self.rank."
+        because = (
+            "Do both ranks begin at the same image? Start from self.rank."
+        )
     assert fewest == most == 1, (
         "expected every image on one of the two ranks; saw some "
         f"{fewest} times, some {most} times. {because}"
@@ -356,8 +357,10 @@ def one_rank_keeps_the_checkpoint(job):
     elif wrote == [2, 2]:
         because = "Two ranks write one file at once."
     elif wrote == [0, 2]:
-        because = "The last rank has another number in every job: rank 0 has "
-        because += "the same."
+        because = (
+            "The last rank has another number in every job: rank 0 has the "
+            "same."
+        )
     assert wrote == [2, 0], (
         "expected 2 checkpoints from rank 0, one an epoch, and none from rank "
         f"1; saw {wrote[0]} and {wrote[1]}. {because}"

@@ -4,19 +4,29 @@ There is nothing to fill in here.
 """
 
 import argparse
+import importlib
 
 import numpy as np
 from flags import refuse
 
 
+def load(framework: str) -> None:
+    """Imports the framework, or says in one sentence that it is not there."""
+    if framework == "tensorflow":
+        importlib.import_module("keras")
+        return
+    try:
+        importlib.import_module("torch")
+    except ModuleNotFoundError:
+        refuse("PyTorch is not in this Python: type  make torch, then run "
+               "this with  --python .side/torch/bin/python")
+
+
 def trainer(args: argparse.Namespace, seed: int):
     """The network and its steps, of the framework that was asked for."""
+    load(args.framework)
     if args.framework == "torch":
-        try:
-            from networks_torch import Trainer
-        except ModuleNotFoundError:
-            refuse("PyTorch is not in this Python: type  make torch, then run "
-                   "this with  --python .side/torch/bin/python")
+        from networks_torch import Trainer
     else:
         from networks_tf import Trainer
     return Trainer(args.network, args.side, args.dtype, seed)

@@ -202,7 +202,7 @@ def main(args: argparse.Namespace) -> float:
                 group["lr"] = rates[-1]
             started = perf_counter()
             rows = mine[step * batch:(step + 1) * batch]  # (batch,) or fewer
-            # Distributed: mean number of rows a rank: all images count equally
+            # Distributed: mean rows per rank, so that all images count equally
             count = min(batch, n / ranks - step * batch)
             logits = model(x[rows])  # (rows, 10)
             loss = nn.functional.cross_entropy(
@@ -224,7 +224,7 @@ def main(args: argparse.Namespace) -> float:
         keeps = True
         if args.checkpoint and keeps:
             inside = getattr(model, "module", model)  # without DDP around it
-            # Under another name first: what is called so is whole.
+            # Under another name first: so checkpoint.pt is always whole.
             partial = file.with_name(f"partial-{os.getpid()}.pt")
             torch.save({"epochs": epoch + 1, "model": inside.state_dict(),
                         "optimizer": optimizer.state_dict()}, partial)

@@ -22,6 +22,7 @@ from torch.nn.parallel import DistributedDataParallel
 from scaleout import records
 
 MIB = 2**20
+BATCH = 8  # rows of a step on each rank
 
 
 def settings() -> argparse.Namespace:
@@ -61,7 +62,7 @@ def trained(model: nn.Module, args: argparse.Namespace, rank: int) -> dict:
     losses = []
     for step in range(args.steps):
         torch.manual_seed(100 * step + rank)
-        x = torch.randn(8, args.width)  # (8, width)
+        x = torch.randn(BATCH, args.width)  # (batch, width)
         loss = (model(x) - x).square().mean()
         optimizer.zero_grad()
         loss.backward()
@@ -107,7 +108,7 @@ def main(args: argparse.Namespace) -> None:
                   f"{mine['optimizer']:.1f}, last loss "
                   f"{mine['losses'][-1]:.6f}", flush=True)
         records.write(lab="09_networks", variant="fsdp", ranks=ranks,
-                      batch_per_rank=8, metrics={"kept": work})
+                      batch_per_rank=BATCH, metrics={"kept": work})
     # Distributed: nobody leaves while another still waits for a message
     dist.barrier()
     dist.destroy_process_group()

@@ -5,15 +5,14 @@ took is given back, and a child that dies takes nobody with it.
 """
 
 import argparse
-import importlib
 import os
 from collections.abc import Callable
 
-from common import made_up, trainer
+from common import load, made_up, trainer
 
 from scaleout import data, records
 
-MOST = 4096  # images of a step that are looked among
+MOST = 4096  # images of a step: no larger batch is looked for
 
 
 def in_child(trial: Callable[[], None]) -> tuple:
@@ -34,8 +33,7 @@ def search(args: argparse.Namespace, rank: int, ranks: int,
            largest_batch: Callable) -> None:
     """The largest batch of a rank whose step stays within --limit-mib."""
     # Once, here, and not in each child.
-    importlib.import_module({"tensorflow": "keras"}.get(args.framework,
-                                                        args.framework))
+    load(args.framework)
     tried = []
 
     def step(batch: int) -> None:
@@ -52,7 +50,8 @@ def search(args: argparse.Namespace, rank: int, ranks: int,
     asked = args.batch // ranks
     fits(asked)
     held_mib = tried.pop()[1]
-    largest = largest_batch(fits, min(MOST, 2 * asked))
+    most = min(MOST, 2 * asked)
+    largest = largest_batch(fits, most)
     # Distributed: what each rank has found
     found = records.gather({"held_mib": held_mib, "largest": largest,
                             "tried": tried})
@@ -65,6 +64,6 @@ def search(args: argparse.Namespace, rank: int, ranks: int,
         records.write(lab="09_networks", ranks=ranks, batch_per_rank=asked,
                       variant=f"{args.network} {args.framework} limit",
                       metrics={"network": args.network, "found": found,
-                               "most": min(MOST, 2 * asked),
+                               "most": most,
                                "framework": args.framework,
                                "limit_mib": args.limit_mib})

@@ -108,6 +108,8 @@ class Trainer:
         """All ranks begin with the weights of rank 0."""
         import horovod.tensorflow as hvd
 
+        # Distributed: the ranks find each other
+        hvd.init()
         state = [v.value for v in self.model.variables]
         # Distributed: equal steps keep weights equal if they begin equal
         hvd.broadcast_variables(state, root_rank=0)
