@@ -3,13 +3,12 @@
 from pathlib import Path
 
 import pytest
+from helpers import ROOT
 
 from scaleout import lab
 from scaleout.jobs.job import JobFailed, Run
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(autouse=True)

@@ -14,6 +14,7 @@ from torch_scripts import TORCH, with_torch
 from scaleout import frameworks, lab
 from scaleout.course import checks
 from scaleout.jobs.job import JobFailed, Run
+from scaleout.measure import pytorch
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(900)]
 LAB = ROOT / "solutions" / "09_networks"
@@ -80,6 +81,11 @@ def test_both_frameworks_have_the_same_networks(names: list[str]) -> None:
         ),
         pytest.param(
             {"framework": "torch"},
+            "PyTorch is not in this Python: type  make torch",
+            marks=pytest.mark.choice,
+        ),
+        pytest.param(
+            {"framework": "torch", "limit_mib": 500},
             "PyTorch is not in this Python: type  make torch",
             marks=pytest.mark.choice,
         ),
@@ -161,7 +167,7 @@ def test_under_fsdp_a_rank_keeps_its_part_and_takes_the_same_steps() -> None:
 def test_without_pytorch_nothing_is_judged_and_a_reference_is_shown(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for module in (checks, frameworks):
+    for module in (checks, pytorch):
         monkeypatch.setattr(module, "side", lambda name: None)
     (found,) = checks.check(lab("09_networks", solution=True), 5)
     assert found.state == "not judged" and "make torch" in found.what
