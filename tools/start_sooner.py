@@ -1,4 +1,4 @@
-"""TensorFlow and Keras start sooner: each rank of a job waits for them before its first line.
+"""TensorFlow, Keras and daal4py start sooner: each rank of a job waits for them before its first line.
 
 Three things are done, and what a script gets of any of them is the same.
 
@@ -7,7 +7,8 @@ Three things are done, and what a script gets of any of them is the same.
   put off while they load; what was loaded is then left out of its rounds (`gc.freeze`).
 - **What few scripts use is loaded at its first use** (PEP 562). Keras 3 imports scikit-learn, matplotlib and
   pandas wherever they are installed, and TensorFlow the training loop of its former Keras, and its own names
-  of 2019 a second and a third time. Neither has a switch.
+  of 2019 a second and a third time; daal4py imports scikit-learn for models that others have trained. None
+  of them has a switch.
 - **Python's own distutils, where it has one.** TensorFlow asks distutils for one path, and setuptools would
   put a copy of its own in its place, which takes far longer to load.
 
@@ -30,6 +31,8 @@ SELDOM = (
     "tensorflow._api.v2.compat.v1.compat.v2",
     "tensorflow._api.v2.compat.v2.compat.v1",
     "tensorflow._api.v2.compat.v2.compat.v2",
+    "daal4py.mb",  # and with it scikit-learn and scipy.stats
+    "daal4py.sklearn",
 )
 
 

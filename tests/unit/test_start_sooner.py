@@ -1,4 +1,4 @@
-"""TensorFlow and Keras start sooner, and a script gets all that it would get without it."""
+"""TensorFlow, Keras and daal4py start sooner, and a script gets all that it would get without it."""
 
 import subprocess
 import sys
@@ -33,6 +33,20 @@ from matplotlib.pyplot import *
 import matplotlib.pyplot as plt
 print(plt.figure().number, callable(subplots), plt.__spec__.loader is plt.__loader__)
 print(callable(keras.visualization.plot_image_gallery), "__getattr__" in vars(plt))
+"""
+
+DAAL4PY = """
+import sys
+import numpy as np
+import daal4py
+
+daal4py.kmeans_init(2, method="plusPlusDense").compute(np.eye(3))
+print([name for name in ("sklearn", "scipy.stats") if name in sys.modules])
+
+import daal4py.sklearn.linear_model  # a folder below one that was not loaded yet
+from sklearnex.cluster import KMeans
+print(KMeans(2, n_init=1, random_state=0).fit(np.eye(3)).cluster_centers_.shape)
+print(callable(daal4py.mb.convert_model), "ensemble" in daal4py.sklearn.__all__)
 """
 
 
@@ -88,6 +102,10 @@ def test_what_few_use_is_loaded_at_its_first_use() -> None:
         "1 True True",
         "True False",
     ]
+
+
+def test_daal4py_loads_scikit_learn_for_what_uses_it() -> None:
+    assert _said(DAAL4PY) == ["[]", "(2, 3)", "True True"]
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="this Python has no distutils of its own")
