@@ -4,8 +4,8 @@ PYTHON ?= python3
 ARGS ?=
 IN_ENV = $(PYTHON) tools/setup_env.py $(if $(filter command,$(origin PYTHON)),--this-python)
 
-# Two tests at once; tests/conftest.py says which of them share a lane. ARGS='-n 0' is one after another.
-LANES = -n 2 --dist loadscope --no-loadscope-reorder --durations=30
+# Three tests at once, one of which mostly waits; tests/conftest.py says which share a lane. ARGS='-n 0' is one after another.
+LANES = -n 3 --dist loadscope --no-loadscope-reorder --durations=30
 
 .PHONY: help lab tour test quick test-all lint clean lock mpis intel ccl torch pages
 

@@ -62,7 +62,7 @@ CHECKS = '''
 '''
 
 
-# Two lanes (make test): what shares something stays in one lane, and the longest begins first.
+# Three lanes on 2 cores (make test): what shares something stays in one lane, and the longest begins first.
 # A file's tests are together, because they may share a fixture, but for those of ALONE.
 ALONE = (
     "test_the_master_runs",
@@ -70,7 +70,9 @@ ALONE = (
     "tests/mpi/test_wrong_fills.py",
     "tests/faults/test_jobs.py",
 )
-WAITING = ("tests/cluster", "tests/faults")  # for what goes wrong, more than they compute
+# More for what goes wrong, or for a page, than they compute: a lane of its own.
+WAITING = ("tests/cluster", "tests/faults", "tests/browser")
+WAITING_LANE = "gw2"
 TOGETHER = ("tests/cluster", "tests/browser", "tests/classroom")
 LONGEST_FIRST = (
     "tests/classroom",
@@ -98,19 +100,34 @@ def pytest_configure() -> None:
 class Lanes(LoadScopeScheduling):
     """Gives each lane a whole group of tests when it has done the last.
 
-    While there are groups that wait more than they compute, one lane has those and the other the
-    rest: two that wait would leave the cores idle, two that compute would share them."""
+    One lane has the groups that wait more than they compute, and ends with them; the others have the
+    rest, as many as there are cores: two that wait would leave the cores idle, three that compute
+    would share them."""
 
     def _split_scope(self, nodeid: str) -> str:
         return _group(nodeid)
 
+    def _reschedule(self, node: WorkerController) -> None:
+        if _waits(node) and not any(map(_is_waiting, self.workqueue)):
+            if not node.shutting_down:
+                node.shutdown()
+        else:
+            super()._reschedule(node)
+
     def _assign_work_unit(self, node: WorkerController) -> None:
-        waits = node.gateway.id == "gw1"
         for group in self.workqueue:
-            if any(part in group for part in WAITING) == waits:
+            if _is_waiting(group) == _waits(node):
                 self.workqueue.move_to_end(group, last=False)
                 break
         super()._assign_work_unit(node)
+
+
+def _waits(node: WorkerController) -> bool:
+    return bool(node.gateway.id == WAITING_LANE)
+
+
+def _is_waiting(group: str) -> bool:
+    return any(part in group for part in WAITING)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -141,14 +158,14 @@ def _place(test: str) -> int:
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What a lane writes, and the cores that its jobs lease, are not the other lane's."""
+    """What a lane writes, and the cores that its jobs lease, are no other lane's."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SCALEOUT_LEASES", str(tmp_path_factory.mktemp("leases")))
         patch.setenv("SCALEOUT_RESULTS", str(tmp_path_factory.mktemp("results")))
         if "PYTEST_XDIST_WORKER" in os.environ:
-            # Two lanes share the cores: ranks that wait must let the other lane's go on.
+            # Lanes share the cores: ranks that wait must let other lanes' go on.
             patch.setenv("MPIR_CVAR_ENABLE_HEAVY_YIELD", "1")
-        # A sweep would measure each point again beside the other lane, or beside whoever works here.
+        # A sweep would measure each point again beside the other lanes, or beside whoever works here.
         patch.setattr(loaded, "OTHERS", math.inf)
         patch.setattr(loaded, "STOLEN", math.inf)
         yield
