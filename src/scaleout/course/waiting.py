@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 PATIENCE_S = 10.0  # a job that takes longer is worth a line
-STILL_S = 10.0  # a rank that is in one call for longer says so, if the call is the lab's own
+STILL_S = 6.0  # a rank that is in one call for longer says so, if the call is the lab's own
 TIMES = 3  # so often each rank must say so before the job is ended
 DUMP = re.compile(r"(?:Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):$")
 # What a rank says in dumps/sitecustomize.py, and what that is worth.
