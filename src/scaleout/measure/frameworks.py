@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import machine, settings
+from ..jobs.environment import SHORT_STEPS
 from ..paths import results
 from . import onednn
 from .compare import compare
@@ -33,7 +34,6 @@ __all__ = [
 ]
 
 NAMES = {"tensorflow": "TensorFlow", "torch": "PyTorch"}
-TUNED = {"HOROVOD_CYCLE_TIME": "3.5"}  # ms: 05 finds that 3 to 4 suit a short step
 WORDS = {
     "forward_training": "forward",
     "backward_data": "back, inputs",
@@ -79,7 +79,7 @@ def characterise(
     half = max(1, cores // 2)
     shapes = {"1 rank": {"ranks": 1, "threads": cores}, "2 ranks": {"ranks": 2, "threads": half}}
     variants = {
-        f"{NAMES[framework]}, {name}": {**_of(framework), **shape, "env": TUNED}
+        f"{NAMES[framework]}, {name}": {**_of(framework), **shape, "env": SHORT_STEPS}
         for framework in NAMES
         for name, shape in shapes.items()
     }

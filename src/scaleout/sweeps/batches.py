@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .. import machine, settings
+from ..jobs.environment import SHORT_STEPS
 from .outcome import Result
 from .run import sweep
 
 __all__ = ["batch_grid"]
-
-CYCLE_MS = "3.5"  # how often Horovod looks for gradients: 05 finds that 3 to 4 suit a short step
 
 
 def batch_grid(script: Path | str, batches: Sequence[int], repeat: int = 1) -> Result:
@@ -43,7 +42,7 @@ def batch_grid(script: Path | str, batches: Sequence[int], repeat: int = 1) -> R
         threads=[] if quick else sorted({1, machine.usable_cores()}),
         env={
             "BATCH": list(batches[middle : middle + 1] if quick else batches),
-            "HOROVOD_CYCLE_TIME": [CYCLE_MS],
+            **{name: [value] for name, value in SHORT_STEPS.items()},
         },
         repeat=repeat,
         echo=None,
