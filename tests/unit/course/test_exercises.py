@@ -508,6 +508,23 @@ def test_equal_jobs_of_several_checks_run_once(workshop: Path, results: Path) ->
 
 
 @pytest.mark.mpi
+def test_in_the_short_form_a_job_runs_again_only_after_an_edit(
+    workshop: Path, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCALEOUT_QUICK", "1")
+
+    def jobs() -> int:
+        return len([f for f in (results / "00_tiny").iterdir() if f.is_dir()])
+
+    assert _states(number=1) == [(1, "not started")] and _states(number=2) == [(2, "not started")]
+    assert jobs() == 1
+    solution = (workshop / "solutions/00_tiny/runme.py").read_text()
+    (workshop / "labs/00_tiny/runme.py").write_text(cut(solution, keep=lambda number: True))
+    assert _states(number=1) == [(1, "passed")] and _states(number=2) == [(2, "passed")]
+    assert jobs() == 2
+
+
+@pytest.mark.mpi
 @pytest.mark.parametrize(
     ("text", "state", "words"),
     [
