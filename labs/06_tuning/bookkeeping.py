@@ -19,6 +19,7 @@ from flags import one_or_more, refuse, zero_or_more
 from scaleout import data, records
 
 QUICK_STEPS = 24
+QUICK_BATCH = 8
 EVALUATIONS = ["predict", "predict_on_batch", "compiled", "shared"]
 KNOBS = ("HOROVOD_", "KMP_", "OMP_", "TF_NUM_")
 LOSSES = ("labelled", "unlabelled", "matching", "real", "fake")
@@ -57,6 +58,7 @@ def arguments(
     args = parser.parse_args(words)
     if data.quick():
         args.steps = min(args.steps, QUICK_STEPS)
+        args.batch_per_rank = min(args.batch_per_rank, QUICK_BATCH)
     return args
 
 

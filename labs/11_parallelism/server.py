@@ -37,7 +37,7 @@ def settings() -> argparse.Namespace:
                         help="async: nobody waits; sync: an update waits for "
                         "a gradient of each worker; both: in turns (async)")
     parser.add_argument("--gradients", type=one_or_more,
-                        default=120 if data.quick() else 300,
+                        default=60 if data.quick() else 300,
                         help="gradients to use in all (300)")
     parser.add_argument("--hidden", type=one_or_more, default=128,
                         help="width of the network's hidden layer (128)")

@@ -38,7 +38,7 @@ def settings() -> argparse.Namespace:
     parser.add_argument("--layers", type=one_or_more, default=4,
                         help="layers of the network (4)")
     parser.add_argument("--repeats", type=one_or_more,
-                        default=5 if data.quick() else 21,
+                        default=1 if data.quick() else 21,
                         help="steps of each, in turns (21)")
     args = parser.parse_args()
     ranks = MPI.COMM_WORLD.Get_size()

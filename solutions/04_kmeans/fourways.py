@@ -41,7 +41,11 @@ def settings():
                         help="rows at a time, in the numpy way (4096)")
     parser.add_argument("--seed", type=zero_or_more, default=0,
                         help="seed of the points (0)")
-    return parser.parse_args()
+    args = parser.parse_args()
+    if data.quick():
+        args.rows //= 10
+        args.iterations = min(args.iterations, 2)
+    return args
 
 
 # As in flags.py, which sklearnex would not find beside this file.

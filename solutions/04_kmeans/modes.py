@@ -49,7 +49,10 @@ def settings():
                         help="precision of the rows (float32)")
     parser.add_argument("--seed", type=zero_or_more, default=0,
                         help="seed of the points (0)")
-    return parser.parse_args()
+    args = parser.parse_args()
+    if data.quick():
+        args.iterations = min(args.iterations, 2)
+    return args
 
 
 def peak_mib():

@@ -45,7 +45,11 @@ def settings() -> argparse.Namespace:
                         help="precision of the rows (float32)")
     parser.add_argument("--seed", type=zero_or_more, default=0,
                         help="seed of the start and of the random points (0)")
-    return parser.parse_args()
+    args = parser.parse_args()
+    if data.quick():
+        args.rows //= 10
+        args.iterations = min(args.iterations, 3)
+    return args
 
 
 def end_together(problem: str) -> None:
@@ -65,8 +69,7 @@ def number_of_colours(pixels: np.ndarray, most: int) -> int:
 
     A picture with few colours needs no larger palette.
     """
-    # One whole number for each colour, made of its red, green and blue. In
-    # pixels these are between 0 and 1, in a file whole numbers up to 255.
+    # One whole number for each colour, from its red, green and blue, 0 to 1.
     codes = np.rint(pixels * 255) @ (65536, 256, 1)  # (rows_local,)
     # Distributed: each rank hears which colours the others have
     everyones = MPI.COMM_WORLD.allgather(np.unique(codes)[:most])

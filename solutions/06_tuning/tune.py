@@ -70,8 +70,10 @@ def settings() -> argparse.Namespace:
     steps = 1 if data.quick() else 20
     parser.add_argument("--steps", type=one_or_more, default=steps,
                         help=f"of a run, at least ({steps})")
-    parser.add_argument("--batch-per-rank", type=one_or_more, default=64,
-                        help="images without label a step on each rank (64)")
+    batch = 8 if data.quick() else 64
+    parser.add_argument("--batch-per-rank", type=one_or_more, default=batch,
+                        help="images without label a step on each rank "
+                        f"({batch})")
     return parser.parse_args()
 
 

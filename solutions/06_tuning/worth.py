@@ -28,7 +28,10 @@ def settings() -> argparse.Namespace:
     steps = 12 if data.quick() else 240
     parser.add_argument("--steps", type=one_or_more, default=steps,
                         help=f"steps of one rank, which more share ({steps})")
-    return parser.parse_args()
+    args = parser.parse_args()
+    if data.quick():
+        args.seeds = min(args.seeds, 2)
+    return args
 
 
 def main(args: argparse.Namespace) -> None:

@@ -26,7 +26,7 @@ from memory import search
 # Distributed: this import also starts MPI
 from mpi4py import MPI
 
-from scaleout import records
+from scaleout import data, records
 
 NETWORKS = ["cnn", "resnet50", "resnet101", "resnet152", "inception_v3",
             "vgg16"]
@@ -60,6 +60,9 @@ def settings() -> argparse.Namespace:
     if args.side < least:
         refuse(f"--side: {args.network} takes {least} or more, not "
                f"{args.side}")
+    if data.quick():
+        args.steps = min(args.steps, 10)
+        args.side = min(args.side, max(64, least))
     return args
 
 

@@ -43,7 +43,11 @@ def settings(about: str) -> argparse.Namespace:
                         help="timed steps (10)")
     parser.add_argument("--dtype", choices=["float32", "float64"],
                         default="float64", help="of all numbers (float64)")
-    return parser.parse_args()
+    args = parser.parse_args()
+    if data.quick():
+        args.width = min(args.width, 256)
+        args.batch = min(args.batch, 256)
+    return args
 
 
 def stages_of(way: str, ranks: int) -> int:
