@@ -18,6 +18,7 @@ def bar(items: Iterable[Item], **how: Any) -> Iterable[Item]:
     Parameters
     ----------
     items : iterable
+        With SCALEOUT_QUICK=1, the first and the last of a list or a tuple.
     **how
         As tqdm takes it, such as desc="jobs".
 
@@ -28,6 +29,8 @@ def bar(items: Iterable[Item], **how: Any) -> Iterable[Item]:
     """
     from tqdm import tqdm
 
+    if quick() and isinstance(items, list | tuple) and len(items) > 2:
+        items = [items[0], items[-1]]
     shown: Iterable[Item] = tqdm(items, file=sys.stdout, **how)
     return shown
 
@@ -39,7 +42,7 @@ def rounds(items: Sequence[Item], times: int = 3) -> Iterable[Item]:
     ----------
     items : sequence
     times : int
-        Rounds. With SCALEOUT_QUICK=1, one.
+        Rounds. With SCALEOUT_QUICK=1, one, of the first item and the last.
 
     Returns
     -------
