@@ -21,6 +21,7 @@ from mpi4py import MPI
 from rounds import calls_per_s, in_rounds
 from trained import (
     CALIBRATE,
+    THREADS,
     Model,
     accuracy,
     convert,
@@ -30,8 +31,6 @@ from trained import (
 )
 
 from scaleout import data, records
-
-THREADS = int(os.environ.get("TF_NUM_INTRAOP_THREADS") or 1)
 
 
 def settings() -> argparse.Namespace:

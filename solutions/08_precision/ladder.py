@@ -8,6 +8,10 @@ more on it. The ranks take turns, so that each has all cores for itself. You
 will see GFLOP/s of a matrix product in fp32, bf16 and int8, and images/s of
 two networks; it takes about a minute. Without --steps one rank takes what
 ONEDNN_MAX_CPU_ISA says.
+
+TFLite has a product in int8, too: a fully connected layer. It is measured
+with all threads and with one. Its library is XNNPACK, which does not know
+ONEDNN_MAX_CPU_ISA.
 """
 
 import argparse
@@ -24,11 +28,13 @@ from flags import one_or_more, refuse
 from mpi4py import MPI
 from rounds import calls_per_s
 from streams import sleep_until_all_are_here
-from trained import make_model
+from trained import THREADS, Model, convert, make_model
 
 from scaleout import data, records
 
 NUMBERS = ["fp32", "bf16", "int8"]
+# Beside oneDNN's products: how many threads of TFLite's
+OF_TFLITE = {"TFLite": THREADS, "TFLite-1": 1}
 WORK = ["GEMM", "tiny", "CNN", "ResNet-50"]
 UNITS = {"GEMM": "GFLOP/s", "tiny": "calls/s"}  # of all else: images/s
 STEPS = ["AVX2", "AVX512_CORE", "AVX512_CORE_VNNI", "AVX512_CORE_BF16",
@@ -98,6 +104,20 @@ def in_int8(a, size: int):
         min_b=-127.0, max_b=127.0, min_freezed_output=0.0,
         max_freezed_output=1.0, Toutput=tf.float32,
         input_quant_mode="SCALED")
+
+
+def fully_connected(size: int, threads: int):
+    """TFLite's product in int8, as a function without arguments."""
+    import keras
+
+    layer = keras.Sequential([keras.layers.Input((size,)),
+                              keras.layers.Dense(size)])
+    rng = np.random.default_rng(0)
+    model = Model(convert(layer, [rng.random((16, size), np.float32)],
+                          takes_int8=True), size, threads)
+    rows = rng.integers(-128, 128, (size, size), np.int8)
+    model.lite.set_tensor(model.into["index"], rows)
+    return model.lite.invoke
 
 
 def tiny_network(number: str):
@@ -178,7 +198,11 @@ def make(what: str, number: str, args: argparse.Namespace) -> tuple:
     """What is done, and how much of its unit a call is."""
     if what == "GEMM":
         # Both operations of a product count: multiplying and adding.
-        return product(number, args.size), 2 * args.size ** 3 / 1e9
+        operations = 2 * args.size ** 3 / 1e9
+        if number in OF_TFLITE:
+            threads = OF_TFLITE[number]
+            return fully_connected(args.size, threads), operations
+        return product(number, args.size), operations
     if what == "tiny":
         return tiny_network(number), 1
     if what == "CNN":
@@ -208,6 +232,8 @@ def main(args: argparse.Namespace) -> None:
     # TensorFlow has no such networks in int8, and TFLite is no oneDNN.
     columns = [(what, number) for what in args.work for number in args.numbers
                if number != "int8" or what in UNITS]
+    if ("GEMM", "int8") in columns:
+        columns += [("GEMM", name) for name in OF_TFLITE]
     # With AVX2 alone oneDNN has no kernels for bf16, and ends the process.
     here = {column: make(*column, args) for column in columns
             if not (column[1] == "bf16" and step == "AVX2")}

@@ -6,6 +6,7 @@ imported inside the functions, as some of them must set something before that.
 
 import contextlib
 import io
+import os
 import warnings
 
 import numpy as np
@@ -13,6 +14,7 @@ from flags import refuse
 
 from scaleout import data
 
+THREADS = int(os.environ.get("TF_NUM_INTRAOP_THREADS") or 1)
 CALIBRATE = 16  # images in a batch that TFLite calibrates with
 HEAD = 4  # bytes before the mark of a TFLite file
 MARK = b"TFL3"
@@ -53,7 +55,8 @@ def train(model, steps: int, seed: int = 0) -> None:
     model.fit(x[rows], y[rows], batch_size=64, verbose=0)
 
 
-def convert(model, batches=None, per_channel: bool = True) -> bytes:
+def convert(model, batches=None, per_channel: bool = True,
+            takes_int8: bool = False) -> bytes:
     """The network as a TFLite model: in fp32, or calibrated and in int8.
 
     batches: a list of images, (n, ...) each, whose ranges count.
@@ -73,6 +76,9 @@ def convert(model, batches=None, per_channel: bool = True) -> bytes:
         kinds = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8]
         converter.target_spec.supported_ops = kinds
         converter._experimental_disable_per_channel = not per_channel
+        if takes_int8:
+            converter.inference_input_type = tf.int8
+            converter.inference_output_type = tf.int8
     # TFLite tells a long story about each conversion.
     with contextlib.redirect_stdout(io.StringIO()):
         return converter.convert()

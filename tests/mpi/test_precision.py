@@ -151,7 +151,7 @@ def test_each_format_is_multiplied() -> None:
     found = {row["variant"]: row["metrics.rates"] for row in rows.to_dict("records")}
     assert list(found) == [
         *("GEMM fp32", "GEMM bf16", "GEMM int8", "tiny fp32", "tiny bf16", "tiny int8"),
-        *("CNN fp32", "CNN bf16"),
+        *("CNN fp32", "CNN bf16", "GEMM TFLite", "GEMM TFLite-1"),
     ]
     assert all(len(rates) == 2 and min(rates) > 0 for rates in found.values() if rates)
     for row in rows.to_dict("records"):

@@ -8,6 +8,7 @@ climbed.counted()                                # the product beside its instru
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from .. import machine, settings
@@ -30,6 +31,7 @@ STEPS = {
     "AVX512_CORE_AMX": "amx_tile",
 }
 NUMBERS = ("fp32", "bf16", "int8")
+OF_TFLITE = ("TFLite", "TFLite-1")  # in int8: with all threads, and with one
 # Multiplications and additions of an instruction that multiplies, for fp32, bf16 and int8. Without
 # VNNI a product in int8 takes two of them (and one that adds). One of AMX takes 16 cycles.
 COUNTED = {
@@ -121,11 +123,15 @@ class Ladder:
     def counted(self) -> "pd.DataFrame":
         """The large product beside what the instructions let expect, as times fp32 on the lowest step.
 
+        TFLite's product in int8 stands below, with all threads and with one, beside the instructions
+        of the highest step: its library does not know ONEDNN_MAX_CPU_ISA.
+
         Returns
         -------
         DataFrame
             A row each step and format: operations (of an instruction that multiplies; nan where there
-            is none for the format), by_count and measured (times).
+            is none for the format), by_count and measured (times), giga_per_s (1e9 operations a
+            second).
         """
         import pandas as pd
 
@@ -137,9 +143,15 @@ class Ladder:
             for number, operations in zip(NUMBERS, COUNTED[str(step)], strict=True):
                 if f"GEMM {number}" in there:
                     by_count = None if operations is None else operations / COUNTED["AVX2"][0]
-                    times = there.loc[step, f"GEMM {number}"] / first
-                    rows.append((step, number, operations, by_count, times))
-        names = ["step", "number", "operations", "by_count", "measured"]
+                    rate = there.loc[step, f"GEMM {number}"]
+                    rows.append((step, number, operations, by_count, rate / first, rate))
+        for number in OF_TFLITE:
+            rates = [row["value"] for row in self._rows if row["variant"] == f"GEMM {number}"]
+            if rates:
+                operations, rate = COUNTED[str(there.index[-1])][2], median(rates)
+                by_count = operations / COUNTED["AVX2"][0] if number == OF_TFLITE[0] else None
+                rows.append(("any", number, operations, by_count, rate / first, rate))
+        names = ["step", "number", "operations", "by_count", "measured", "giga_per_s"]
         shown = pd.DataFrame(rows, columns=names).astype(dict.fromkeys(names[2:], float))
         return shown.dropna(how="all", subset=names[2:]).set_index(names[:2])
 

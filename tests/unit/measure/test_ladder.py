@@ -99,6 +99,17 @@ def test_what_has_no_instruction_of_its_own_has_no_count() -> None:
     assert counted.measured["AVX2", "bf16"] > 0
 
 
+def test_tflites_product_stands_below_beside_the_highest_instructions() -> None:
+    jobs = [_job().assign(variant=f"GEMM {name}") for name in ("TFLite", "TFLite-1")]
+    counted = ladder.Ladder([pd.concat([_job(), *jobs])]).counted()
+    last = counted.loc["any"]
+    assert list(last.index) == ["TFLite", "TFLite-1"]
+    assert list(last.operations) == [128, 128]
+    assert last.by_count["TFLite"] == 8 and math.isnan(last.by_count["TFLite-1"])
+    rate = counted.giga_per_s["AVX2", "fp32"]
+    assert list(last.measured) == pytest.approx(list(last.giga_per_s / rate))
+
+
 def test_noise_is_that_of_equal_work_and_of_equal_processes() -> None:
     climbed = _climbed()
     # The same product twice in one process, and one step in two processes.
