@@ -15,13 +15,19 @@ from pathlib import Path
 from time import perf_counter
 
 import numpy as np
-import torch
-import torch.distributed as dist
 from flags import above_zero, one_or_more, refuse, zero_or_more
-from torch import nn
-from torch.nn.parallel import DistributedDataParallel
 
 from scaleout import data, records
+
+try:
+    import torch
+except ModuleNotFoundError:
+    refuse("PyTorch is not in this Python: type  make torch, then run "
+           "this with  --python .side/torch/bin/python")
+
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 
 BASE_BATCH = 32  # images a step that --lr is meant for
 

@@ -11,15 +11,21 @@ while it works on that layer. You will see the MiB of both, after 10 seconds.
 
 import argparse
 
-import torch
-import torch.distributed as dist
 from flags import one_or_more, refuse
+
+from scaleout import records
+
+try:
+    import torch
+except ModuleNotFoundError:
+    refuse("PyTorch is not in this Python: type  make torch, then run "
+           "this with  --python .side/torch/bin/python")
+
+import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
-
-from scaleout import records
 
 MIB = 2**20
 BATCH = 8  # rows of a step on each rank

@@ -13,10 +13,18 @@ import argparse
 import os
 
 import numpy as np
-import torch
-import torch.distributed as dist
 from flags import one_or_more, refuse
 from network import examples, layer, serial
+
+from scaleout import data, records
+
+try:
+    import torch
+except ModuleNotFoundError:
+    refuse("PyTorch is not in this Python: type  make torch, then run "
+           "this with  --python .side/torch/bin/python")
+
+import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B
@@ -25,8 +33,6 @@ from torch.distributed.tensor.parallel import (
     RowwiseParallel,
     parallelize_module,
 )
-
-from scaleout import data, records
 
 
 def settings() -> argparse.Namespace:

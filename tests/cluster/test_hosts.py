@@ -10,7 +10,16 @@ from pathlib import Path
 
 import pytest
 from cluster import hosts
-from torch_scripts import TELLS, TORCH, TORCHRUN, said, told, with_torch
+from torch_scripts import (
+    FRAMEWORKS,
+    TELLS,
+    TORCH,
+    TORCHRUN,
+    said,
+    told,
+    train_on_two_nodes,
+    with_torch,
+)
 
 from scaleout import lab, launch
 from scaleout.clusters.site import Site
@@ -110,6 +119,12 @@ def test_a_script_for_torchrun_runs_unedited_on_two_hosts(site: Site, script) ->
         echo=None,
     )
     assert [text[:12] for text in said(run)] == ["0 of 2: True", "1 of 2: True"]
+
+
+@pytest.mark.choice
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_the_small_network_of_09_trains_on_two_hosts(site: Site, framework: str) -> None:
+    train_on_two_nodes(framework, site=site)
 
 
 def test_the_doctor_looks_at_each_host(site: Site) -> None:

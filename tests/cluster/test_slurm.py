@@ -16,7 +16,16 @@ from pathlib import Path
 import pytest
 from cluster import slurm
 from helpers import until
-from torch_scripts import TELLS, TORCH, TORCHRUN, said, told, with_torch
+from torch_scripts import (
+    FRAMEWORKS,
+    TELLS,
+    TORCH,
+    TORCHRUN,
+    said,
+    told,
+    train_on_two_nodes,
+    with_torch,
+)
 
 from scaleout import lab
 from scaleout.clusters import slurm as submit
@@ -161,6 +170,12 @@ def test_a_script_for_torchrun_runs_unedited(start: str, script: Callable[..., P
         echo=None,
     )
     assert [text[:12] for text in said(run)] == ["0 of 2: True", "1 of 2: True"]
+
+
+@pytest.mark.choice
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_the_small_network_of_09_trains_on_two_nodes(framework: str) -> None:
+    train_on_two_nodes(framework, site=SITE, nodes=2)
 
 
 @pytest.mark.parametrize("start", ["mpirun", "srun"])

@@ -99,6 +99,23 @@ def test_what_it_cannot_train_is_one_sentence(how: dict, says: str) -> None:
 
 
 @pytest.mark.choice
+@pytest.mark.parametrize(
+    ("topic", "script"),
+    [("09_networks", "ddp.py"), ("09_networks", "fsdp.py"), ("11_parallelism", "torch_split.py")],
+)
+def test_a_script_for_pytorch_says_in_one_sentence_that_it_is_missing(
+    topic: str, script: str
+) -> None:
+    with pytest.raises(JobFailed) as caught:
+        lab(topic, solution=True).other(script).run(ranks=2, threads=1, echo=False, timeout=100)
+    said = [text for rank, text in caught.value.run.lines if rank is not None]
+    assert said == [
+        "PyTorch is not in this Python: type  make torch, then run this with  "
+        "--python .side/torch/bin/python"
+    ]
+
+
+@pytest.mark.choice
 def test_two_ranks_share_the_batch_and_are_compared_with_copies() -> None:
     records = _run(ranks=2, batch=10, steps=9).records
     record = records.iloc[0]
