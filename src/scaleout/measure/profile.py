@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ScaleoutError
 from ..jobs.job import Run
 from ..paths import show
+from ..words import rounded
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["by_op", "read"]
+__all__ = ["by_op", "read", "words"]
 
 OPERATION = re.compile(r"([^: ]+):(\w+)")  # its name in the graph, and what it does
 CALLS = {"PartitionedCall", "StatefulPartitionedCall", "While", "If"}  # they hold other operations
@@ -74,6 +75,29 @@ def by_op(frame: "pd.DataFrame") -> "pd.DataFrame":
     sums = frame.groupby(["op", "library"])[["calls", "time_ms"]].sum().reset_index()
     sums = sums.sort_values("time_ms", ascending=False, ignore_index=True)
     return sums.assign(share=sums.time_ms / sums.time_ms.sum())
+
+
+def words(frame: "pd.DataFrame", most: int = 3) -> str:
+    """A step in one sentence: what it takes, its dearest operations, and what none of them takes.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Of `read`, with the step's median: that of a run.
+    most : int
+        So many operations.
+    """
+    sums, step_ms = by_op(frame), frame.attrs["step_ms"]
+    told = [f"{row.op} {row.time_ms / step_ms:.0%}" for row in sums.head(most).itertuples()]
+    parts = {f"others of {name}": ms for name, ms in _others(sums, most).items()}
+    parts["between operations"] = step_ms - float(sums.time_ms.sum())
+    told += [f"{name} {ms / step_ms:.0%}" for name, ms in parts.items() if ms > 0]
+    return f"{rounded(step_ms)} ms a step: {', '.join(told)}."
+
+
+def _others(sums: "pd.DataFrame", most: int) -> dict[str, float]:
+    """What each library takes beyond the dearest operations."""
+    return dict(sums.iloc[most:].groupby("library").time_ms.sum().sort_values(ascending=False))
 
 
 def _library(op: str) -> str:

@@ -61,6 +61,18 @@ def test_operations_are_added_up_and_nothing_else(tmp_path: Path) -> None:
     assert sums.share.sum() == pytest.approx(1) and sums.calls["Mul"] == 3
 
 
+def test_a_step_is_told_in_one_sentence(tmp_path: Path) -> None:
+    frame = profile.read(_written(tmp_path, EVENTS))
+    frame.attrs["step_ms"] = 100.0
+    said = profile.words(frame, most=2)
+    assert said == (
+        "100 ms a step: Conv2D 62%, Mul 23%, others of Eigen 7%, others of oneDNN 5%, "
+        "between operations 3%."
+    )
+    frame.attrs["step_ms"] = 90.0  # operations at once: nothing is left between them
+    assert "between" not in profile.words(frame)
+
+
 def test_the_newest_profile_counts(tmp_path: Path) -> None:
     _written(tmp_path, {"a:Mul": [1.0]}, "2026_01_01")
     _written(tmp_path, {"a:Mul": [2.0]}, "2026_01_02")
