@@ -40,7 +40,7 @@ def settings() -> argparse.Namespace:
     parser.add_argument("--slow", type=above_zero, default=1.0,
                         help="how many times as long the last rank takes (1)")
     parser.add_argument("--gradients", type=one_or_more,
-                        default=300 if data.quick() else 600,
+                        default=90 if data.quick() else 600,
                         help="gradients to use in all (600)")
     parser.add_argument("--batch-per-rank", type=one_or_more, default=32,
                         help="images in each gradient (32)")

@@ -26,9 +26,10 @@ def settings() -> argparse.Namespace:
                         help="sizes of the message, in bytes "
                         "(1 4 16 ... 16777216)")
     parser.add_argument("--repeats", type=one_or_more,
-                        default=20 if data.quick() else 60,
+                        default=5 if data.quick() else 60,
                         help="timed round trips of each size (60)")
-    parser.add_argument("--warmup", type=zero_or_more, default=20,
+    parser.add_argument("--warmup", type=zero_or_more,
+                        default=2 if data.quick() else 20,
                         help="round trips before those, not timed (20)")
     args = parser.parse_args()
     if MPI.COMM_WORLD.Get_size() != 2:

@@ -32,7 +32,8 @@ def settings() -> argparse.Namespace:
     parser.add_argument("--repeats", type=one_or_more,
                         default=5 if data.quick() else 20,
                         help="timed calls of each way (20)")
-    parser.add_argument("--warmup", type=zero_or_more, default=10,
+    parser.add_argument("--warmup", type=zero_or_more,
+                        default=2 if data.quick() else 10,
                         help="calls before those, not timed (10)")
     return parser.parse_args()
 

@@ -49,7 +49,7 @@ def settings() -> argparse.Namespace:
     seen = 300 if data.quick() else 96000
     parser.add_argument("--seen", type=one_or_more, default=seen,
                         help=f"images that a training sees in all ({seen})")
-    seeds = 3
+    seeds = 1 if data.quick() else 3
     parser.add_argument("--seeds", type=one_or_more, default=seeds,
                         help=f"trainings with each schedule ({seeds})")
     parser.add_argument("--batch", type=one_or_more, default=512,

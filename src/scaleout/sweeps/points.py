@@ -12,7 +12,7 @@ from ..errors import ScaleoutError
 from ..jobs.environment import check_variables, exports, job_environment, thread_variables
 from . import allocators, knobs
 
-__all__ = ["Choices", "Point", "Value", "choices", "default", "filled", "grid", "programs"]
+__all__ = ["Choices", "Point", "Value", "choices", "default", "ends", "filled", "grid", "programs"]
 
 MOST_RANKS = 16  # a core: beyond it a machine is out of memory before it has measured anything
 MOST_THREADS = 64  # a core
@@ -185,6 +185,11 @@ def choices(
             "There is nothing to sweep over: type, for example,  -n 1,2 -t 1,2  before the --"
         )
     return found
+
+
+def ends(found: Choices) -> Choices:
+    """The first and the last value of each axis: the short form of a sweep."""
+    return {axis: tuple(dict.fromkeys((values[0], values[-1]))) for axis, values in found.items()}
 
 
 def _counts(

@@ -72,7 +72,7 @@ def sweep(
     lower : bool
         The figure is a time, less is better.
     repeat : int
-        Jobs a point. With SCALEOUT_QUICK=1, one.
+        Jobs a point. With SCALEOUT_QUICK=1, one, at the first and the last value of each axis.
     seed : int
         Draws the order of each round of the grid.
     timeout : float
@@ -117,6 +117,8 @@ def sweep(
     cores = site.cores or machine.usable_cores()
     words = _words(command)
     choices = points.choices(ranks, threads, env or {}, cores)
+    if settings.quick():
+        choices = points.ends(choices)
     kept = points.programs(choices, words)
     starts = [filled(words[:1], {k: str(v) if v else None}) for k in kept for v in choices[k]]
     for program in starts or [words[:1]]:

@@ -54,3 +54,8 @@ def test_an_allocator_that_is_missing_is_said(
     monkeypatch.setattr(ctypes.util, "find_library", lambda name: None)
     with pytest.raises(ScaleoutError, match="There is no tcmalloc on this machine: install it"):
         points.choices([], [], {"LD_PRELOAD": ["tcmalloc"]}, 2)
+
+
+def test_the_ends_of_each_axis() -> None:
+    found = points.choices([1, 2], [1, 2, 4], {"LR": ["0.1"]}, 4)
+    assert points.ends(found) == {"ranks": (1, 2), "threads": (1, 4), "LR": ("0.1",)}
