@@ -36,6 +36,7 @@ TORCHRUN = """
     same = all(torch.equal(one, everybody[0]) for one in everybody)
     print(f"{dist.get_rank()} of {dist.get_world_size()}: {same} {slopes} {torch.get_num_threads()}", flush=True)
     del model  # else it frees the process group at its own end, and may wait for ever
+    dist.barrier()  # Gloo's threads have let go of what they sent before Python ends
     dist.destroy_process_group()
 """
 TORCH = ROOT / ".side" / "torch"
