@@ -107,6 +107,14 @@ def test_a_check_takes_few_images_to_train_on(
     assert all((part == all_of_it[:99]).all() for part, all_of_it in zip(few, whole, strict=True))
 
 
+def test_digits_are_enlarged_as_scipy_does_it() -> None:
+    from scipy.ndimage import zoom
+
+    small = np.random.default_rng(0).integers(17, size=(50, 8, 8)) / 16
+    large = data._enlarged(small, 24)
+    np.testing.assert_allclose(large, zoom(small, (1, 3, 3), order=1), rtol=0, atol=1e-12)
+
+
 def test_without_files_the_digits_of_scikit_learn_are_used(folder: Path) -> None:
     first, second = data.digits(), data.digits()
     _hold(first)
