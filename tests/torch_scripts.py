@@ -20,6 +20,8 @@ TELLS = """
 """
 # As its own documentation has it, and not a line about mpirun.
 TORCHRUN = """
+    import time
+
     import torch
     import torch.distributed as dist
     from torch.nn.parallel import DistributedDataParallel
@@ -38,6 +40,7 @@ TORCHRUN = """
     del model  # else it frees the process group at its own end, and may wait for ever
     dist.barrier()  # Gloo's threads have let go of what they sent before Python ends
     dist.destroy_process_group()
+    time.sleep(0.1)  # Gloo's threads let go of the last message; docs/frameworks.md says why
 """
 TORCH = ROOT / ".side" / "torch"
 with_torch = pytest.mark.skipif(

@@ -10,6 +10,7 @@ while it works on that layer. You will see the MiB of both, after 10 seconds.
 """
 
 import argparse
+from time import sleep
 
 from flags import one_or_more, refuse
 
@@ -118,6 +119,8 @@ def main(args: argparse.Namespace) -> None:
     # Distributed: nobody leaves while another still waits for a message
     dist.barrier()
     dist.destroy_process_group()
+    # Gloo's threads let go of the last message, as in ddp.py.
+    sleep(0.1)
 
 
 if __name__ == "__main__":

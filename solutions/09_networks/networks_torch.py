@@ -4,6 +4,8 @@ There is nothing to fill in here. A convolution has a bias, or the batch
 normalisation a scale, where Keras's has one, so that the weights are as many.
 """
 
+from time import sleep
+
 import numpy as np
 import torch
 import torch.distributed as dist
@@ -236,6 +238,8 @@ class Trainer:
         self.model = self.model.module
         # Distributed: the ranks part
         dist.destroy_process_group()
+        # Gloo's threads let go of the last message, as in ddp.py.
+        sleep(0.1)
 
     def batch(self, images: np.ndarray, labels: np.ndarray) -> tuple:
         """NumPy's arrays, (n, side, side, channels), as PyTorch's."""
