@@ -28,7 +28,7 @@ def settings() -> argparse.Namespace:
     parser.add_argument("--batch", type=one_or_more, default=1024,
                         help="rows of the batch, or of each rank's (1024)")
     parser.add_argument("--width", type=one_or_more, default=1024,
-                        help="of a layer; its gradient has the square (1024)")
+                        help="of a layer; gradient: width x width (1024)")
     parser.add_argument("--layers", type=one_or_more, default=4,
                         help="gradients to add up (4)")
     parser.add_argument("--steps", type=one_or_more, default=20,
@@ -156,7 +156,7 @@ def main(args: argparse.Namespace) -> float:
 
     timed_s = step_s[args.warmup:]
     median_s = float(np.median(timed_s))
-    # TODO 4: what part of the time of all ranks was worth it? args.one is the
+    # TODO 4: what share of the ranks' time was useful work? args.one is the
     # step of one rank alone, in seconds.  (3 lines)
     efficiency = 1.0
 

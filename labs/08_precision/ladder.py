@@ -3,8 +3,8 @@
     mpirun -n 2 python -m mpi4py labs/08_precision/ladder.py \
         --steps AVX2 AVX512_CORE
 
-A rank for each step of the ladder: oneDNN may use these instructions and no
-more on it. The ranks take turns, so that each has all cores for itself. You
+There is a rank for each step of the ladder, with oneDNN held to that step's
+instructions. The ranks take turns, so that each has all cores for itself. You
 will see GFLOP/s of a matrix product in fp32, bf16 and int8, and images/s of
 two networks; it takes about a minute. Without --steps one rank takes what
 ONEDNN_MAX_CPU_ISA says.

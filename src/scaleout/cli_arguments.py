@@ -116,7 +116,7 @@ def _sweep(commands: Any) -> None:
     add("--lower", action="store_true", help="the figure is a time: less is better")
     add("--repeat", type=int, default=1, metavar="R", help="jobs for each point (1)")
     add("--seed", type=int, default=0, help="another number gives another order of the jobs (0)")
-    about = "try at most N points, chosen by the results so far; what may be best, again (all)"
+    about = "try at most N points, chosen by the results so far, and repeat the likely best (all)"
     add("--search", type=int, default=0, metavar="N", help=about)
     about = "measure what Intel recommends for TensorFlow, too, beside the default"
     add("--published", action="store_true", help=about)
