@@ -26,6 +26,7 @@ from .rounds import columns, enough, plan
 __all__ = ["compare"]
 
 Job = Callable[..., Any] | str | Sequence[str]
+FIELDS = ("value", "unit", "run_id", "utc")  # what a run gives
 
 
 def compare(
@@ -60,7 +61,8 @@ def compare(
         The arguments of `job` in each variant (of `scaleout.run`, for a command). The first is the
         baseline.
     rounds : int
-        At most so many. With SCALEOUT_QUICK=1 one, from which no verdict follows.
+        At most so many. With SCALEOUT_QUICK=1 one, from which no verdict follows; so the baseline's
+        only run stands there twice.
     metric : str or function
         What a run is judged by: a field of its record, "wall_s" for the seconds it took, or a
         function of what `job` returns.
@@ -118,7 +120,10 @@ def compare(
             for round_, (key, again) in progress.bar(
                 turns, total=total, unit="run", disable=hidden
             ):
-                row = _run(start, asked[key], metric, f"{key}, round {round_ + 1}")
+                if again and settings.quick():
+                    row = {field: kept.rows[-1][field] for field in FIELDS}
+                else:
+                    row = _run(start, asked[key], metric, f"{key}, round {round_ + 1}")
                 place = {"round": round_, "place": len(kept.rows), "variant": key, "again": again}
                 kept.add({**place, **row})
                 if echo:
@@ -144,7 +149,8 @@ def _run(
         error.args = (f"{where}: {error}", *error.args[1:])
         raise
     utc = datetime.now(UTC).isoformat(timespec="seconds")
-    return {"value": value, "unit": unit, "run_id": getattr(found, "id", ""), "utc": utc}
+    gives = (value, unit, getattr(found, "id", ""), utc)
+    return dict(zip(FIELDS, gives, strict=True))
 
 
 def _check(variants: Mapping[str, Mapping[str, Any]], rounds: int, within: float) -> None:

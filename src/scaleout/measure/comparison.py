@@ -170,7 +170,7 @@ class Comparison:
 
         files = {path.parent.name: path for path in results_path().rglob("records.jsonl")}
         found = records.read(*(files[run] for run in self.runs.run_id if run in files))
-        variants = self.runs[["run_id", "variant"]]
+        variants = self.runs[["run_id", "variant"]].drop_duplicates()
         return found.drop(columns="variant").merge(variants, on="run_id")
 
     def sentence(self, variant: str) -> str:

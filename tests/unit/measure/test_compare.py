@@ -105,7 +105,10 @@ def test_quick_is_one_round_without_a_verdict(monkeypatch: pytest.MonkeyPatch) -
     assert found.rounds == 1 and found.verdict("fast") == "unclear"
     assert found.sentence("fast") == "fast: unclear, after 1 round; it takes 3."
     assert repr(found) and found.plot() is not None
-    assert compare(Job().run, TWO, quiet=True).rounds == 1
+    job = Job()
+    again = compare(job.run, TWO, quiet=True)
+    assert again.rounds == 1 and len(job.asked) == 2  # the baseline's run counts twice
+    assert list(again.runs.variant) == ["base", "base", "fast"]
 
 
 def test_a_disturbed_round_is_named_left_out_and_replaced() -> None:
