@@ -57,8 +57,9 @@ def settings() -> argparse.Namespace:
                         help="runs of each variant (5)")
     parser.add_argument("--steps", type=one_or_more, default=40,
                         help="steps of a run (40)")
-    parser.add_argument("--batch-per-rank", type=one_or_more, default=64,
-                        help="images a step on each rank (64)")
+    batch = 16 if data.quick() else 64
+    parser.add_argument("--batch-per-rank", type=one_or_more, default=batch,
+                        help=f"images a step on each rank ({batch})")
     return parser.parse_args()
 
 
