@@ -18,7 +18,7 @@ from flags import one_or_more, refuse, zero_or_more
 
 from scaleout import data, records
 
-QUICK_STEPS = 24
+QUICK_STEPS = 12
 QUICK_BATCH = 8
 EVALUATIONS = ["predict", "predict_on_batch", "compiled", "shared"]
 KNOBS = ("HOROVOD_", "KMP_", "OMP_", "TF_NUM_")
