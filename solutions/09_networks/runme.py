@@ -62,7 +62,7 @@ def settings() -> argparse.Namespace:
                f"{args.side}")
     if data.quick():
         args.steps = min(args.steps, 10)
-        args.side = min(args.side, max(64, least))
+        args.side = min(args.side, max(32, least))
     return args
 
 
