@@ -15,6 +15,7 @@ ONEDNN_MAX_CPU_ISA.
 """
 
 import argparse
+import functools
 import os
 
 # Distributed: nothing of this travels, but TensorFlow reads it when it starts
@@ -106,15 +107,21 @@ def in_int8(a, size: int):
         input_quant_mode="SCALED")
 
 
-def fully_connected(size: int, threads: int):
-    """TFLite's product in int8, as a function without arguments."""
+@functools.cache
+def dense_layer(size: int) -> bytes:
+    """A fully connected layer as a TFLite model that takes and gives int8."""
     import keras
 
     layer = keras.Sequential([keras.layers.Input((size,)),
                               keras.layers.Dense(size)])
+    rows = np.random.default_rng(0).random((16, size), np.float32)
+    return convert(layer, [rows], takes_int8=True)
+
+
+def fully_connected(size: int, threads: int):
+    """TFLite's product in int8, as a function without arguments."""
+    model = Model(dense_layer(size), size, threads)
     rng = np.random.default_rng(0)
-    model = Model(convert(layer, [rng.random((16, size), np.float32)],
-                          takes_int8=True), size, threads)
     rows = rng.integers(-128, 128, (size, size), np.int8)
     model.lite.set_tensor(model.into["index"], rows)
     return model.lite.invoke
