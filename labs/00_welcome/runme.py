@@ -62,7 +62,7 @@ def main(args: argparse.Namespace) -> float:
 
     # TODO 2: the strips from first to last - 1 are mine. Together the ranks
     # take each strip once, and none takes more than it must: 10 strips on
-    # 3 ranks are 4, 3 and 3. data.shard(n, rank, ranks) gives a slice with
+    # 3 ranks are 3, 3 and 4. data.shard(n, rank, ranks) gives a slice with
     # such a .start and .stop; or do the arithmetic yourself.  (3 lines)
     first = 0
     last = args.strips

@@ -24,7 +24,7 @@ GATHERED_WRONGLY = {
     "is not a multiple of required number of blocks": "Gather takes pieces of "
     "one size, and these differ: Gatherv takes them.",
     "Comm.Gatherv": "Gatherv must be told how long each piece is: "
-    "(all_labels, sizes).",
+    "(all_labels, sizes). What each rank sends are its `labels`, an array.",
     "could not be broadcast together": "A reduction adds labels up, but you "
     "need them one behind the other.",
     "Assertion failed in file": "Has the room on rank 0 the same kind of "
@@ -243,11 +243,12 @@ def inertia_belongs_to_the_palette(job):
 @todo(
     4,
     hints=[
-        "Look at quantised.png: what rank 0 does not know stays black. Its "
-        "own labels are only those of the first rows.",
+        "Rank 0 has only the labels of its own rows. Before it can make room "
+        "for all of them it must know how many each rank has: "
+        "comm.allgather(len(labels)).",
         "First the sizes of all pieces (allgather), then room for all of them "
-        "on rank 0, then Gatherv, the gather that takes pieces of unequal "
-        "size.",
+        "on rank 0 (np.empty, of np.int32 like `labels`), then Gatherv, the "
+        "gather that takes pieces of unequal size.",
         "sizes = comm.allgather(len(labels)); all_labels = "
         "np.empty(sum(sizes), np.int32) if rank == 0 else None; "
         "comm.Gatherv(labels, (all_labels, sizes), root=0)",

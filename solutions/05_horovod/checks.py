@@ -134,7 +134,15 @@ def gradients_are_averaged(job):
 )
 def all_ranks_begin_equal(job):
     """Both ranks begin with one state, also after a checkpoint."""
-    start = per_rank(first_job(job), "start")
+    try:
+        start = per_rank(first_job(job), "start")
+    except ScaleoutError as failed:
+        assert "has no attribute 'assign'" not in str(failed), (
+            "expected TensorFlow's variables to be sent; saw those of Keras, "
+            "which Horovod cannot assign to. `state` holds the `.value` of "
+            "each, and the momentum and `epochs_done` too."
+        )
+        raise
     assert start[0] == start[1], (
         "expected the same weights on both ranks before the first step; saw "
         "different ones. Equal steps do not make them equal."

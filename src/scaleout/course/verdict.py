@@ -11,7 +11,7 @@ from ..jobs.output import first_traceback
 from ..paths import show
 from . import gaps
 from .masters import read_text, starter
-from .waiting import in_script, standing
+from .waiting import SAYS, in_script, standing
 
 if TYPE_CHECKING:
     from .topic import Topic
@@ -150,8 +150,9 @@ class Judge:
 def _last_words(error: JobError) -> str:
     """The exception's own line, and the next one where the message only begins there."""
     _, block = first_traceback(error.run.lines)
+    block = [text for text in block if text.strip() and text not in SAYS]
     said = [text for text in block if not text.startswith((" ", "Traceback"))]
-    for at, text in enumerate(said):
-        if text.endswith(":") and at + 1 < len(said):
-            return f"{text} {said[-1].strip()}"
+    for text in said:
+        if text.endswith(":") and text != block[-1]:
+            return f"{text} {block[-1].strip()}"
     return said[-1] if said else "it crashed in native code."

@@ -18,6 +18,7 @@ __all__ = [
     "DUMP",
     "FRAME",
     "PATIENCE_S",
+    "SAYS",
     "STILL_S",
     "in_script",
     "progress",

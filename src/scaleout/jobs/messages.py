@@ -2,10 +2,11 @@
 
 import re
 
-__all__ = ["ECHO", "FINDINGS", "MESSAGES", "PAGE", "anchor", "finding", "section"]
+__all__ = ["ECHOES", "FINDINGS", "MESSAGES", "PAGE", "anchor", "finding", "section"]
 
 PAGE = "docs/errors.md"
-ECHO = "Horovod has been shut down"
+SHUT_DOWN, KILLED = "Horovod has been shut down", "A rank was killed (signal 9)"
+ECHOES = (SHUT_DOWN, KILLED)  # what other ranks may say, or mpirun of them, because one has failed
 # The heading of each section, and what its text looks like in a job's output. The first that fits
 # is named.
 MESSAGES = {
@@ -17,15 +18,17 @@ MESSAGES = {
     "NoSuchKernel": r"No such kernel named",
     "Null numeric table is not supported": r"Null numeric table is not supported",
     "ModuleNotFoundError: No module named 'scaleout'": r"No module named 'scaleout'",
-    ECHO: r"Horovod has been shut down",
-    "A rank was killed (signal 9)": r"\(signal 9\)",
+    "'SymbolicTensor' object has no attribute 'assign'": r"'SymbolicTensor' object has no attribute 'assign'",
+    "Assertion failed in file": r"Assertion failed in file .*\.[ch]\b",
+    SHUT_DOWN: r"Horovod has been shut down",
+    KILLED: r"\(signal 9\)",
 }
 # What the doctor says where it sees the cause of such a message before anybody meets it.
 FINDINGS = {
     "Every process is rank 0 of 1": r"rank 0 of 1|worlds of one|\d MPI libraries: ",
     "NoSuchKernel": r"no kernel named|python3 is another environment's",
     "not enough slots": r"is .* \(Open MPI\), not this environment's",
-    "A rank was killed (signal 9)": r"wants .* GiB a rank",
+    KILLED: r"wants .* GiB a rank",
 }
 
 
@@ -55,9 +58,10 @@ def section(reason: str, output: str = "") -> str | None:
     """
     for text in (reason, output):
         for heading, pattern in MESSAGES.items():
-            if heading != ECHO and re.search(pattern, text):
+            if heading not in ECHOES and re.search(pattern, text):
                 return f"{PAGE}#{anchor(heading)}"
-    return f"{PAGE}#{anchor(ECHO)}" if re.search(MESSAGES[ECHO], reason) else None
+    echo = next((echo for echo in ECHOES if re.search(MESSAGES[echo], reason)), None)
+    return f"{PAGE}#{anchor(echo)}" if echo else None
 
 
 def anchor(heading: str) -> str:
