@@ -190,6 +190,8 @@ class Training:
         batches = [slice(first, first + TEST_BATCH) for first in firsts]
         mine = my_batches(batches, how["evaluation"], rank, ranks)
         every = how["evaluate_every"]
+        if data.quick():
+            every = -(-every // 5)
         # As many as asked for, and up to an evaluation.
         last = -(-steps // every) * every
         for step in range(-1, last + 1):
