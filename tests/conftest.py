@@ -62,15 +62,15 @@ CHECKS = '''
 '''
 
 
-# Three lanes on 2 cores (make test): what shares something stays in one lane, and the longest begins first.
-# A file's tests are together, because they may share a fixture, but for those of ALONE.
+# Three lanes on 2 cores (make test): what shares something stays in one lane, and the longest begins
+# first. A file's tests are together, because they may share a fixture, but for those of ALONE.
 ALONE = (
     "test_the_master_runs",
     "tests/mpi/test_labs.py",
     "tests/mpi/test_wrong_fills.py",
     "tests/faults/test_jobs.py",
 )
-# More for what goes wrong, or for a page, than they compute: a lane of its own.
+# These wait, for something to go wrong or for a page, more than they compute: one lane has them all.
 WAITING = ("tests/cluster", "tests/faults", "tests/browser")
 WAITING_LANE = "gw2"
 TOGETHER = ("tests/cluster", "tests/browser", "tests/classroom")

@@ -9,7 +9,7 @@ from typing import Any
 
 import psutil
 
-from scaleout import launch
+from scaleout.jobs import run as launch
 from scaleout.jobs.job import Run
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 from scaleout import Comparison, kernels
+from scaleout.comparisons import references
 from scaleout.errors import ScaleoutError
-from scaleout.measure import references
 
 SOLUTIONS = Path(__file__).resolve().parents[1] / "solutions"
 FILE = SOLUTIONS / "02_threads" / references.REFERENCE

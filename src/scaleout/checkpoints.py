@@ -12,32 +12,12 @@ from typing import Any
 from .errors import ScaleoutError
 from .paths import show
 
-__all__ = ["digest", "keep_checkpoint", "take_checkpoint"]
-
 KEPT = 2
 
 
 def keep_checkpoint(folder: Path | str, arrays: Sequence[Any], number: int) -> str:
     """Writes the arrays to checkpoint-NUMBER.npz, whole or not at all, and keeps the one before it
     too.
-
-    Parameters
-    ----------
-    folder : Path or str
-        Made where it is missing.
-    arrays : sequence of array or variable
-    number : int
-        Such as the step's; the largest is the newest.
-
-    Returns
-    -------
-    str
-        The file's name.
-
-    Raises
-    ------
-    ScaleoutError
-        When the folder cannot be written.
     """
     import numpy as np
 
@@ -65,17 +45,6 @@ def take_checkpoint(folder: Path | str, variables: Sequence[Any]) -> str | None:
 
     It prints that one's name, and that of each damaged one (or another network's) that it passes
     over.
-
-    Parameters
-    ----------
-    folder : Path or str
-    variables : sequence of variable
-        Of the shapes of the arrays that were kept, in the same order.
-
-    Returns
-    -------
-    str or None
-        The checkpoint's name; None when there is none.
     """
     import numpy as np
 

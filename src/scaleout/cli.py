@@ -11,8 +11,6 @@ from . import cli_arguments, cli_values
 from .errors import ScaleoutError
 from .words import sentence
 
-__all__ = ["main"]
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command; returns its exit status: the job's own, 1 for a check that fails, 2 for bad
@@ -48,13 +46,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _doctor(args: argparse.Namespace, rest: list[str]) -> int:
     from . import doctor
-    from .clusters.site import Site
+    from .jobs.site import Site
 
     return doctor.main(args.json, Site.read(args.site) if args.site else None)
 
 
 def _run(args: argparse.Namespace, rest: list[str]) -> int:
-    from . import launch
+    from .jobs import run as launch
 
     how = {
         "ranks": args.ranks,
@@ -73,8 +71,8 @@ def _run(args: argparse.Namespace, rest: list[str]) -> int:
 def _submit(args: argparse.Namespace, rest: list[str]) -> int:
     import signal
 
-    from .clusters.site import Site
-    from .clusters.slurm import dry_run, submit
+    from .jobs.site import Site
+    from .jobs.slurm import dry_run, submit
 
     for number in (signal.SIGTERM, signal.SIGHUP):  # a terminal that is closed cancels the job too
         signal.signal(number, signal.default_int_handler)
@@ -106,7 +104,7 @@ def _sweep(args: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _compare(args: argparse.Namespace, rest: list[str]) -> int:
-    from .measure.commands import main
+    from .comparisons.commands import main
     from .sweeps.rates import Metric
 
     named = args.metric.replace(".", "_").isidentifier()

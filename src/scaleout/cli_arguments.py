@@ -6,8 +6,6 @@ from typing import Any, NoReturn
 
 from .words import sentence
 
-__all__ = ["parser"]
-
 LAB = "a topic such as 04_kmeans, or a script's path"
 THREADS = "threads of each rank (usable cores / ranks)"
 
@@ -21,13 +19,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parser(about: str) -> argparse.ArgumentParser:
-    """The parser of the whole command line; the name of the subcommand is `command`.
-
-    Parameters
-    ----------
-    about : str
-        What the command is, in a line.
-    """
+    """The parser of the whole command line; the name of the subcommand is `command`."""
     top = _Parser(prog="scaleout", description=about)
     commands = top.add_subparsers(required=True, metavar="COMMAND", dest="command")
     for add in (_doctor, _run, _submit, _sweep, _compare, _scaling, _course, _class):

@@ -10,16 +10,14 @@ from .errors import ScaleoutError
 from .words import plain
 
 if TYPE_CHECKING:
-    from .clusters.site import Site
-
-__all__ = ["command", "hosts", "nodes", "script_name", "site", "variables"]
+    from .jobs.site import Site
 
 
 def site(args: argparse.Namespace) -> "Site | None":
     """The site of --site, with the machines of --hosts."""
     from dataclasses import replace
 
-    from .clusters.site import Site
+    from .jobs.site import Site
 
     found = Site.read(args.site) if args.site else None
     if args.hosts is None:
@@ -33,25 +31,7 @@ def site(args: argparse.Namespace) -> "Site | None":
 
 
 def command(args: argparse.Namespace, rest: list[str]) -> tuple[str, list[str]]:
-    """The name of a lab's or a script's runs, and the command of one rank.
-
-    Parameters
-    ----------
-    args : Namespace
-        With `lab`, a topic or a script; `solution`; and `python` where there is such a flag.
-    rest : list of str
-        The script's own arguments.
-
-    Returns
-    -------
-    name : str
-    command : list of str
-
-    Raises
-    ------
-    ScaleoutError
-        There is no such topic.
-    """
+    """The name of a lab's or a script's runs, and the command of one rank."""
     from .course.lab import lab
     from .jobs.environment import interpreter
     from .paths import show
@@ -89,20 +69,7 @@ def hosts(words: str) -> tuple[str, ...]:
 
 
 def nodes(words: str, work: float) -> list[int]:
-    """The numbers of --predict N,N.
-
-    Parameters
-    ----------
-    words : str
-        Such as "64,128"; "" gives none.
-    work : float
-        That of --work, which is looked at too.
-
-    Raises
-    ------
-    ScaleoutError
-        When one is no number above 0.
-    """
+    """The numbers of --predict N,N."""
     named = [word.strip() for word in words.split(",")] if words else []
     whole = all(word.isdecimal() and word.isascii() and len(word) < 10 for word in named)
     if not whole or not all(map(int, named)) or not 0 < work < math.inf:

@@ -16,8 +16,6 @@ from .errors import ScaleoutError
 from .locks import held
 from .settings import data_folder, quick
 
-__all__ = ["FORMS", "crops", "damaged", "digest"]
-
 FORMS = ("files", "tfrecord", "lmdb", "hdf5")
 PICTURES = ("china.jpg", "flower.jpg")
 SIDE = 128  # pixels
@@ -34,25 +32,6 @@ def crops(form: str = "files", count: int = 0, folder: Path | str | None = None)
     All ranks may call it at once: one of them writes, and the others wait. Interrupted, it goes on
     where it stopped. A crop's number and label are in its name, such as 00017-5.jpg: the label says
     which picture (0 to 3, 4 to 7) and which quarter of it.
-
-    Parameters
-    ----------
-    form : str
-        "files" (a file an image), "tfrecord" (8 shards), "lmdb" or "hdf5" (all in one).
-    count : int
-        Images; without it 3,000, and 600 with SCALEOUT_QUICK=1.
-    folder : Path or str, optional
-        Where to write; else $SCALEOUT_DATA, or the cache of this user.
-
-    Returns
-    -------
-    Path
-        A folder of files, a folder of shards, an LMDB or an HDF5 file.
-
-    Raises
-    ------
-    ScaleoutError
-        There is no such form, or no room.
     """
     if form not in FORMS:
         raise ScaleoutError(f"Crops come as {', '.join(FORMS)}, not as {form!r}.")
@@ -80,13 +59,7 @@ def crops(form: str = "files", count: int = 0, folder: Path | str | None = None)
 
 
 def damaged(folder: Path | str) -> list[str]:
-    """The names of the crops in `files` that are missing, or differ from what was written.
-
-    Parameters
-    ----------
-    folder : Path or str
-        As `crops("files")` gives it, or a copy of it beside a copy of its index.json.
-    """
+    """The names of the crops in `files` that are missing, or differ from what was written."""
     files = Path(folder)
     known = json.loads((files.parent / INDEX).read_text(encoding="utf-8"))
     return [name for name, wanted in known.items() if _sha(files / name) != wanted]

@@ -1,7 +1,5 @@
 """What goes wrong, in one sentence a person can act on."""
 
-__all__ = ["ScaleoutError"]
-
 
 class ScaleoutError(Exception):
     """A fault that the reader can mend: its text says what was wrong and what to type instead.

@@ -12,8 +12,6 @@ from .errors import ScaleoutError
 from .locks import held
 from .settings import data_folder
 
-__all__ = ["MNIST", "cache", "fetch", "whole"]
-
 # The four files of MNIST (LeCun, Cortes, Burges, 1998) and their SHA-256.
 MNIST = {
     "train-images-idx3-ubyte.gz": "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
@@ -42,21 +40,6 @@ def fetch(name: str) -> Path:
     """Brings a data set to this user's cache, and goes on where it stopped.
 
     One process fetches at a time. Each file is checked by its SHA-256 before it takes its name.
-
-    Parameters
-    ----------
-    name : str
-        "mnist", the only one there is.
-
-    Returns
-    -------
-    Path
-        The folder that holds its files.
-
-    Raises
-    ------
-    ScaleoutError
-        There is no network, no room, or no such data set: it says what to do.
     """
     if name != "mnist":
         raise ScaleoutError(

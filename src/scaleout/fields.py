@@ -4,8 +4,6 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["FIELDS", "wrong"]
-
 
 def _text(value: object) -> bool:
     return isinstance(value, str)

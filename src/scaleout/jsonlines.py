@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-__all__ = ["MOST_BYTES", "read", "table", "text"]
-
 MOST_BYTES = 200_000_000  # of one file of lines
 MOST_TEXT = 10_000_000  # bytes of a file that is read whole
 MOST_DIGITS = 16  # of a whole number: a float holds no more
@@ -19,21 +17,7 @@ Line = dict[str, Any]
 
 
 def read(path: Path, wrong: Callable[[Line], str]) -> tuple[list[Line], str]:
-    """The lines of a file that are what they should be.
-
-    Parameters
-    ----------
-    path : Path
-        A file that is missing has no lines.
-    wrong : callable
-        Says in a few words what is wrong with an object, or "".
-
-    Returns
-    -------
-    lines : list of dict
-    left_out : str
-        What was left out, to be put after the file's name: ", line 3: ..."; "" when nothing was.
-    """
+    """The lines of a file that are what they should be."""
     found: list[Line] = []
     bad, first = 0, ""
     try:
@@ -58,19 +42,7 @@ def read(path: Path, wrong: Callable[[Line], str]) -> tuple[list[Line], str]:
 
 
 def text(path: Path) -> str:
-    """What a file of a moderate size holds, without a mark that an editor put at its start.
-
-    Parameters
-    ----------
-    path : Path
-
-    Raises
-    ------
-    OSError
-        When it is missing, no regular file, or too large.
-    ValueError
-        When it is no text in UTF-8, or its path is none.
-    """
+    """What a file of a moderate size holds, without a mark that an editor put at its start."""
     with _regular(path) as file:
         if os.fstat(file.fileno()).st_size > MOST_TEXT:
             raise OSError(errno.EFBIG, f"it is larger than {MOST_TEXT // 10**6} MB")

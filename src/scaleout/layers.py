@@ -14,8 +14,6 @@ A saved network is read again after the first call of either.
 import functools
 from typing import Any
 
-__all__ = ["fuse", "fused_batch_norm"]
-
 
 def fuse(model: Any) -> Any:
     """The same network with the same weights, its batch normalisation fused.

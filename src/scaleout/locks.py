@@ -6,28 +6,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["held"]
-
 LOOK_S = 0.2  # between two tries
 
 
 @contextlib.contextmanager
 def held(path: Path, wait_s: float = 0.0) -> Iterator[bool]:
-    """Holds a lock file while the block runs.
-
-    Parameters
-    ----------
-    path : Path
-        The file; made where it is missing, never written to, and left behind.
-    wait_s : float
-        Seconds to wait for another process to give it back.
-
-    Yields
-    ------
-    bool
-        False when another process holds it. On a file system without locks nobody can know, so
-        that it is True there.
-    """
+    """Holds a lock file while the block runs."""
     with open(path, "a") as file:
         yield _taken(file.fileno(), time.monotonic() + wait_s)
 

@@ -7,8 +7,6 @@ from pathlib import Path
 from .errors import ScaleoutError
 from .settings import results_folder
 
-__all__ = ["WHOLE", "home", "meant", "results", "results_path", "show", "side", "topic"]
-
 WHOLE = ".whole"  # stands in a side environment once a job has run on what is in it
 
 
@@ -27,11 +25,6 @@ def results_path(*inside: str) -> Path:
 
     That is $SCALEOUT_RESULTS, else `results/` in the workshop around the current folder; outside a
     workshop `results/` in the current folder, so that anybody's project keeps its own.
-
-    Parameters
-    ----------
-    *inside : str
-        Names of folders in it.
     """
     here = Path.cwd()
     workshop = [
@@ -48,11 +41,6 @@ def results_path(*inside: str) -> Path:
 def results(*inside: str) -> Path:
     """The same folder for those who write: it is made when it is missing, and then yours alone,
     unless $SCALEOUT_RESULTS names it.
-
-    Raises
-    ------
-    ScaleoutError
-        When it cannot be written.
     """
     folder = results_path(*inside)
     try:
@@ -88,15 +76,7 @@ def topic(name: str) -> str:
 
 
 def meant(name: object, names: Iterable[str]) -> str | None:
-    """Which of these topics somebody means; None where it is none.
-
-    Parameters
-    ----------
-    name : str
-        Such as 04_kmeans, 04, 4 or kmeans; a number, too.
-    names : iterable of str
-        The topics that there are.
-    """
+    """Which of these topics somebody means; None where it is none."""
     said = str(name)
     number = said.zfill(2) if said.isdecimal() else said
     return next((one for one in names if said in (one, one[3:]) or number == one[:2]), None)

@@ -6,26 +6,12 @@ from typing import Any, TypeVar
 
 from .settings import quick
 
-__all__ = ["bar", "rounds"]
-
 Item = TypeVar("Item")
 
 
 def bar(items: Iterable[Item], **how: Any) -> Iterable[Item]:
     """tqdm's bar over `items`, on stdout: JupyterLab shows stderr in red, as if something had
     failed.
-
-    Parameters
-    ----------
-    items : iterable
-        With SCALEOUT_QUICK=1, the first and the last of a list or a tuple.
-    **how
-        As tqdm takes it, such as desc="jobs".
-
-    Returns
-    -------
-    iterable
-        The same items, one after another.
     """
     from tqdm import tqdm
 
@@ -36,17 +22,5 @@ def bar(items: Iterable[Item], **how: Any) -> Iterable[Item]:
 
 
 def rounds(items: Sequence[Item], times: int = 3) -> Iterable[Item]:
-    """Every item once a round, so that what disturbs the machine for a while disturbs them all.
-
-    Parameters
-    ----------
-    items : sequence
-    times : int
-        Rounds. With SCALEOUT_QUICK=1, one, of the first item and the last.
-
-    Returns
-    -------
-    iterable
-        The items of one round after another, with a bar over all of them.
-    """
+    """Every item once a round, so that what disturbs the machine for a while disturbs them all."""
     return bar([*items] * (1 if quick() else times))

@@ -34,6 +34,7 @@ __all__ = [
     "write",
 ]
 
+
 SCHEMA = 1
 COMPUTED = ("step_median_s", "step_spread_s")
 PACKAGES = (

@@ -9,20 +9,6 @@ from pathlib import Path
 
 from .words import number
 
-__all__ = [
-    "RUN_ID",
-    "data_folder",
-    "images",
-    "job_cores",
-    "job_nodes",
-    "leases_folder",
-    "quick",
-    "quicken",
-    "records_file",
-    "results_folder",
-    "run_id",
-]
-
 # carried by every process of a job, and how those that are left over are found
 RUN_ID = "SCALEOUT_RUN_ID"
 

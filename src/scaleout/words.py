@@ -4,18 +4,6 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = [
-    "count",
-    "listed",
-    "markdown_table",
-    "number",
-    "plain",
-    "rounded",
-    "sentence",
-    "sort_key",
-    "veiled",
-]
-
 VEIL = "***"
 SECRETS = {
     *("APIKEY", "AUTH", "CREDENTIAL", "CREDENTIALS", "KEY", "PASS", "PASSPHRASE", "PASSWD"),
@@ -24,42 +12,17 @@ SECRETS = {
 
 
 def count(number: int, noun: str) -> str:
-    """The number with its noun: 1 rank, 2 ranks, 0 ranks.
-
-    Parameters
-    ----------
-    number : int
-    noun : str
-        In the singular; its plural adds an s.
-    """
+    """The number with its noun: 1 rank, 2 ranks, 0 ranks."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def number(text: str) -> int:
-    """The whole number that a variable holds; 0 for whatever else somebody has put there.
-
-    Parameters
-    ----------
-    text : str
-        Digits from 0 to 9, less than eight: nothing that we count is more.
-    """
+    """The whole number that a variable holds; 0 for whatever else somebody has put there."""
     return int(text) if text.isdecimal() and text.isascii() and len(text) < 8 else 0
 
 
 def plain(text: str, longest: int = 60) -> str:
-    """A name or a value that can be drawn, written and printed anywhere.
-
-    Parameters
-    ----------
-    text : str
-    longest : int
-        The letters after which it is cut.
-
-    Returns
-    -------
-    str
-        With "?" for what cannot be printed.
-    """
+    """A name or a value that can be drawn, written and printed anywhere."""
     known = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     return "".join(c if c.isprintable() else "?" for c in known)[:longest]
 
@@ -78,15 +41,7 @@ def rounded(value: float) -> str:
 
 
 def markdown_table(columns: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
-    """A table in Markdown, for a report or a note.
-
-    Parameters
-    ----------
-    columns : sequence
-        Their names.
-    rows : iterable of sequence
-        A line each.
-    """
+    """A table in Markdown, for a report or a note."""
     lines = [columns, ["---"] * len(columns), *rows]
     return "\n".join(
         "| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines
@@ -99,13 +54,7 @@ def listed(text: str) -> list[str]:
 
 
 def veiled(variables: Mapping[str, str]) -> dict[str, str]:
-    """Variables as they may be kept in a file: what looks like a secret by its name is "***".
-
-    Parameters
-    ----------
-    variables : Mapping
-        {name: value}.
-    """
+    """Variables as they may be kept in a file: what looks like a secret by its name is "***"."""
     return {
         name: VEIL if SECRETS.intersection(re.split("[_0-9]+", name.upper())) else value
         for name, value in variables.items()
@@ -115,14 +64,6 @@ def veiled(variables: Mapping[str, str]) -> dict[str, str]:
 def sentence(text: str) -> str:
     """A sentence as it is shown: without signs that would steer the terminal, and with the middle
     of a word cut that is longer than anybody reads.
-
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    str
     """
     shown = "".join(c if c.isprintable() or c in "\n\t" else "?" for c in text)
     return re.sub(r"\S{400,}", lambda word: f"{word[0][:60]}...{word[0][-20:]}", shown)

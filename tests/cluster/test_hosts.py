@@ -21,11 +21,12 @@ from torch_scripts import (
     with_torch,
 )
 
-from scaleout import lab, launch
-from scaleout.clusters.site import Site
+from scaleout import lab
 from scaleout.doctor import site as site_checks
 from scaleout.jobs import local
+from scaleout.jobs import run as launch
 from scaleout.jobs.job import JobError, JobFailed
+from scaleout.jobs.site import Site
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from scaleout.clusters.site import Site
-from scaleout.clusters.slurm import submit
+from scaleout.jobs.site import Site
+from scaleout.jobs.slurm import submit
 
 sys.path.insert(0, str(Path(__file__).parent))
 import slurm

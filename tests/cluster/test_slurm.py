@@ -28,12 +28,12 @@ from torch_scripts import (
 )
 
 from scaleout import lab
-from scaleout.clusters import slurm as submit
-from scaleout.clusters import slurm_commands
-from scaleout.clusters.site import Site
 from scaleout.doctor import site as site_checks
 from scaleout.errors import ScaleoutError
+from scaleout.jobs import slurm as submit
+from scaleout.jobs import slurm_commands
 from scaleout.jobs.job import JobFailed, JobTimeout, Run
+from scaleout.jobs.site import Site
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = Site(
@@ -286,7 +286,7 @@ def test_what_slurm_refuses_is_said_in_a_sentence(cluster: slurm.Slurm) -> None:
 
 INSIDE = """
     import os
-    from scaleout import launch
+    from scaleout.jobs import run as launch
     from scaleout import Engines
 
     run = launch.run(["sh", "-c", "echo at $SLURMD_NODENAME"], name="inside", ranks=4, threads=1, echo=None)

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 from faults import untrusted
 
-from scaleout import lab, launch, records, sweeps
-from scaleout.clusters.site import Site
+from scaleout import lab, records, sweeps
+from scaleout.comparisons.compare import compare
 from scaleout.errors import ScaleoutError
+from scaleout.jobs import run as launch
 from scaleout.jobs.engines import Engines
 from scaleout.jobs.environment import allocated_nodes, job_environment
-from scaleout.measure.compare import compare
+from scaleout.jobs.site import Site
 
 GO = ["python", "train.py"]
 TWO: dict[str, dict[str, Any]] = {"a": {}, "b": {"ranks": 2}}

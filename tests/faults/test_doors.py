@@ -15,12 +15,12 @@ from faults import untrusted
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scaleout.clusters import slurm
-from scaleout.clusters.site import Site
 from scaleout.course import checks, history
 from scaleout.course.handed_in import STATES, HandedIn
 from scaleout.course.lab import lab
 from scaleout.errors import ScaleoutError
+from scaleout.jobs import slurm
+from scaleout.jobs.site import Site
 from scaleout.sweeps import journal
 
 usual = settings(

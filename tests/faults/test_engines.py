@@ -23,9 +23,9 @@ from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 from IPython.utils.capture import capture_output
 from jupyter_client.manager import start_new_kernel
 
-from scaleout import launch
 from scaleout.errors import ScaleoutError
 from scaleout.jobs import engines, reaper
+from scaleout.jobs import run as launch
 from scaleout.jobs.engines import Engines
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(600)]

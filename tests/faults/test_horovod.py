@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from scaleout import launch
 from scaleout.errors import ScaleoutError
+from scaleout.jobs import run as launch
 from scaleout.jobs.job import JobFailed, Run
-from scaleout.measure import timeline
+from scaleout.traces import horovod as timeline
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(600)]
 

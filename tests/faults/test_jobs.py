@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 from helpers import COMMAND, left_of, run_script, until
 
-from scaleout import launch
-from scaleout.clusters.site import Site
 from scaleout.course.lab import lab
 from scaleout.errors import ScaleoutError
 from scaleout.jobs import reaper
+from scaleout.jobs import run as launch
 from scaleout.jobs.job import JobError, JobFailed, JobTimeout, Run
+from scaleout.jobs.site import Site
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 
@@ -657,7 +657,7 @@ def test_a_job_inside_a_job_ends_with_it(
 ) -> None:
     inner = script(STUBBORN, "inner.py")
     text = f"""
-        from scaleout import launch
+        from scaleout.jobs import run as launch
         launch.run(["python", "-m", "mpi4py", {str(inner)!r}], name="inner", ranks=1, threads=1)
     """
     time_is_up_at("up 0")

@@ -13,7 +13,7 @@ import pytest
 from helpers import COMMAND, left_of, run_script, until
 
 from scaleout.errors import ScaleoutError
-from scaleout.jobs import parent
+from scaleout.jobs import supervise as parent
 from scaleout.jobs.job import JobFailed, JobTimeout
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(300)]

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from helpers import UNDISTURBED, until
 
-from scaleout import launch, sweeps
+from scaleout import sweeps
 from scaleout.errors import ScaleoutError
+from scaleout.jobs import run as launch
 from scaleout.jobs.job import JobInterrupted, Run
 from scaleout.sweeps import journal
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from helpers import run_script
 
-from scaleout.clusters.site import Site
 from scaleout.jobs.job import JobFailed
+from scaleout.jobs.site import Site
 
 pytestmark = [pytest.mark.mpi]
 

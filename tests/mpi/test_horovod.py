@@ -10,7 +10,7 @@ import pytest
 from helpers import flags, metrics, run_script
 
 from scaleout.jobs.job import JobFailed, Run
-from scaleout.measure import timeline
+from scaleout.traces import horovod as timeline
 
 pytestmark = [
     pytest.mark.mpi,

@@ -12,7 +12,8 @@ from helpers import flags, metrics, run_script
 from PIL import Image
 from sklearn.cluster import KMeans
 
-from scaleout import data, launch
+from scaleout import data
+from scaleout.jobs import run as launch
 from scaleout.jobs.job import Run
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600), pytest.mark.usefixtures("results")]

@@ -15,8 +15,8 @@ import pytest
 from helpers import run_script
 
 from scaleout import lab, machine
-from scaleout.clusters.site import Site
 from scaleout.jobs.job import JobFailed, Run
+from scaleout.jobs.site import Site
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 

@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scaleout import lab, launch, scaling
-from scaleout.clusters import mpis
+from scaleout import lab, scaling
 from scaleout.course.masters import generated
 from scaleout.errors import ScaleoutError
+from scaleout.jobs import mpis
+from scaleout.jobs import run as launch
 from scaleout.jobs.job import JobFailed, JobTimeout, Run
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from scaleout import launch, sweeps
+from scaleout import sweeps
+from scaleout.jobs import run as launch
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 

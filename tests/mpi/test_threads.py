@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from scaleout import launch, machine, paths
+from scaleout import machine, paths
 from scaleout.errors import ScaleoutError
+from scaleout.jobs import run as launch
 from scaleout.jobs.environment import interpreter
 from scaleout.jobs.job import JobFailed, Run
 from scaleout.measure import openmp

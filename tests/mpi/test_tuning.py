@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from scaleout import Comparison, launch
+from scaleout import Comparison
+from scaleout.jobs import run as launch
 from scaleout.jobs.job import JobFailed, Run
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(600)]

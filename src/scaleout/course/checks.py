@@ -21,7 +21,6 @@ from .verdict import WIDTH, Judge, Result
 if TYPE_CHECKING:
     from .topic import Topic
 
-__all__ = ["CHECK_TIMEOUT_S", "check", "hint", "overwritten", "todo"]
 
 # A lab that waits for ever is told so while its author still waits for the check.
 CHECK_TIMEOUT_S = 120.0
@@ -117,25 +116,6 @@ def check(
     those of earlier calls, as long as the lab's files stay the same.
 
     What a lab's checks found is kept in results/, for history.passed.
-
-    Parameters
-    ----------
-    lab : Topic
-        Whose runme.py is checked.
-    number : int or sequence of int, optional
-        One TODO, or several; without it, all.
-    tell : callable, optional
-        Takes a sentence for each job that takes over 10 s, and "" when it has ended.
-
-    Yields
-    ------
-    Result
-        What each check found, as soon as it is known.
-
-    Raises
-    ------
-    ScaleoutError
-        When there is no such TODO, or jobs cannot be started here.
     """
     for result in _check(lab, number, tell):
         if not lab.solution:
@@ -226,25 +206,7 @@ def overwritten(text: str) -> None:
 
 
 def hint(lab: "Topic", number: int) -> str:
-    """The next hint for a TODO, one more each time it is asked; after the last, the last again.
-
-    Parameters
-    ----------
-    lab : Topic
-        Whose results folder keeps how many hints were given.
-    number : int
-        Of the TODO.
-
-    Returns
-    -------
-    str
-        Such as "Hint 1 of 3: Horovod wraps the tape."
-
-    Raises
-    ------
-    ScaleoutError
-        The lab has no such TODO.
-    """
+    """The next hint for a TODO, one more each time it is asked; after the last, the last again."""
     (function,) = _checks(lab, number)
     hints: list[str] = function.hints  # type: ignore[attr-defined]
     if not hints:

@@ -17,7 +17,6 @@ from .handed_in import HandedIn
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Attendee", "collect", "gather"]
 
 FIELDS = ["lab", "variant", "rate_unit", "cpu", "ranks", "threads_per_rank", "cores", "rate"]
 TEXTS = ("job", "rate_unit", "cpu", "attendee")
@@ -26,18 +25,7 @@ GROUPS = 4  # kinds of job drawn for a topic: those that most attendees have run
 
 @dataclass
 class Attendee:
-    """One results folder.
-
-    Attributes
-    ----------
-    name : str
-    records : DataFrame
-        A row each record.
-    checks : dict of (topic, TODO) to str
-        The last state of each.
-    left_out : str
-        What of the folder is no record of the workshop, in words.
-    """
+    """One results folder."""
 
     name: str
     records: "pd.DataFrame" = field(repr=False)
@@ -46,20 +34,7 @@ class Attendee:
 
 
 def gather(folders: Iterable[Path], names: bool = False) -> list[Attendee]:
-    """The results folders of a class.
-
-    Parameters
-    ----------
-    folders : iterable of Path
-        Results folders, or folders that hold many of them.
-    names : bool
-        Call attendees by their folder's name; without it they are numbered.
-
-    Raises
-    ------
-    ScaleoutError
-        When one of the folders is not there, or none holds results.
-    """
+    """The results folders of a class."""
     import pandas as pd
 
     found: dict[Path, None] = {}  # each once, in order
@@ -101,22 +76,7 @@ def _holds_results(folder: Path) -> bool:
 def collect(
     folders: Iterable[Path], names: bool = False, say: Callable[[str], None] = print
 ) -> Path:
-    """Draws what a class measured: a picture for each topic, and table.csv.
-
-    Parameters
-    ----------
-    folders : iterable of Path
-        Results folders, or folders that hold many of them.
-    names : bool
-        Call attendees by their folder's name; without it they are numbered.
-    say : callable
-        Takes a sentence for each attendee of whom something is left out.
-
-    Returns
-    -------
-    Path
-        Their new folder in results/.
-    """
+    """Draws what a class measured: a picture for each topic, and table.csv."""
     class_ = gather(folders, names)
     for a in class_:
         if a.left_out:

@@ -6,9 +6,6 @@ from collections.abc import Callable
 
 from ..errors import ScaleoutError
 
-__all__ = ["GUESS", "LIKE_A_MARK", "TODO", "cut", "numbers"]
-
-
 TODO = re.compile(r"\s*# TODO (\d+): (\S.*)")
 
 # An example guess of a master; an attendee makes a guess of their own.
@@ -22,24 +19,6 @@ def cut(
 ) -> str:
     """The lab's text for a master's: each solution gives way to its STARTER lines, or to
     NotImplementedError.
-
-    Parameters
-    ----------
-    text : str
-        The master's.
-    where : str
-        What an error calls it.
-    keep : callable
-        Takes the number of a TODO; True keeps its solution (without its marks).
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    ScaleoutError
-        A mark is wrong; it names file and line.
     """
     out: list[str] = []
     asked: tuple[int, str] | None = None  # the TODO above, which waits for its solution

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 
 from .cutting import TODO
 
-__all__ = ["marks", "nearest", "removed", "syntax_error", "touched"]
-
 
 def marks(text: str) -> dict[int, int]:
     """The line of each TODO's mark, by its number."""
@@ -16,15 +14,7 @@ def marks(text: str) -> dict[int, int]:
 
 
 def touched(text: str, start: str, number: int) -> bool:
-    """Whether anything between this TODO and the next differs from the lab as it was given out.
-
-    Parameters
-    ----------
-    text, start : str
-        The lab as it is, and as it was given out.
-    number : int
-        Of the TODO.
-    """
+    """Whether anything between this TODO and the next differs from the lab as it was given out."""
     return _below(text, number) != _below(start, number)
 
 
@@ -40,23 +30,7 @@ def _below(text: str, number: int) -> list[str]:
 
 
 def nearest(text: str, line: int, among: Iterable[int]) -> int | None:
-    """The TODO that a failing line belongs to, as far as its place tells.
-
-    Parameters
-    ----------
-    text : str
-        The text of runme.py.
-    line : int
-        The line that failed.
-    among : iterable of int
-        The TODOs that may be at fault.
-
-    Returns
-    -------
-    int or None
-        The last TODO whose mark stands at or above the line, as a gap lies below its mark; else the
-        first one below. None when no mark of these is left.
-    """
+    """The TODO that a failing line belongs to, as far as its place tells."""
     lines = {number: at for number, at in marks(text).items() if number in set(among)}
     above = [number for number, at in lines.items() if at <= line]
     if above:
@@ -65,13 +39,7 @@ def nearest(text: str, line: int, among: Iterable[int]) -> int | None:
 
 
 def removed(text: str, start: str) -> list[str]:
-    """The marks that the lab was given out with and that are gone, as they stood there.
-
-    Parameters
-    ----------
-    text, start : str
-        The lab as it is, and as it was given out.
-    """
+    """The marks that the lab was given out with and that are gone, as they stood there."""
     there = marks(text)
     lines = start.splitlines()
     return [lines[at - 1].strip() for number, at in marks(start).items() if number not in there]

@@ -14,8 +14,6 @@ from typing import Any
 from ..words import plain
 from .masters import TOPIC
 
-__all__ = ["BYTES", "LINES", "TOPICS", "HandedIn"]
-
 BYTES = 20_000_000  # of all files of an attendee: some ten thousand records
 LINES = 100_000
 TOPICS = 30
@@ -27,20 +25,7 @@ Line = dict[str, Any]
 
 
 class HandedIn:
-    """What one attendee has handed in.
-
-    Parameters
-    ----------
-    folder : Path
-        The results folder.
-
-    Attributes
-    ----------
-    records : list of dict
-        The fields that a class's picture needs, of each record that is whole.
-    checks : dict
-        The last state of each (topic, TODO).
-    """
+    """What one attendee has handed in."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

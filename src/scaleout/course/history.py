@@ -15,25 +15,13 @@ from .masters import starter
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["keep_state", "last_states", "not_passed", "passed", "runs"]
-
 
 # what checks give a job beside what a person asked for
 OURS = ("PYTHONPATH", "CHECK_DUMP_S", "CHECK_STILL_S", "SCALEOUT_IMAGES")
 
 
 def keep_state(topic: str, todo: int, state: str) -> None:
-    """Adds what a check found to results/TOPIC/checks.jsonl.
-
-    Parameters
-    ----------
-    topic : str
-        Its whole name, such as "04_kmeans".
-    todo : int
-        The number of the TODO.
-    state : str
-        As `verdict.Result` has it.
-    """
+    """Adds what a check found to results/TOPIC/checks.jsonl."""
     line = {"utc": datetime.now(UTC).isoformat(timespec="seconds"), "todo": todo, "state": state}
     with open(results(topic) / "checks.jsonl", "a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
@@ -73,21 +61,7 @@ def not_passed(topic: str) -> list[int]:
 
 
 def runs(topic: str, last: int = 5) -> "pd.DataFrame":
-    """The last runs of a lab, and what changed from each to the next.
-
-    Parameters
-    ----------
-    topic : str
-        Its whole name, such as "04_kmeans".
-    last : int
-        How many.
-
-    Returns
-    -------
-    DataFrame
-        A row each run, from results/TOPIC/*/run.json and the records beside it: status, wall_s and
-        step_median_s (seconds), rate, changed.
-    """
+    """The last runs of a lab, and what changed from each to the next."""
     import pandas as pd
 
     from .. import records

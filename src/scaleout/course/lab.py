@@ -9,8 +9,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from IPython.display import Code
 
-__all__ = ["Lab", "lab"]
-
 
 class Lab(Topic):
     """A topic of the workshop: its runme.py to run, its checks, its hints."""

@@ -12,8 +12,6 @@ from ..errors import ScaleoutError
 from ..paths import home, show, topic
 from .cutting import GUESS, cut, numbers
 
-__all__ = ["TOPIC", "generate", "generated", "read_text", "reset", "starter"]
-
 TOPIC = r"[0-9]{2}_[a-z0-9_]+"  # leaves out an attendee's own notebooks, such as Jupyter's 00_welcome-Copy1
 STARTERS = Path("src/scaleout/course/starters")  # in the workshop: the untouched labs
 
@@ -74,20 +72,7 @@ def generated() -> Iterator[tuple[Path, str]]:
 
 
 def starter(name: str, script: str = "runme.py") -> Path:
-    """The untouched lab: the workshop's own copy, else the one that came with the package.
-
-    Parameters
-    ----------
-    name : str
-        The topic's full name, such as 04_kmeans.
-    script : str
-        The one of its scripts with gaps.
-
-    Returns
-    -------
-    Path
-        Where it is, or would be: a topic that somebody made up has none.
-    """
+    """The untouched lab: the workshop's own copy, else the one that came with the package."""
     file = f"{name}.py" if script in ("runme.py", f"{name}.py") else f"{name}-{script}"
     own = home() / STARTERS / file
     return own if own.is_file() else Path(__file__).parent / "starters" / own.name
@@ -108,16 +93,6 @@ def generate(only_check: bool = False) -> list[str]:
 
     A runme.py or a notebook that somebody has edited is copied beside itself first. What has no
     master (any more) is named, never removed: it may be somebody's own.
-
-    Parameters
-    ----------
-    only_check : bool
-        Writes nothing.
-
-    Returns
-    -------
-    list of str
-        The files that differed, as a person types them.
     """
     wanted, root = dict(generated()), home()
     books = [f for f in root.glob("notebooks/*.ipynb") if re.fullmatch(TOPIC, f.stem)]

@@ -10,33 +10,13 @@ from ..errors import ScaleoutError
 if TYPE_CHECKING:
     from IPython.display import Code
 
-__all__ = ["lines_of", "show_code"]
 
 MARK = re.compile(r"\s*# (BEGIN SOLUTION|END SOLUTION|STARTER:.*)$")
 TODO = re.compile(r"\s*# TODO (\d+):")
 
 
 def lines_of(text: str, what: int | str) -> str:
-    """The lines of a lab that a section is about.
-
-    Parameters
-    ----------
-    text : str
-        The whole file.
-    what : int or str
-        A number: that TODO, with the lines that belong to it. A text: the smallest function,
-        class, loop or statement that holds the first line with this text.
-
-    Returns
-    -------
-    str
-        The lines without the marks of a master, moved to the left margin.
-
-    Raises
-    ------
-    ScaleoutError
-        When the file has no such TODO or no such line.
-    """
+    """The lines of a lab that a section is about."""
     lines = text.splitlines()
     if isinstance(what, int):
         first, last = _todo(lines, what)
@@ -84,20 +64,7 @@ def _statement(text: str, lines: list[str], wanted: str) -> tuple[int, int]:
 
 
 def show_code(text: str, what: int | str) -> "Code":
-    """The lines of `lines_of`, highlighted, as the last line of a notebook's cell displays them.
-
-    Parameters
-    ----------
-    text : str
-        The whole file.
-    what : int or str
-        A TODO's number, or a text, as for `lines_of`.
-
-    Raises
-    ------
-    ScaleoutError
-        When the file has no such TODO or no such line.
-    """
+    """The lines of `lines_of`, highlighted, as the last line of a notebook's cell displays them."""
     from IPython.display import Code
 
     return Code(lines_of(text, what), language="python")

@@ -11,8 +11,6 @@ from ..errors import ScaleoutError
 from ..paths import home, meant, show
 from .masters import generated
 
-__all__ = ["release"]
-
 ARCHIVES = {".zip": "zip", ".tar": "tar", ".tar.gz": "gztar", ".tgz": "gztar"}
 UNKNOWN = (".rar", ".7z", ".gz", ".bz2", ".xz", ".zst")
 # What only an instructor or an author needs: files, and folders with all that is in them.
@@ -27,23 +25,6 @@ def release(target: Path, answers: Sequence[str] = ()) -> list[str]:
     """Writes the attendees' copy, whole or not at all.
 
     It is made from what git tracks, so nothing of the instructor's own comes along.
-
-    Parameters
-    ----------
-    target : Path
-        A new folder, or an archive: .zip, .tar, .tar.gz.
-    answers : sequence of str
-        Topics whose solutions are given too: "04", "kmeans", "04_kmeans".
-
-    Returns
-    -------
-    list of str
-        The topics whose solutions are in it.
-
-    Raises
-    ------
-    ScaleoutError
-        When the target exists, cannot be written, or there is no checkout to make it from.
     """
     kind = next((kind for end, kind in ARCHIVES.items() if target.name.endswith(end)), None)
     if kind is None and target.name.endswith(UNKNOWN):

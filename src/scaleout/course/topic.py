@@ -7,15 +7,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from ..clusters.site import Site
 from ..errors import ScaleoutError
 from ..jobs.environment import interpreter
 from ..jobs.job import TIMEOUT_S, Run
-from ..launch import run
+from ..jobs.run import run
+from ..jobs.site import Site
 from ..paths import home, show, topic
 from .masters import read_text, starter
-
-__all__ = ["Topic"]
 
 
 class Topic:
@@ -174,7 +172,7 @@ class Topic:
         ScaleoutError
             The site file cannot be read, or what was asked for is no job.
         """
-        from ..clusters.slurm import dry_run
+        from ..jobs.slurm import dry_run
 
         site = site if isinstance(site, Site) else Site.read(site)
         command = ["python", "-m", "mpi4py", show(self.script), *_flags(args)]

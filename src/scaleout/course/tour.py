@@ -24,32 +24,13 @@ from .tour_page import montage, page
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-__all__ = ["Stop", "main", "visit"]
 
 CELL_TIMEOUT_S = 900
 
 
 @dataclass
 class Stop:
-    """What one topic gave.
-
-    Attributes
-    ----------
-    topic, title : str
-        Its name, and what its notebook calls it.
-    headline : str
-        The measured sentence, or what went wrong.
-    ok : bool
-        Whether all its cells ran.
-    waits : bool
-        It was not run, as checks of the attendee's lab have not passed yet.
-    wall_s : float
-        Seconds.
-    figures : list of bytes
-        PNG.
-    tables : list of str
-        HTML.
-    """
+    """What one topic gave."""
 
     topic: str
     title: str
@@ -130,20 +111,6 @@ def visit(
 ) -> Stop:
     """Runs a notebook of tour cells and collects what it shows; a cell that fails ends this topic
     alone.
-
-    Parameters
-    ----------
-    topic : str
-    book : NotebookNode
-        With the tour cells alone.
-    folder : Path
-        Where it runs.
-    advance : callable
-        Takes 1 after each cell, for a bar.
-
-    Returns
-    -------
-    Stop
     """
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError

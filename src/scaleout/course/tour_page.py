@@ -13,8 +13,6 @@ from .. import machine
 if TYPE_CHECKING:
     from .tour import Stop
 
-__all__ = ["montage", "page"]
-
 
 def montage(stops: "list[Stop]") -> bytes:
     """One picture of the whole tour: each topic's last figure under its sentence."""

@@ -16,7 +16,6 @@ from .waiting import SAYS, in_script, standing
 if TYPE_CHECKING:
     from .topic import Topic
 
-__all__ = ["WIDTH", "Judge", "Result"]
 
 WIDTH = 64  # characters that a notebook shows beside an editor on a laptop
 WAITS = (
@@ -27,17 +26,7 @@ WAITS = (
 
 @dataclass(frozen=True)
 class Result:
-    """What a check found.
-
-    Attributes
-    ----------
-    number : int
-        Of the TODO.
-    state : str
-        "passed", "not yet", "not started", or "not judged" where another fault hides this TODO.
-    what : str
-        What was expected and what was seen.
-    """
+    """What a check found."""
 
     number: int
     state: str
@@ -82,15 +71,7 @@ class Judge:
         return self._share(number, self.nearest(line), what, f"{file}, line {line}: {said}.")
 
     def failed(self, number: int, error: JobError) -> Result:
-        """What a job that did not end well means for a TODO.
-
-        Parameters
-        ----------
-        number : int
-            Of the TODO.
-        error : JobError
-            How the job ended.
-        """
+        """What a job that did not end well means for a TODO."""
         stopped = re.search(r"NotImplementedError: TODO (\d+):", error.run.output)
         if stopped:
             if int(stopped[1]) == number or not self.touched(number):
@@ -148,7 +129,7 @@ class Judge:
 
 
 def _last_words(error: JobError) -> str:
-    """The exception's own line, and the next one where the message only begins there."""
+    """The exception's own line, and the last of its message where that only begins there."""
     _, block = first_traceback(error.run.lines)
     block = [text for text in block if text.strip() and text not in SAYS]
     said = [text for text in block if not text.startswith((" ", "Traceback"))]

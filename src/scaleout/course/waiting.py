@@ -14,18 +14,6 @@ from ..jobs.job import Enough
 from ..jobs.output import DONE
 from ..words import count
 
-__all__ = [
-    "DUMP",
-    "FRAME",
-    "PATIENCE_S",
-    "SAYS",
-    "STILL_S",
-    "in_script",
-    "progress",
-    "standing",
-    "variables",
-]
-
 PATIENCE_S = 10.0  # a job that takes longer is worth a line
 STILL_S = 6.0  # a rank that is in one call for longer says so, if the call is the lab's own
 TIMES = 3  # so often each rank must say so before the job is ended
@@ -49,40 +37,14 @@ def variables(timeout_s: float) -> dict[str, str]:
 
 
 def in_script(text: str, script: Path) -> int | None:
-    """The line of a script that a traceback's line names.
-
-    Parameters
-    ----------
-    text : str
-        A line of a traceback.
-    script : Path
-        Compared by its name and its folder's.
-
-    Returns
-    -------
-    int or None
-        None when it names another file.
-    """
+    """The line of a script that a traceback's line names."""
     found = FRAME.match(text)
     same = found is not None and Path(found[1]).parts[-2:] == script.parts[-2:]
     return int(found[2]) if found and same else None
 
 
 def standing(lines: Iterable[tuple[int | None, str]], script: Path) -> dict[int, int]:
-    """The line of `script` at which each rank stood when it last said so.
-
-    Parameters
-    ----------
-    lines : iterable of (rank, text)
-        What the job printed.
-    script : Path
-        The lab's runme.py.
-
-    Returns
-    -------
-    dict
-        {rank: line}; a rank that said nothing of the kind is left out.
-    """
+    """The line of `script` at which each rank stood when it last said so."""
     found: dict[int, int] = {}
     asked: set[int] = set()  # ranks whose dump has not come to the script yet
     for rank, text in lines:
@@ -100,23 +62,7 @@ def standing(lines: Iterable[tuple[int | None, str]], script: Path) -> dict[int,
 def progress(
     tell: Callable[[str], None] | None, ranks: int, script: Path
 ) -> Iterator[Callable[[str], None]]:
-    """Tells every 10 s that a job still runs and, once they have said so, where its ranks stand.
-
-    Parameters
-    ----------
-    tell : callable, optional
-        Takes each sentence; "" once the job has ended, if anything was told before.
-    ranks : int
-        Of the job.
-    script : Path
-        The lab's runme.py.
-
-    Yields
-    ------
-    callable
-        Takes each line that the job prints, `[rank] ` before it, and ends a job whose ranks all
-        wait or are done: nothing can come any more.
-    """
+    """Tells every 10 s that a job still runs and, once they have said so, where its ranks stand."""
     waits = dict.fromkeys(range(ranks), 0)  # how often each rank has said so
     said: deque[tuple[int | None, str]] = deque(maxlen=2000)  # a job may say very much
     ended = threading.Event()

@@ -14,7 +14,6 @@ from .masters import read_text, starter
 if TYPE_CHECKING:
     from .topic import Topic
 
-__all__ = ["watch"]
 
 LOOK_S = 0.3  # how often the file is looked at
 
@@ -28,22 +27,6 @@ def watch(
     """Checks runme.py now and after each save, until Ctrl-C.
 
     A save ends the jobs of the check before it.
-
-    Parameters
-    ----------
-    lab : Topic
-        Whose runme.py is watched.
-    number : int, optional
-        One TODO; without it, all.
-    say : callable
-        Takes each verdict.
-    tell : callable, optional
-        Takes the line for a job that takes long, see `checks.check`.
-
-    Returns
-    -------
-    bool
-        Whether every check of the last round passed.
     """
     passed = False
     try:

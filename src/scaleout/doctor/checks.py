@@ -17,26 +17,6 @@ from ..jobs import messages
 from ..jobs.environment import allocated_nodes, clean_environment
 from ..machine import Machine
 
-__all__ = [
-    "DISK_GIB",
-    "HARMLESS",
-    "MEMORY_GIB",
-    "REBUILD",
-    "SHARED_MEMORY_MIB",
-    "THREAD_VARIABLES",
-    "Check",
-    "bf16",
-    "cores",
-    "memory",
-    "processor",
-    "results",
-    "scheduler",
-    "shared_memory",
-    "short",
-    "thread_variables",
-    "user",
-]
-
 REBUILD = "make clean && make lab"
 THREAD_VARIABLES = re.compile(
     r"(OMP|GOMP|KMP|MKL|OPENBLAS|BLIS|NUMEXPR|TF_NUM|ONEDNN|DNNL)_|TF_ENABLE_ONEDNN_OPTS$|(TF_)?XLA_FLAGS$"
@@ -55,18 +35,7 @@ SHARED_MEMORY_MIB = (
 
 @dataclass(frozen=True)
 class Check:
-    """One finding.
-
-    Attributes
-    ----------
-    name : str
-        What was looked at.
-    status : {"ok", "warn", "fail"}
-        "fail" is of something required.
-    seen : str
-    fix : str
-        What to type; empty when ok.
-    """
+    """One finding."""
 
     name: str
     status: str
@@ -149,15 +118,7 @@ def bf16(facts: Machine) -> Check:
 
 
 def memory(total: float | None, limit: float | None, available: float | None) -> Check:
-    """Whether there is memory for a rank that trains ResNet-50.
-
-    Parameters
-    ----------
-    total, available : float or None
-        GiB; None is unknown.
-    limit : float or None
-        The control group's, GiB; None is no limit.
-    """
+    """Whether there is memory for a rank that trains ResNet-50."""
     if total is None or available is None:
         return Check("memory", "warn", "unknown: /proc/meminfo does not tell", "free -h")
     usable = min(available, limit or available)
@@ -189,16 +150,7 @@ def shared_memory(free_mib: float | None) -> Check:
 
 
 def results(folder: str, free_gib: float | None, error: str = "") -> Check:
-    """Whether results can be written, and whether there is room.
-
-    Parameters
-    ----------
-    folder : str
-    free_gib : float or None
-        Free there, GiB; None is unknown.
-    error : str
-        Why nothing can be written there, "" when it can.
-    """
+    """Whether results can be written, and whether there is room."""
     fix = "export SCALEOUT_RESULTS=$HOME/scaleout-results"
     if error or free_gib is None:
         return Check("results", "fail", error or f"{folder}: room unknown", fix)

@@ -25,8 +25,6 @@ from .mpi import Job
 from .packages import PACKAGES
 from .pair import pair
 
-__all__ = ["examine"]
-
 JOB_LIMIT_S = 90.0  # for two processes that load everything, from a slow disk; a warm one needs 5 s
 ASK_LIMIT_S = 20.0
 FIND_KERNEL = """
@@ -129,18 +127,7 @@ def _kernel(environ: Mapping[str, str]) -> Check:
 
 
 def examine(facts: Machine) -> list[Check]:
-    """All checks of this machine and this environment. Takes about 5 s.
-
-    Parameters
-    ----------
-    facts : Machine
-        From `machine.facts`.
-
-    Returns
-    -------
-    list of Check
-        In the order in which the table shows them.
-    """
+    """All checks of this machine and this environment. Takes about 5 s."""
     environ = dict(os.environ)
     load, before = noise.load(), noise.ticks()  # before our own work
     wanted = _pins(Path(__file__).parents[3] / "pyproject.toml")

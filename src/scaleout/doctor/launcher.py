@@ -9,18 +9,9 @@ from .. import machine
 from ..machine import Machine
 from .checks import Check, _inside, _pip, short
 
-__all__ = ["mpirun", "mpirun_on_path"]
-
 
 def mpirun(facts: Machine, pin: str) -> Check:
-    """This environment's own mpirun.
-
-    Parameters
-    ----------
-    facts : Machine
-    pin : str
-        Which mpich is wanted, such as "==4.3.2".
-    """
+    """This environment's own mpirun."""
     path = Path(facts.mpirun)
     fix = _pip(f"mpich{pin}", "--force-reinstall")
     if not path.is_file():
@@ -37,16 +28,7 @@ def mpirun(facts: Machine, pin: str) -> Check:
 
 
 def mpirun_on_path(facts: Machine, found: str | None, said: str) -> Check:
-    """What a hand-typed `mpirun` starts.
-
-    Parameters
-    ----------
-    facts : Machine
-    found : str or None
-        Its path; None when there is none.
-    said : str
-        What its --version says.
-    """
+    """What a hand-typed `mpirun` starts."""
     name = "mpirun on PATH"
     if found is None:
         return Check(name, "ok", "none; scaleout run knows its own")

@@ -9,18 +9,6 @@ from typing import Any
 from ..machine import Machine
 from .checks import REBUILD, Check, _first, _inside, _pip, short
 
-__all__ = [
-    "LIBRARY_VARIABLES",
-    "PARTS",
-    "Job",
-    "Report",
-    "horovod",
-    "imports",
-    "one_libmpi",
-    "onednn",
-    "two_processes",
-]
-
 PARTS = {
     "mpi4py": "mpi4py",
     "daal4py": "scikit-learn-intelex",
@@ -33,17 +21,7 @@ Report = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Job:
-    """The doctor's job of two processes, ended.
-
-    Attributes
-    ----------
-    status : int or None
-        mpirun's; None when it ran out of time.
-    output, errors : str
-        What was said on the two streams.
-    reports : tuple of mapping
-        What each process wrote (see probe.py).
-    """
+    """The doctor's job of two processes, ended."""
 
     status: int | None
     output: str = ""
@@ -70,17 +48,7 @@ def _library_fix(environ: Mapping[str, str], otherwise: str) -> str:
 def two_processes(
     job: Job, facts: Machine, wanted: Mapping[str, str], environ: Mapping[str, str]
 ) -> Check:
-    """Two processes see a world of two: in mpi4py, in daal4py and in Horovod.
-
-    Parameters
-    ----------
-    job : Job
-    facts : Machine
-    wanted : mapping of package to str
-        Which versions are wanted, such as {"mpich": "==4.3.2"}.
-    environ : mapping
-        The variables of the shell, one of which may bring another library in.
-    """
+    """Two processes see a world of two: in mpi4py, in daal4py and in Horovod."""
     name = "two processes"
     own = short(facts.mpirun)
     by_hand = (
@@ -128,14 +96,7 @@ def two_processes(
 
 
 def imports(job: Job, wanted: Mapping[str, str]) -> Check:
-    """mpi4py, daal4py, TensorFlow and Horovod load in one process.
-
-    Parameters
-    ----------
-    job : Job
-    wanted : mapping of package to str
-        Which versions are wanted, such as {"mpi4py": "==4.1.2"}.
-    """
+    """mpi4py, daal4py, TensorFlow and Horovod load in one process."""
     if not job.reports:
         return Check("imports", "fail", "not tried: no process started", _first("two processes"))
     wrong = (
@@ -149,14 +110,7 @@ def imports(job: Job, wanted: Mapping[str, str]) -> Check:
 
 
 def one_libmpi(job: Job, environ: Mapping[str, str]) -> Check:
-    """One MPI library, this environment's, in the processes that have loaded everything.
-
-    Parameters
-    ----------
-    job : Job
-    environ : mapping
-        The variables of the shell, one of which may bring another library in.
-    """
+    """One MPI library, this environment's, in the processes that have loaded everything."""
     libraries = _libraries(job)
     fix = _library_fix(environ, REBUILD)
     if not libraries:
@@ -173,14 +127,7 @@ def one_libmpi(job: Job, environ: Mapping[str, str]) -> Check:
 
 
 def horovod(job: Job, built_for: str, tensorflow: str) -> Check:
-    """Horovod was built for this TensorFlow, with MPI, and sums over two ranks.
-
-    Parameters
-    ----------
-    job : Job
-    built_for, tensorflow : str
-        The version that Horovod was built for, and the one that is installed; "" for unknown.
-    """
+    """Horovod was built for this TensorFlow, with MPI, and sums over two ranks."""
     if built_for and tensorflow and built_for != tensorflow:
         seen = f"was built for TensorFlow {built_for}, but {tensorflow} is installed"
         return Check("horovod works", "fail", seen, REBUILD)
@@ -203,15 +150,7 @@ def horovod(job: Job, built_for: str, tensorflow: str) -> Check:
 
 
 def onednn(job: Job, environ: Mapping[str, str]) -> Check:
-    """What TensorFlow's convolutions run on by default here, in oneDNN's own words.
-
-    Parameters
-    ----------
-    job : Job
-        Run with ONEDNN_VERBOSE.
-    environ : mapping
-        The variables of the shell, of which TF_ENABLE_ONEDNN_OPTS may decide it.
-    """
+    """What TensorFlow's convolutions run on by default here, in oneDNN's own words."""
     if not any("version" in report.get("tensorflow", {}) for report in job.reports):
         return Check("oneDNN", "fail", "not seen: TensorFlow did not load", _first("imports"))
     setting = environ.get("TF_ENABLE_ONEDNN_OPTS")

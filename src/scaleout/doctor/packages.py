@@ -8,8 +8,6 @@ from typing import Any
 
 from .checks import REBUILD, Check, _pip, short
 
-__all__ = ["BROKEN", "PACKAGES", "STACK", "bytecode", "compiler", "kernel", "versions"]
-
 # The versions below which a package is known to be broken here; of the others only the pin speaks.
 BROKEN = {
     "ipykernel": ("<7.1", "7.0 breaks ipyparallel"),
@@ -22,21 +20,7 @@ PACKAGES = (*STACK, "ipyparallel", "ipykernel", "jupyter-server")
 
 
 def versions(wanted: Mapping[str, str], found: Mapping[str, str], python: str) -> Iterator[Check]:
-    """Python and each of PACKAGES against its pin.
-
-    Parameters
-    ----------
-    wanted : mapping of package to str
-        The pins, such as {"mpich": "==4.3.2"}; "python" is one of them.
-    found : mapping of package to str
-        The versions that are installed.
-    python : str
-        Python's version.
-
-    Yields
-    ------
-    Check
-    """
+    """Python and each of PACKAGES against its pin."""
     from packaging.specifiers import SpecifierSet
 
     def fits(version: str, specifier: str) -> bool:
@@ -63,15 +47,7 @@ def versions(wanted: Mapping[str, str], found: Mapping[str, str], python: str) -
 
 
 def bytecode(package: str, folder: str, compiled: bool) -> Check:
-    """Whether Python finds a package compiled; else each process compiles it in memory.
-
-    Parameters
-    ----------
-    package : str
-    folder : str
-        Where it is installed.
-    compiled : bool
-    """
+    """Whether Python finds a package compiled; else each process compiles it in memory."""
     if compiled:
         return Check("bytecode", "ok", f"{package} is compiled")
     seen = f"{package} is not compiled to bytecode: every process of every job starts seconds later"
@@ -81,15 +57,7 @@ def bytecode(package: str, folder: str, compiled: bool) -> Check:
 
 
 def compiler(path: str | None, version: str) -> Check:
-    """The C++ compiler: needed to build Horovod, not to use it.
-
-    Parameters
-    ----------
-    path : str or None
-        None when there is none.
-    version : str
-        "" when it does not run.
-    """
+    """The C++ compiler: needed to build Horovod, not to use it."""
     if path and version:
         return Check("compiler", "ok", f"{path} {version}")
     fix = "apt-get install g++   (with conda: conda install -c conda-forge gxx=13)"
@@ -97,17 +65,7 @@ def compiler(path: str | None, version: str) -> Check:
 
 
 def kernel(spec: Mapping[str, Any], prefix: str, environ: Mapping[str, str]) -> Check:
-    """The `python3` kernel.
-
-    Parameters
-    ----------
-    spec : mapping
-        {"argv": its command, "folder": where it was found}; empty when there is none.
-    prefix : str
-        The sys.prefix of the Python that it starts, "" when that does not run.
-    environ : mapping
-        The variables of the shell, of which JUPYTER_PATH may name another folder.
-    """
+    """The `python3` kernel."""
     name = "notebook kernel"
     install = f"{short(sys.executable)} -m ipykernel install --sys-prefix"
     if not spec:

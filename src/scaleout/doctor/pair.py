@@ -14,25 +14,10 @@ from ..jobs import reaper
 from ..jobs.environment import clean_environment
 from .mpi import Job
 
-__all__ = ["pair"]
-
 
 @contextmanager
 def pair(mpirun: str, limit_s: float) -> Iterator[Callable[[], Job]]:
-    """Starts two processes of probe.py, none of which outlives the block.
-
-    Parameters
-    ----------
-    mpirun : str
-        The path of the program that starts them.
-    limit_s : float
-        How long to wait for them.
-
-    Yields
-    ------
-    callable
-        Waits for the two, and returns what they said and reported.
-    """
+    """Starts two processes of probe.py, none of which outlives the block."""
     run_id = f"doctor-{os.getpid()}-{time.monotonic_ns()}"
     more = {"SCALEOUT_RUN_ID": run_id, "ONEDNN_VERBOSE": "1", "TF_CPP_MIN_LOG_LEVEL": "2"}
     with tempfile.TemporaryDirectory(prefix="scaleout-doctor-") as name:

@@ -12,8 +12,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-__all__ = ["main", "mpi_libraries"]
-
 
 def mpi_libraries(maps: str) -> list[str]:
     """The MPI libraries in the text of a `/proc/PID/maps`: the files that hold an MPI's own
@@ -66,15 +64,7 @@ def horovod() -> dict[str, Any]:
 
 
 def main(folder: str, limit_s: float) -> None:
-    """Writes FOLDER/PID.json: {part: what it says, or {"error": text}}, "stage" and "libmpi".
-
-    Parameters
-    ----------
-    folder : str
-    limit_s : float
-        After so many seconds it ends itself, so that no process stays behind when whoever started
-        it has been killed.
-    """
+    """Writes FOLDER/PID.json: {part: what it says, or {"error": text}}, "stage" and "libmpi"."""
     faulthandler.dump_traceback_later(limit_s, exit=True)
     report: dict[str, Any] = {}
 

@@ -10,8 +10,6 @@ from typing import Any
 from ..paths import show
 from .checks import Check
 
-__all__ = ["ask", "pytorch"]
-
 FIX = "rm -r .side/torch && make torch"
 LIMIT_S = 60.0  # to load PyTorch from a cold disk; a warm one needs 3 s
 PROBE = """
@@ -26,20 +24,7 @@ print(json.dumps({"version": torch.__version__, "gloo": dist.is_available() and 
 
 
 def ask(folder: Path, environ: Mapping[str, str]) -> dict[str, Any]:
-    """What the PyTorch in a side environment says of itself, given one thread.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the side environment.
-    environ : mapping
-
-    Returns
-    -------
-    dict
-        Its `version`, whether it has `gloo`, its `threads`, the MPI libraries it has loaded
-        (`libmpi`); or an `error` in one sentence.
-    """
+    """What the PyTorch in a side environment says of itself, given one thread."""
     words = [str(folder / "bin" / "python"), "-c", PROBE]
     try:
         done = subprocess.run(
@@ -61,13 +46,7 @@ def ask(folder: Path, environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def pytorch(said: Mapping[str, Any]) -> Check:
-    """Version, Gloo, threads as asked, and one MPI.
-
-    Parameters
-    ----------
-    said : mapping
-        From `ask`.
-    """
+    """Version, Gloo, threads as asked, and one MPI."""
     if "error" in said:
         return Check("PyTorch", "warn", said["error"], FIX)
     seen = f"{said['version']} in .side/torch"

@@ -5,8 +5,6 @@ from ..machine import Machine
 from ..machine.noise import Clock
 from .checks import Check
 
-__all__ = ["clock", "huge_pages", "numa", "others", "stolen"]
-
 BUSY = 0.25  # of the cores: above it, whoever computes besides is seen in every figure
 STOLEN = 0.02
 # These two choose the clock by need, whatever the governor is called.
@@ -14,14 +12,7 @@ BY_NEED = ("intel_pstate", "amd-pstate-epp")
 
 
 def others(load: float, facts: Machine) -> Check:
-    """Who else computes.
-
-    Parameters
-    ----------
-    load : float
-        Processes that wanted to run, on average over the minute before.
-    facts : Machine
-    """
+    """Who else computes."""
     seen = f"{load:.1f} processes at work in the last minute"
     if load <= BUSY * facts.usable_cores:
         return Check("others", "ok", seen)

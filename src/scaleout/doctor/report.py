@@ -10,8 +10,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from .. import machine, words
-from ..clusters.site import Site
 from ..jobs.job import JobInterrupted
+from ..jobs.site import Site
 from . import site as site_checks
 from .checks import Check
 from .examine import examine
@@ -19,7 +19,6 @@ from .examine import examine
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["checks", "frame", "main"]
 
 WORDS = {
     "ok": ("ok", "32"),
@@ -29,24 +28,12 @@ WORDS = {
 
 
 def checks() -> list[Check]:
-    """What is well and what is not, on this machine and in this environment.
-
-    Returns
-    -------
-    list of Check
-        It takes about 5 s: two processes load everything there is.
-    """
+    """What is well and what is not, on this machine and in this environment."""
     return examine(machine.facts())
 
 
 def frame() -> "pd.DataFrame":
-    """The checks as a table.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row a check: check, status, seen, fix; and `more` where docs/errors.md explains one.
-    """
+    """The checks as a table."""
     import pandas as pd
 
     found = checks()
@@ -78,25 +65,7 @@ def _table(found: Sequence[Check], width: int, colour: bool) -> Iterator[str]:
 
 
 def main(as_json: bool = False, site: Site | None = None) -> int:
-    """Prints the checks.
-
-    Parameters
-    ----------
-    as_json : bool
-        As JSON, with the machine's facts; else as a table.
-    site : Site, optional
-        Its hosts, or its Slurm, are looked at too.
-
-    Returns
-    -------
-    int
-        1 when something required fails, else 0.
-
-    Raises
-    ------
-    JobInterrupted
-        Somebody pressed Ctrl-C; what the doctor had started has been ended.
-    """
+    """Prints the checks."""
     facts = machine.facts()
     if sys.stderr.isatty():
         print(f"Looking at {facts.host} ...", file=sys.stderr)

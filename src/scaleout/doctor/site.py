@@ -10,32 +10,18 @@ from concurrent.futures import ThreadPoolExecutor
 from tempfile import NamedTemporaryFile
 from typing import Any
 
-from ..clusters import hosts, slurm
-from ..clusters.site import Site
 from ..errors import ScaleoutError
+from ..jobs import hosts
+from ..jobs import slurm_commands as slurm
+from ..jobs.site import Site
 from ..paths import results
 from .checks import Check, short
-
-__all__ = ["checks", "judge"]
 
 CLOCK_S = 2.0
 
 
 def judge(host: str, said: Mapping[str, Any], ours: Mapping[str, Any]) -> Iterator[Check]:
-    """The checks of one host.
-
-    Parameters
-    ----------
-    host : str
-    said : mapping
-        Its answer, of `hosts.ask`.
-    ours : mapping
-        versions, mpirun, prefix and home of this machine.
-
-    Yields
-    ------
-    Check
-    """
+    """The checks of one host."""
     name = f"host {host}"
     if "error" in said and not said.get("reached"):
         fix = f"ssh-copy-id {host}   (and try  ssh {host} true)"
@@ -187,14 +173,7 @@ def _slurm(site: Site) -> Iterator[Check]:
 
 
 def _limits(listed: Iterable[str]) -> list[float]:
-    """The time limits, in minutes, of the partitions that a job of this site may go to.
-
-    Parameters
-    ----------
-    listed : iterable of str
-        The lines of sinfo: name, nodes, state, limit. Where several partitions are listed, those
-        of the default, whose name ends in *, count.
-    """
+    """The time limits, in minutes, of the partitions that a job of this site may go to."""
     rows = [fields for line in listed if len(fields := line.split()) == 4]
     chosen = [row for row in rows if row[0].endswith("*")] or rows
     return [_minutes(row[3]) for row in chosen]

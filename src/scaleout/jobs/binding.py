@@ -9,22 +9,10 @@ from ..machine import Core
 from . import leases
 from .leases import Lease
 
-__all__ = ["Placement", "binding", "place"]
-
 
 @dataclass
 class Placement:
-    """Where the ranks of one job run; a context that gives the leased cores back at its end.
-
-    Attributes
-    ----------
-    options : list of str
-        What tells mpirun to give each rank its own cores; empty where it is to bind none.
-    warning : str
-        What to say when ranks have to share cores, else "".
-    lease : Lease
-        The cores that this job holds; none where nothing is bound.
-    """
+    """Where the ranks of one job run; a context that gives the leased cores back at its end."""
 
     options: list[str]
     warning: str = ""
@@ -47,21 +35,7 @@ def place(
     elsewhere: bool = False,
     for_engines: bool = False,
 ) -> Placement:
-    """Chooses cores for a job that starts now, and holds them until the placement ends.
-
-    Parameters
-    ----------
-    ranks, threads, cores : int
-        Of one node: ranks there, threads of each, cores that a job may fill.
-    launcher : {"hydra", "openmpi"}
-        Whose options mpirun understands.
-    bind : {"core", "none"}
-        "none" leaves the ranks on all the cores that this process may use.
-    elsewhere : bool
-        On other machines than this one, whose cores cannot be leased from here.
-    for_engines : bool
-        They wait while the notebook that started them runs a job.
-    """
+    """Chooses cores for a job that starts now, and holds them until the placement ends."""
     wanted = ranks * threads
     asked = f"{words.count(ranks, 'rank')} x {words.count(threads, 'thread')}"
     if wanted > cores:
@@ -93,15 +67,7 @@ def binding(
     bind: str = "core",
     leased: Sequence[Core] = (),
 ) -> list[str]:
-    """What tells mpirun to give each rank its own cores; nothing where they do not fit.
-
-    Parameters
-    ----------
-    ranks, threads, cores, launcher, elsewhere, bind
-        As for `place`.
-    leased : sequence of Core
-        The cores to use; without them the first that this process may use.
-    """
+    """What tells mpirun to give each rank its own cores; nothing where they do not fit."""
     if bind == "none" or ranks * threads > cores:
         # Open MPI would refuse more ranks than cores, and bind them all the same.
         return [] if launcher == "hydra" else ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]

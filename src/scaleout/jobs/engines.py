@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     import psutil
     from traitlets.config import Config
 
-__all__ = ["Engines"]
 
 MOST_RANKS = 1024
 LOOK_S = 0.5  # how often to look whether mpirun and the controller are still there

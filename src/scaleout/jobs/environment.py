@@ -12,20 +12,6 @@ from ..errors import ScaleoutError
 from ..paths import show
 from ..words import number
 
-__all__ = [
-    "SCHEDULERS",
-    "SHORT_STEPS",
-    "allocated_nodes",
-    "check_variables",
-    "clean_environment",
-    "exports",
-    "inherited_environment",
-    "interpreter",
-    "job_environment",
-    "program",
-    "thread_variables",
-]
-
 # What each job is told anew, whatever was asked for.
 OURS = (settings.RUN_ID, "SCALEOUT_RECORDS", "SCALEOUT_CORES", "SCALEOUT_NODES")
 SCHEDULERS = (
@@ -65,19 +51,7 @@ def job_environment(
     cores: int = 0,
     nodes: int = 0,
 ) -> dict[str, str]:
-    """The variables that a job is given, wherever and however it is started.
-
-    Parameters
-    ----------
-    threads : int or None
-        That a rank may use; None leaves it to what the job inherits.
-    site_env, env : mapping, optional
-        The site's variables, and those of this job, which come later and win.
-    run_id, records : str
-        The job's id, and the file for its records.
-    cores, nodes : int
-        Of all the job's nodes together, and how many these are.
-    """
+    """The variables that a job is given, wherever and however it is started."""
     own = {
         settings.RUN_ID: run_id,
         "SCALEOUT_RECORDS": records,
@@ -97,14 +71,6 @@ def job_environment(
 def inherited_environment(slurm: bool = False, alone: bool = False) -> dict[str, str]:
     """What a job on this machine inherits: this environment's programs first, nothing of another
     job's.
-
-    Parameters
-    ----------
-    slurm : bool
-        The job runs on the nodes of the allocation around us, which mpirun finds by its variables.
-    alone : bool
-        All its ranks are on this machine: no other machine may reach the ports that MPICH opens in
-        them. (mpirun's own port is open to all while a job runs; it cannot be told otherwise.)
     """
     path = os.pathsep.join([str(_programs()), os.environ.get("PATH", os.defpath)])
     kept = {**clean_environment(os.environ), "PATH": path}
@@ -123,16 +89,7 @@ def exports(variables: Mapping[str, str]) -> list[str]:
 
 
 def check_variables(variables: Mapping[str, object]) -> None:
-    """Refuses what can be no variable: a shell would run a part of its name.
-
-    Parameters
-    ----------
-    variables : mapping of name to value
-
-    Raises
-    ------
-    ScaleoutError
-    """
+    """Refuses what can be no variable: a shell would run a part of its name."""
     for name, value in variables.items():
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", str(name)):
             raise ScaleoutError(
@@ -163,18 +120,7 @@ def _programs() -> Path:
 
 
 def interpreter(python: str | Path) -> str:
-    """The Python to start.
-
-    Parameters
-    ----------
-    python : str or Path
-        "python", this environment's, or the path of another's.
-
-    Raises
-    ------
-    ScaleoutError
-        When there is none that can be started.
-    """
+    """The Python to start."""
     if not isinstance(python, (str, Path)):
         raise ScaleoutError(
             f"python= takes the path of a Python, such as .side/intel/bin/python, not {python!r}."

@@ -7,8 +7,6 @@ from . import messages
 from .job import Run
 from .output import DONE, first_traceback
 
-__all__ = ["NATIVE_FRAME", "SIGNALS", "explain"]
-
 NATIVE_FRAME = re.compile(
     r"\[0x[0-9a-f]+\]$"
 )  # of the backtrace that an MPI library prints of itself

@@ -20,20 +20,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-__all__ = [
-    "TIMEOUT_S",
-    "Enough",
-    "JobError",
-    "JobFailed",
-    "JobInterrupted",
-    "JobTimeout",
-    "Run",
-    "check_command",
-    "check_size",
-    "keep",
-    "new_run",
-]
-
 TIMEOUT_S = 600.0
 MOST_RANKS, MOST_THREADS = 1_000_000, 100_000  # no machine has more
 MOST_S = 366 * 86_400.0
@@ -98,14 +84,7 @@ class Run:
 
 
 class JobError(ScaleoutError):
-    """A job that did not end well.
-
-    Parameters
-    ----------
-    message : str
-    run : Run
-        What it left, kept as `run`.
-    """
+    """A job that did not end well."""
 
     def __init__(self, message: str, run: Run) -> None:
         super().__init__(message)
@@ -166,21 +145,7 @@ def new_run(name: str) -> tuple[str, Path]:
 
 
 def check_size(ranks: int, threads: int | None, timeout: float) -> None:
-    """Refuses what can be no job.
-
-    Parameters
-    ----------
-    ranks : int
-    threads : int or None
-        Of each rank; None where nobody said.
-    timeout : float
-        Seconds.
-
-    Raises
-    ------
-    ScaleoutError
-        Ranks or threads are no counts, or there is no limit.
-    """
+    """Refuses what can be no job."""
     counts = [ranks] if threads is None else [ranks, threads]
     if not all(isinstance(count, Integral) and count >= 1 for count in counts):  # NumPy's too
         asked = " and ".join(map(str, counts))
@@ -198,18 +163,7 @@ def check_size(ranks: int, threads: int | None, timeout: float) -> None:
 
 
 def check_command(script: Sequence[str], env: Mapping[str, str] | None) -> None:
-    """Refuses what can be no command of a rank, and no variables.
-
-    Parameters
-    ----------
-    script : sequence of str
-    env : mapping or None
-
-    Raises
-    ------
-    ScaleoutError
-        The command is one text, empty, or holds what no program can be given.
-    """
+    """Refuses what can be no command of a rank, and no variables."""
     words = [] if isinstance(script, str) else [str(word) for word in script]
     if not words or not words[0] or any("\0" in word for word in words):
         raise ScaleoutError(
@@ -220,16 +174,7 @@ def check_command(script: Sequence[str], env: Mapping[str, str] | None) -> None:
 
 
 def keep(job: Run, script: Sequence[str], env: Mapping[str, str]) -> None:
-    """Writes run.json, whole or not at all.
-
-    Parameters
-    ----------
-    job : Run
-    script : sequence of str
-        The command of a rank.
-    env : mapping
-        The job's own variables; what looks like a secret is veiled.
-    """
+    """Writes run.json, whole or not at all."""
     about = {
         "id": job.id,
         "name": job.name,

@@ -18,23 +18,13 @@ from pathlib import Path
 from .. import settings
 from ..machine import Core
 
-__all__ = ["Lease", "folder", "take"]
-
 GATE_S = 2.0  # how long to wait for others that take or count cores at this moment
 _resting: set[int] = set()  # cores of this process's engines, which wait while it runs a job
 
 
 @dataclass
 class Lease:
-    """Cores that no other job on this machine gets until `release`.
-
-    Attributes
-    ----------
-    cores : tuple of Core
-        What was leased; none when fewer were free than wanted.
-    free : int
-        How many could have been had.
-    """
+    """Cores that no other job on this machine gets until `release`."""
 
     cores: tuple[Core, ...] = ()
     free: int = 0
@@ -60,22 +50,7 @@ def folder() -> Path:
 
 
 def take(cores: Sequence[Core], wanted: int, *, for_engines: bool = False) -> Lease:
-    """Leases so many of these cores, on one NUMA node where one has enough of them.
-
-    Parameters
-    ----------
-    cores : sequence of Core
-        Those that this process may use.
-    wanted : int
-    for_engines : bool
-        Engines wait while the notebook that started them runs a job: it may then use their cores.
-
-    Returns
-    -------
-    Lease
-        Without cores when fewer than `wanted` are free. Where locks cannot be used, the first
-        cores, which others may have too.
-    """
+    """Leases so many of these cores, on one NUMA node where one has enough of them."""
     try:
         with _gate() as where:
             return _take(where, cores, wanted, for_engines)

@@ -14,29 +14,13 @@ from .failures import explain
 from .job import Enough, JobFailed, JobInterrupted, JobTimeout, Run, keep, new_run
 from .processes import stream
 
-__all__ = ["GRACE_S", "Job", "Mpirun", "late", "run"]
-
 # What ranks on other hosts get beyond the job's own limit, before they end by themselves.
 GRACE_S = 30.0
 
 
 @dataclass(frozen=True)
 class Job:
-    """What is asked of one job.
-
-    Attributes
-    ----------
-    script : sequence of str
-        The command of a rank.
-    name : str
-        Whose runs it is one of.
-    ranks, threads, nodes, cores : int
-        Ranks, threads of each, nodes, cores of one node.
-    env : mapping
-        Its own variables.
-    timeout : float
-        Seconds until it is ended.
-    """
+    """What is asked of one job."""
 
     script: Sequence[str]
     name: str
@@ -50,27 +34,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Mpirun:
-    """How ranks are started from here.
-
-    Attributes
-    ----------
-    program, launcher : str
-        Its name or path, and whose options it understands: "hydra" or "openmpi".
-    options : sequence of str
-        What else it is told.
-    env : mapping
-        Variables for every job that it starts.
-    bind : {"core", "none"}
-        "none" leaves it to others which cores a rank gets.
-    hosts : sequence of str
-        Options that name other machines, reached over ssh.
-    slurm : bool
-        It runs on the nodes of the Slurm allocation around us.
-    first : str
-        The name of rank 0's node, where others reach it; "" when all ranks are on this machine.
-    ask : sequence of str
-        What runs a Python on that node; empty when it is this one.
-    """
+    """How ranks are started from here."""
 
     program: str = "mpirun"
     launcher: str = "hydra"
@@ -84,22 +48,7 @@ class Mpirun:
 
 
 def run(job: Job, mpirun: Mpirun, say: Callable[[str], None]) -> Run:
-    """Runs a job to its end.
-
-    Parameters
-    ----------
-    job : Job
-    mpirun : Mpirun
-    say : callable
-        Takes the command, and each line of output as it comes.
-
-    Raises
-    ------
-    JobFailed, JobTimeout, JobInterrupted
-        In each case no process of the job is left.
-    ScaleoutError
-        When it cannot be started, or its output cannot be kept.
-    """
+    """Runs a job to its end."""
     found = program(mpirun.program)
     elsewhere = bool(mpirun.hosts) or job.nodes > 1
     on_each = -(-job.ranks // job.nodes)
@@ -204,16 +153,7 @@ def _judged(ended: Run, job: Job, say: Callable[[str], None]) -> Run:
 
 
 def late(ended: Run, timeout: float, cause: str) -> str:
-    """What to say of a job that took too long.
-
-    Parameters
-    ----------
-    ended : Run
-    timeout : float
-        The seconds it was given.
-    cause : str
-        What to do about it, or why, without a full stop.
-    """
+    """What to say of a job that took too long."""
     return (
         f"{ended.name} did not end within {timeout:g} s and was ended; {cause}. "
         f"What it said so far is in {show(ended.folder / 'output.txt')}."

@@ -9,8 +9,6 @@ from collections.abc import Iterator, Sequence
 
 from .rank import HOME
 
-__all__ = ["FREE_PORT", "place"]
-
 FREE_PORT = 'import socket; print(socket.create_server(("", 0)).getsockname()[1])'
 # What a node is asked. The first line of what it prints may be the login's.
 ASK = "import socket; print('port', socket.create_server(('', 0)).getsockname()[1])"
@@ -20,16 +18,7 @@ FROM, PORTS = 20_000, 10_000  # below the ports that Linux gives out by itself
 
 @contextlib.contextmanager
 def place(run_id: str, address: str = "", ask: Sequence[str] = ()) -> Iterator[dict[str, str]]:
-    """MASTER_ADDR and MASTER_PORT of one job; on this machine no other job gets that port meanwhile.
-
-    Parameters
-    ----------
-    run_id : str
-    address : str
-        Of rank 0's node, as the other ranks reach it; "" where all are on this machine.
-    ask : sequence of str
-        What runs a Python there, such as ssh, a host and the Python; empty for this machine.
-    """
+    """MASTER_ADDR and MASTER_PORT of one job; on this machine no other job gets that port meanwhile."""
     with socket.socket() as held:
         # Bound, but not listening: who sets this too, as torch does, may listen there.
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

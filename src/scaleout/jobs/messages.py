@@ -2,8 +2,6 @@
 
 import re
 
-__all__ = ["ECHOES", "FINDINGS", "MESSAGES", "PAGE", "anchor", "finding", "section"]
-
 PAGE = "docs/errors.md"
 SHUT_DOWN, KILLED = "Horovod has been shut down", "A rank was killed (signal 9)"
 ECHOES = (SHUT_DOWN, KILLED)  # what other ranks may say, or mpirun of them, because one has failed
@@ -41,21 +39,7 @@ def finding(seen: str) -> str | None:
 
 
 def section(reason: str, output: str = "") -> str | None:
-    """Where a failure is explained.
-
-    Parameters
-    ----------
-    reason : str
-        What the first rank that failed said of it.
-    output : str
-        All that the job said. An echo in it, which ranks print because another one failed, is no
-        reason.
-
-    Returns
-    -------
-    str or None
-        Such as "docs/errors.md#not-enough-slots"; None when nobody knows it.
-    """
+    """Where a failure is explained."""
     for text in (reason, output):
         for heading, pattern in MESSAGES.items():
             if heading not in ECHOES and re.search(pattern, text):

@@ -8,8 +8,6 @@ import subprocess
 import time
 from collections.abc import Iterator, Sequence
 
-__all__ = ["DONE", "Pieces", "batches", "first_traceback", "prefixed"]
-
 LINKS = (
     "During handling of the above",
     "The above exception was",
@@ -27,21 +25,6 @@ def batches(
 
     Hydra marks each piece it forwards, also in the middle of a line; the pieces of a rank are put
     together again here.
-
-    Parameters
-    ----------
-    mpirun : Popen
-        With pipes for its output and its errors.
-    run_id : str
-        Which is in the marks.
-    end : float
-        When to stop reading, by time.monotonic().
-
-    Yields
-    ------
-    list of (rank, text)
-        Whole lines, those that came together in one list, many of one rank as one text; rank is
-        None where mpirun itself speaks.
     """
     with selectors.DefaultSelector() as ready:
         for pipe in (mpirun.stdout, mpirun.stderr):
@@ -165,15 +148,7 @@ DONE = "This rank is done."
 
 
 def prefixed(rank: int | None, text: str) -> str:
-    """A line with its rank before it: `[1] text`.
-
-    Parameters
-    ----------
-    rank : int or None
-        None is mpirun itself, whose lines stay as they are.
-    text : str
-        One line or several.
-    """
+    """A line with its rank before it: `[1] text`."""
     return text if rank is None else f"[{rank}] " + text.replace("\n", f"\n[{rank}] ")
 
 

@@ -7,12 +7,11 @@ import time
 from collections.abc import Callable, Iterator
 
 from ..errors import ScaleoutError
-from . import parent, reaper, talking
+from . import reaper, talking
+from . import supervise as parent
 from .job import Run
 from .output import batches
 from .transcript import Transcript
-
-__all__ = ["stream"]
 
 FULL = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)  # of the machine, no fault of ours
 
@@ -24,24 +23,7 @@ def stream(
     timeout: float,
     say: Callable[[str], None],
 ) -> None:
-    """Starts mpirun and a guard that outlives this process; collects lines until the end.
-
-    Parameters
-    ----------
-    job : Run
-        Takes the lines, and the exit status unless the time runs out.
-    command, environment
-        Of mpirun.
-    timeout : float
-        Seconds.
-    say : callable
-        Takes each line as it comes.
-
-    Raises
-    ------
-    ScaleoutError
-        When it cannot be started, or its output cannot be written. Nothing is left behind.
-    """
+    """Starts mpirun and a guard that outlives this process; collects lines until the end."""
     end = time.monotonic() + timeout
     with _starting("The guard of this job"):
         guard = reaper.guard(job.id)

@@ -4,8 +4,6 @@ import re
 
 from ..errors import ScaleoutError
 
-__all__ = ["spread"]
-
 RANGE = re.compile(r"(\d{1,9})\.\.(\d{1,9})(?:\*(\d{1,9}))?")
 # Where it is none, somebody has mistyped it: 1...10, 1..-2, 0.5..2.
 LIKE_A_RANGE = re.compile(r"-?[\d.]*\d\.\.+([-\d]|$)")
@@ -13,19 +11,7 @@ MOST = 1000  # values of a range
 
 
 def spread(name: str, text: str) -> list[str]:
-    """The values of 1..10 or of 1..1024*2, or the one value that it is.
-
-    Parameters
-    ----------
-    name : str
-        Of the variable.
-    text : str
-
-    Raises
-    ------
-    ScaleoutError
-        It looks like a range, and is none or too long.
-    """
+    """The values of 1..10 or of 1..1024*2, or the one value that it is."""
     asked = RANGE.fullmatch(text)
     if asked is None and not LIKE_A_RANGE.match(text):
         return [text]

@@ -9,8 +9,6 @@ import os
 import sys
 from collections.abc import Mapping
 
-__all__ = ["ALONE", "COMMAND", "HOME", "told"]
-
 # What comes before the command of a rank.
 COMMAND = (sys.executable, "-I", "-S", os.path.abspath(__file__))
 # The first word of a command whose ranks Hydra has all started on this machine.
@@ -29,19 +27,7 @@ ATTACH_FILTER = 26  # an option of a socket, see socket(7): which packets it tak
 
 
 def told(environ: Mapping[str, str]) -> dict[str, str]:
-    """What torch's own launcher would tell this rank.
-
-    Parameters
-    ----------
-    environ : mapping
-        The rank's variables, from which the launcher's are read. Where ranks meet, and by which
-        network, is not changed where it is named already.
-
-    Returns
-    -------
-    dict
-        Nothing where no launcher has said which rank this is.
-    """
+    """What torch's own launcher would tell this rank."""
     found = {}
     for name, theirs in NAMES.items():
         said = [environ[their] for their in theirs if environ.get(their)]

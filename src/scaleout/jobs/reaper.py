@@ -13,8 +13,6 @@ import sys
 import time
 from collections.abc import Callable
 
-__all__ = ["end", "guard", "processes", "tidy"]
-
 GRACE_S = 2.0  # what a process gets to end by itself after each signal
 AT_ONCE = signal.SIGALRM  # the parent of mpirun (parent.py) then ends all that is below it
 
@@ -94,13 +92,6 @@ def end(run_id: str, mpirun: int | None = None) -> None:
 
     Each signal is given GRACE_S seconds, so that this takes at most about 10 s, and no time when
     nothing is left.
-
-    Parameters
-    ----------
-    run_id : str
-        Which every process of the job carries in its environment.
-    mpirun : int, optional
-        Its process id; without it only what is left is ended.
     """
     if mpirun is not None:
         for number in (signal.SIGINT, signal.SIGTERM, AT_ONCE, signal.SIGKILL):
@@ -122,13 +113,6 @@ def tidy(folder: str = "/tmp", proxy: bytes = b"hydra_pmi_proxy") -> None:
     """Removes the maps of the machine that MPICH's launcher leaves in /tmp when a job is aborted.
 
     None that may be in use: while a proxy of this user's is alive, they are left for a later call.
-
-    Parameters
-    ----------
-    folder : str
-        Where they are: for tests.
-    proxy : bytes
-        The name of the launcher's process on each host: for tests.
     """
     maps = [
         e for e in os.scandir(folder) if e.name.startswith("hydra_hwloc_xmlfile_") and _is_old(e)

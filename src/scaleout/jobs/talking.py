@@ -14,8 +14,6 @@ import threading
 import time
 from collections.abc import Iterable
 
-__all__ = ["COUNT", "Watch", "options", "sentence"]
-
 COUNT = "-profile"  # Hydra's option that makes it say how many calls it has seen
 SEEN = re.compile(r"\[mpiexec@.*\] Number of PMI calls seen by the server: (\d+)")
 RULE = "=" * 80  # what stands above and below that line
@@ -25,16 +23,7 @@ LOOPBACK = "7F"  # how the addresses 127.x end there
 
 
 def options(mpirun: str, ranks: int, elsewhere: bool = False) -> list[str]:
-    """What to tell Hydra so that its calls are counted; nothing where that would tell nothing.
-
-    Parameters
-    ----------
-    mpirun : str
-        The path of the program.
-    ranks : int
-    elsewhere : bool
-        The ranks are on other machines, where nobody looks at their sockets.
-    """
+    """What to tell Hydra so that its calls are counted; nothing where that would tell nothing."""
     return [COUNT] if ranks > 1 and not elsewhere and _counts(mpirun) else []
 
 
@@ -60,15 +49,7 @@ def sentence(ranks: int) -> str:
 
 
 class Watch:
-    """Looks at one job on this machine while it runs.
-
-    Parameters
-    ----------
-    counted : bool
-        Hydra was asked to count; without that there is nothing to find out.
-    port : str
-        MASTER_PORT, where torch's ranks meet; "" where there is none.
-    """
+    """Looks at one job on this machine while it runs."""
 
     def __init__(self, counted: bool, port: str = "") -> None:
         self.counted, self.port = counted, port
@@ -85,14 +66,7 @@ class Watch:
             self._thread.start()
 
     def takes(self, rank: int | None, text: str) -> bool:
-        """Whether this line is only Hydra's count, which nobody asked to see.
-
-        Parameters
-        ----------
-        rank : int or None
-            Who said it; None is mpirun itself.
-        text : str
-        """
+        """Whether this line is only Hydra's count, which nobody asked to see."""
         if not self.counted or rank is not None:
             return False
         if found := SEEN.fullmatch(text):

@@ -9,29 +9,13 @@ from ..paths import show
 from .job import Run
 from .output import prefixed
 
-__all__ = ["Transcript"]
-
 # Bytes of memory for the first lines of a job, and as many for the last.
 HEAD_BYTES = TAIL_BYTES = 32 * 2**20
 LINE_BYTES = 150  # what Python needs for a line beside its text
 
 
 class Transcript:
-    """Takes the lines of one job; a context, at whose end `job.lines` is complete.
-
-    Parameters
-    ----------
-    job : Run
-        Its output.txt gets every line; its `lines` the first and the last.
-    say : callable
-        Takes each line with its rank before it. Where it has an attribute `all`, that takes those
-        which came together as one text.
-
-    Raises
-    ------
-    ScaleoutError
-        When the file cannot be written. What `say` raises is passed on as it is.
-    """
+    """Takes the lines of one job; a context, at whose end `job.lines` is complete."""
 
     def __init__(self, job: Run, say: Callable[[str], None]) -> None:
         self.job, self.say = job, say

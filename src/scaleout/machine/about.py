@@ -5,16 +5,10 @@ from datetime import UTC, datetime
 from ..words import count
 from .facts import facts, versions
 
-__all__ = ["stamp"]
-
 
 def stamp() -> str:
     """A sentence with the processor, the cores that a job may fill, the versions of what computes,
     and the day: so that nobody takes a stored output for that of another machine.
-
-    Returns
-    -------
-    str
     """
     here = facts()
     names = {"tensorflow": "TensorFlow", "tensorflow-cpu": "TensorFlow"}

@@ -5,8 +5,6 @@ from pathlib import Path
 
 from .files import ROOT, number, read_text
 
-__all__ = ["cgroup_limits"]
-
 
 def _cgroup_folders(root: Path) -> Iterator[Path]:
     """This process's control groups and all above them, v1 and v2: a limit anywhere on the way up

@@ -11,19 +11,6 @@ from .cgroups import cgroup_limits
 from .files import ROOT, read_text
 from .topology import Cache, Core, cpu_model, parse_cpuinfo, read_caches, read_cores
 
-__all__ = [
-    "ISA",
-    "MPI_FLAVOURS",
-    "Machine",
-    "facts",
-    "memory_gib",
-    "mpirun_path",
-    "native_bf16",
-    "parse_mpi_version",
-    "usable_cores",
-    "versions",
-]
-
 # Instruction sets that change which kernels oneDNN and oneDAL pick, from old to new, as Linux
 # spells them.
 ISA = (
@@ -42,37 +29,7 @@ MPI_FLAVOURS = {
 
 @dataclass(frozen=True)
 class Machine:
-    """The facts about this machine.
-
-    Attributes
-    ----------
-    host, cpu, arch : str
-        The host's name, the CPU's model, and what `uname -m` says.
-    sockets, numa_nodes : int
-    cores : int
-        Physical cores that this process may run on.
-    hardware_threads : int
-        All logical CPUs of the machine.
-    allowed : tuple of int
-        The logical CPUs that this process may run on.
-    cgroup_cpus : float or None
-        How many CPUs the control groups allow; None without a limit.
-    usable_cores : int
-        How many cores a job should fill.
-    isa : tuple of str
-        The instruction sets in ISA that it has.
-    caches : tuple of Cache
-    memory_gib : float or None
-        GiB in all; None where it is unknown.
-    memory_limit_gib : float or None
-        GiB that the control groups allow; None without a limit.
-    mpirun, mpi, mpi_version : str
-        The path of this environment's mpirun, and what it says it is: such as "MPICH", "4.3.2".
-    layout : tuple of Core
-        All physical cores of the machine.
-    layout_source : {"sysfs", "cpuinfo", "unknown"}
-        Where that is known from; when it is unknown, each CPU is taken as a core.
-    """
+    """The facts about this machine."""
 
     host: str
     cpu: str
@@ -111,20 +68,7 @@ def native_bf16(flags: Collection[str]) -> bool:
 
 
 def memory_gib(field: str = "MemTotal", root: Path = ROOT) -> float | None:
-    """One field of `/proc/meminfo` in GiB.
-
-    Parameters
-    ----------
-    field : str
-        Such as "MemAvailable".
-    root : Path
-        Where /proc is found: for tests.
-
-    Returns
-    -------
-    float or None
-        None where it is missing.
-    """
+    """One field of `/proc/meminfo` in GiB."""
     found = re.search(rf"^{field}:\s+(\d+) kB", read_text(root / "proc/meminfo"), re.MULTILINE)
     return round(int(found[1]) / 1024**2, 2) if found else None
 
@@ -144,13 +88,6 @@ def _fill(cores: int, cgroup_cpus: float | None) -> int:
 def usable_cores(root: Path = ROOT, allowed: Collection[int] | None = None) -> int:
     """How many cores a job should fill: the allowed physical ones, no more than the cgroup's quota,
     at least 1.
-
-    Parameters
-    ----------
-    root : Path
-        Where /proc and /sys are found: for tests.
-    allowed : collection of int, optional
-        Logical CPUs; without it those that this process may run on (its affinity).
     """
     mine = _affinity() if allowed is None else allowed
     return _fill(_cores_with(read_cores(root, mine)[0], mine), cgroup_limits(root)[0])
@@ -176,17 +113,7 @@ def _ask_version(mpirun: Path) -> str:
 def facts(
     root: Path = ROOT, allowed: Collection[int] | None = None, mpirun: Path | None = None
 ) -> Machine:
-    """Looks at this machine.
-
-    Parameters
-    ----------
-    root : Path
-        Where /proc and /sys are found: for tests.
-    allowed : collection of int, optional
-        Logical CPUs; without it those that this process may run on (its affinity).
-    mpirun : Path, optional
-        Which one to ask; without it this environment's own.
-    """
+    """Looks at this machine."""
     mine = _affinity() if allowed is None else tuple(sorted(allowed))
     mpirun = mpirun or mpirun_path()
     layout, source = read_cores(root, mine)

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-__all__ = ["ROOT", "SYSTEM", "number", "read_text"]
-
 ROOT = Path("/")
 SYSTEM = "sys/devices/system"
 
@@ -17,14 +15,7 @@ def read_text(path: Path) -> str:
 
 
 def number(text: str, default: int = -1) -> int:
-    """The whole number that a text is.
-
-    Parameters
-    ----------
-    text : str
-    default : int
-        What comes back where it is none.
-    """
+    """The whole number that a text is."""
     try:
         return int(text)
     except ValueError:

@@ -5,8 +5,6 @@ from collections.abc import Callable
 from ..settings import quick
 from .facts import usable_cores
 
-__all__ = ["copy_gb_per_s", "sgemm_gflops"]
-
 
 def _rates(work: Callable[[], object], amount: float, repeats: int) -> tuple[float, list[float]]:
     """Median and single rates (amount / 1e9 per second) of timed calls, after one untimed call to
@@ -26,28 +24,7 @@ def _rates(work: Callable[[], object], amount: float, repeats: int) -> tuple[flo
 def sgemm_gflops(
     n: int = 2048, repeats: int = 5, threads: int | None = None
 ) -> tuple[float, list[float]]:
-    """Multiplies two float32 matrices with NumPy, after one untimed time to warm up.
-
-    Parameters
-    ----------
-    n : int
-        The matrices are (n, n).
-    repeats : int
-        Timed ones. With SCALEOUT_QUICK=1 at most three, of the same size.
-    threads : int, optional
-        Of the BLAS library; without it the usable cores.
-
-    Returns
-    -------
-    median : float
-        GFLOP/s (1e9 operations a second).
-    rates : list of float
-        The single rates, in the same unit.
-
-    Notes
-    -----
-    Counted are 2 n^3 operations: n multiplications and n additions for each of n^2 results.
-    """
+    """Multiplies two float32 matrices with NumPy, after one untimed time to warm up."""
     import numpy as np
     from threadpoolctl import threadpool_limits
 
@@ -60,29 +37,7 @@ def sgemm_gflops(
 def copy_gb_per_s(
     mib: int = 256, repeats: int = 5, threads: int | None = None
 ) -> tuple[float, list[float]]:
-    """Copies a float32 array with NumPy, after one untimed time to warm up.
-
-    Parameters
-    ----------
-    mib : int
-        The MiB of the array. Keep it well above the last level of cache, or you measure that.
-    repeats : int
-        Timed ones. With SCALEOUT_QUICK=1 at most three, of the same size.
-    threads : int, optional
-        How many copy a part each; without it the usable cores.
-
-    Returns
-    -------
-    median : float
-        GB/s (1e9 bytes a second).
-    rates : list of float
-        The single rates, in the same unit.
-
-    Notes
-    -----
-    Counted are the bytes read plus the bytes written, so twice the array; not the lines that a
-    cache fetches before it writes them.
-    """
+    """Copies a float32 array with NumPy, after one untimed time to warm up."""
     from concurrent.futures import ThreadPoolExecutor
 
     import numpy as np

@@ -5,8 +5,6 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Clock", "Ticks", "clock", "huge_pages", "load", "ticks"]
-
 CPUS = Path("/sys/devices/system/cpu")
 HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 STAT = Path("/proc/stat")
@@ -14,18 +12,7 @@ STAT = Path("/proc/stat")
 
 @dataclass(frozen=True)
 class Clock:
-    """How the clock of the cores is chosen.
-
-    Attributes
-    ----------
-    governors : tuple of str
-        Those that the cores have, such as ("powersave",); empty where the system does not show
-        them, as on most virtual machines.
-    driver : str
-        Such as "intel_pstate", or "".
-    turbo : bool or None
-        Whether a core may run above its nominal clock; None where that is unknown.
-    """
+    """How the clock of the cores is chosen."""
 
     governors: tuple[str, ...] = ()
     driver: str = ""
@@ -34,16 +21,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class Ticks:
-    """How the CPUs' time was spent since the machine started, in ticks of all CPUs.
-
-    Attributes
-    ----------
-    total : int
-    stolen : int
-        In which the machine under a virtual one ran something else.
-    idle : int
-        In which nobody computed.
-    """
+    """How the CPUs' time was spent since the machine started, in ticks of all CPUs."""
 
     total: int = 0
     stolen: int = 0
@@ -62,13 +40,7 @@ def _read(path: Path) -> str:
 
 
 def clock(cpus: Path = CPUS) -> Clock:
-    """How the clock of this machine's cores is chosen.
-
-    Parameters
-    ----------
-    cpus : Path
-        Where Linux describes them: for tests.
-    """
+    """How the clock of this machine's cores is chosen."""
     found = sorted(cpus.glob("cpu[0-9]*/cpufreq/scaling_governor"))
     off, boost = _read(cpus / "intel_pstate/no_turbo"), _read(cpus / "cpufreq/boost")
     turbo = off == "0" if off else boost == "1" if boost else None
@@ -82,24 +54,13 @@ def clock(cpus: Path = CPUS) -> Clock:
 def huge_pages(path: Path = HUGE_PAGES) -> str:
     """Who gets memory in pages of 2 MiB: "always", "madvise" (who asks), "never", or "" where that
     is unknown.
-
-    Parameters
-    ----------
-    path : Path
-        Where Linux says it: for tests.
     """
     chosen = re.search(r"\[(\w+)\]", _read(path))
     return chosen[1] if chosen else ""
 
 
 def ticks(path: Path = STAT) -> Ticks:
-    """The ticks so far; zeros where they are unknown.
-
-    Parameters
-    ----------
-    path : Path
-        Where Linux counts them: for tests.
-    """
+    """The ticks so far; zeros where they are unknown."""
     first = _read(path).partition("\n")[0].split()
     numbers = [int(text) for text in first[1:9] if text.isdecimal()]
     # user, nice, system, idle, iowait, irq, softirq, steal: see proc(5)

@@ -6,34 +6,12 @@ from pathlib import Path
 
 from .files import ROOT, SYSTEM, number, read_text
 
-__all__ = [
-    "KIB",
-    "Cache",
-    "Core",
-    "cache_instances",
-    "cpu_model",
-    "example_cores",
-    "parse_cpu_list",
-    "parse_cpuinfo",
-    "read_caches",
-    "read_cores",
-]
-
 KIB = {"K": 1, "M": 1024, "G": 1024**2}
 
 
 @dataclass(frozen=True)
 class Core:
-    """One physical core.
-
-    Attributes
-    ----------
-    socket, numa_node : int
-    cpus : tuple of int
-        Its logical CPUs, two when hyper-threaded.
-    cache_group : int
-        The lowest logical CPU that shares its last level of cache; -1 where unknown.
-    """
+    """One physical core."""
 
     socket: int
     numa_node: int
@@ -43,20 +21,7 @@ class Core:
 
 @dataclass(frozen=True)
 class Cache:
-    """One kind of cache.
-
-    Attributes
-    ----------
-    level : int
-    kind : str
-        "data", "instruction", "unified" or "unknown".
-    kib : int
-        KiB of each instance.
-    shared_by : int
-        How many logical CPUs share one.
-    instances : int
-        How many there are.
-    """
+    """One kind of cache."""
 
     level: int
     kind: str
@@ -96,23 +61,7 @@ def cpu_model(root: Path = ROOT) -> str:
 def cache_instances(
     root: Path, cpus: Iterable[int]
 ) -> Iterator[tuple[int, str, int, tuple[int, ...]]]:
-    """Every cache that one of these CPUs uses, each once.
-
-    Parameters
-    ----------
-    root : Path
-        Where /sys is found.
-    cpus : iterable of int
-        Logical CPUs.
-
-    Yields
-    ------
-    level : int
-    kind : str
-    kib : int
-    cpus : tuple of int
-        The logical CPUs that share it.
-    """
+    """Every cache that one of these CPUs uses, each once."""
     covered: set[tuple[str, int]] = set()
     for cpu in cpus:
         for folder in (root / SYSTEM / f"cpu/cpu{cpu}/cache").glob("index[0-9]*"):
@@ -127,20 +76,7 @@ def cache_instances(
 
 
 def read_caches(root: Path = ROOT, cpus: Iterable[int] = ()) -> tuple[Cache, ...]:
-    """The caches of these logical CPUs, level by level.
-
-    Parameters
-    ----------
-    root : Path
-        Where /sys is found: for tests.
-    cpus : iterable of int
-        Logical CPUs.
-
-    Returns
-    -------
-    tuple of Cache
-        Empty where the system does not tell.
-    """
+    """The caches of these logical CPUs, level by level."""
     instances = [
         (level, kind, kib, len(shared)) for level, kind, kib, shared in cache_instances(root, cpus)
     ]
@@ -150,22 +86,7 @@ def read_caches(root: Path = ROOT, cpus: Iterable[int] = ()) -> tuple[Cache, ...
 
 
 def read_cores(root: Path = ROOT, allowed: Iterable[int] = ()) -> tuple[tuple[Core, ...], str]:
-    """All physical cores, and where that is known from.
-
-    Parameters
-    ----------
-    root : Path
-        Where /proc and /sys are found: for tests.
-    allowed : iterable of int
-        Logical CPUs that count as present even where a container's lists leave them out.
-
-    Returns
-    -------
-    cores : tuple of Core
-        In the order of their sockets and CPUs.
-    source : {"sysfs", "cpuinfo", "unknown"}
-        The weakest source that one of them is known from.
-    """
+    """All physical cores, and where that is known from."""
     cpuinfo = parse_cpuinfo(read_text(root / "proc/cpuinfo"))
     cpus = sorted({*(parse_cpu_list(read_text(root / SYSTEM / "cpu/online")) or cpuinfo), *allowed})
     siblings: dict[tuple[str | int, ...], list[int]] = {}
@@ -206,15 +127,6 @@ def read_cores(root: Path = ROOT, allowed: Iterable[int] = ()) -> tuple[tuple[Co
 def example_cores(sockets: int = 2, cores: int = 24, threads: int = 2) -> tuple[Core, ...]:
     """The cores of a machine that is not here, for pictures: CPUs are counted as Linux usually
     counts them, the first hardware thread of every core before the second of any.
-
-    Parameters
-    ----------
-    sockets : int
-        Each with memory of its own.
-    cores : int
-        Of a socket.
-    threads : int
-        Hardware threads of a core.
     """
     whole = sockets * cores
     return tuple(

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Array = np.ndarray[Any, Any]
-__all__ = ["FORMATS", "dot", "dot_errors", "formats", "round_to"]
 
 # Exponent bits and mantissa bits (the leading 1 is not stored); int8 is not a floating format.
 FORMATS: dict[str, tuple[int, int] | None] = {
@@ -23,27 +22,7 @@ FORMATS: dict[str, tuple[int, int] | None] = {
 
 
 def round_to(x: "Array | float", name: str, scale: float | None = None) -> Array:
-    """The nearest numbers that a format can hold; ties go to the even neighbour.
-
-    Parameters
-    ----------
-    x : ndarray or float
-    name : {"fp32", "fp16", "bf16", "int8"}
-        Beyond the largest number a floating format gives infinity. int8 holds scale * (-127 ...
-        127) and stops at the ends.
-    scale : float, optional
-        Of int8; without it max|x| / 127.
-
-    Returns
-    -------
-    ndarray
-        Of the shape of x, float64.
-
-    Raises
-    ------
-    ScaleoutError
-        There is no such format.
-    """
+    """The nearest numbers that a format can hold; ties go to the even neighbour."""
     x = np.asarray(x, dtype=np.float64)
     bits = _bits(name)
     if bits is None:
@@ -97,25 +76,6 @@ def formats() -> "pd.DataFrame":
 def dot(x: Array, y: Array, name: str, accumulate: str = "fp32") -> Array:
     """The dot products of rows, as a processor forms them that multiplies in one format and adds up
     in another.
-
-    Parameters
-    ----------
-    x, y : ndarray
-        (..., n).
-    name : str
-        The format that the inputs are rounded to. int8 adds up exactly, as in int32.
-    accumulate : str
-        The format that each partial sum is rounded to.
-
-    Returns
-    -------
-    ndarray
-        (...), float64.
-
-    Raises
-    ------
-    ScaleoutError
-        There is no such format.
     """
     products = np.moveaxis(round_to(x, name) * round_to(y, name), -1, 0)  # (n, ...)
     if name == "int8":
@@ -128,20 +88,7 @@ def dot(x: Array, y: Array, name: str, accumulate: str = "fp32") -> Array:
 
 
 def dot_errors(lengths: Sequence[int], repeats: int = 20, seed: int = 0) -> "pd.DataFrame":
-    """Relative errors of dot products of random numbers in [0, 1).
-
-    Parameters
-    ----------
-    lengths : sequence of int
-    repeats : int
-        Dot products of each length, in each way.
-    seed : int
-
-    Returns
-    -------
-    DataFrame
-        A row each dot product: length, how (such as "bf16, sum in fp32"), error (1 is 100 %).
-    """
+    """Relative errors of dot products of random numbers in [0, 1)."""
     import pandas as pd
 
     x, y = np.random.default_rng(seed).random((2, repeats, max(lengths)))

@@ -10,28 +10,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import machine, settings
+from ..comparisons.compare import compare
+from ..comparisons.comparison import Comparison
+from ..comparisons.references import REFERENCE, Scripts, reference, whose
 from ..jobs.environment import SHORT_STEPS
 from ..paths import results
-from . import onednn
-from .compare import compare
-from .comparison import Comparison
+from ..traces import onednn
 from .pytorch import MISSING, missing, note, python
-from .references import REFERENCE, Scripts, reference, whose
-from .twins import twins
+from .twins import twins  # noqa: F401
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = [
-    "MISSING",
-    "characterise",
-    "efficiency",
-    "networks",
-    "profiles",
-    "python",
-    "table",
-    "twins",
-]
 
 NAMES = {"tensorflow": "TensorFlow", "torch": "PyTorch"}
 WORDS = {
@@ -56,24 +46,6 @@ def characterise(
     The effective batch is the same in all four, and Horovod looks for gradients every 3.5 ms. The
     baseline is TensorFlow on one rank. With SCALEOUT_QUICK=1, and without PyTorch, it is what a
     reference machine measured.
-
-    Parameters
-    ----------
-    lab : Lab
-        09_networks.
-    cells : mapping of name to arguments
-        Such as {"cnn, 32 images": {"network": "cnn", "batch": 32}}.
-    rounds : int
-        Of a cell that does not say its own.
-
-    Returns
-    -------
-    dict of name to Comparison
-
-    Raises
-    ------
-    ScaleoutError
-        Where neither PyTorch nor a reference machine's comparison is here.
     """
     cores = machine.usable_cores()
     half = max(1, cores // 2)
@@ -104,19 +76,6 @@ def networks(lab: Scripts, names: Iterable[str], **how: Any) -> "pd.DataFrame":
 
     With SCALEOUT_QUICK=1 one step of VGG-16 alone, which has the fewest layers, in TensorFlow;
     without PyTorch TensorFlow alone is measured.
-
-    Parameters
-    ----------
-    lab : Lab
-        09_networks.
-    names : iterable of str
-    **how
-        Further arguments of `lab.run`.
-
-    Returns
-    -------
-    DataFrame
-        The records: a row each job.
     """
     import pandas as pd
 
@@ -138,18 +97,6 @@ def profiles(lab: Scripts, **how: Any) -> "dict[str, pd.DataFrame]":
 
     Without PyTorch it is TensorFlow alone; with SCALEOUT_QUICK=1 it is PyTorch alone where that is
     here.
-
-    Parameters
-    ----------
-    lab : Lab
-        09_networks.
-    **how
-        Further arguments of `lab.run`, among them warmup and steps.
-
-    Returns
-    -------
-    dict of name to DataFrame
-        For `plots.operations`: op, library and time_ms a step, and step_ms among its attributes.
     """
     chosen = list(NAMES)
     if not python():
@@ -171,18 +118,7 @@ def profiles(lab: Scripts, **how: Any) -> "dict[str, pd.DataFrame]":
 
 
 def efficiency(records: "pd.DataFrame") -> tuple[float, float, float]:
-    """What is left of the rate of independent copies when ranks train together.
-
-    Parameters
-    ----------
-    records : DataFrame
-        Of 09_networks, one row: a job of two ranks or more.
-
-    Returns
-    -------
-    middle, low, high : float
-        From the medians, and the 95 % interval of a bootstrap over the steps, in pairs.
-    """
+    """What is left of the rate of independent copies when ranks train together."""
     row = records.iloc[0]
     together, copies = np.array(row["step_s"]), np.array(row["metrics.copies_s"])
     rng = np.random.default_rng(0)
@@ -195,16 +131,6 @@ def efficiency(records: "pd.DataFrame") -> tuple[float, float, float]:
 def table(records: "pd.DataFrame") -> "pd.DataFrame":
     """What a paper would show of each network; also written to results/frameworks/ as table.csv and
     table.md.
-
-    Parameters
-    ----------
-    records : DataFrame
-        Of 09_networks, a row each network and framework.
-
-    Returns
-    -------
-    DataFrame
-        images/s, images/s per core, MiB of a rank, million parameters, GFLOP of an image, GFLOP/s.
     """
     import pandas as pd
 

@@ -7,16 +7,15 @@ from math import nan
 from typing import TYPE_CHECKING, Any
 
 from .. import machine, settings
-from ..intervals import verdict
+from ..comparisons.intervals import verdict
+from ..comparisons.references import REFERENCE, Scripts, reference, whose
 from .pytorch import missing, python
-from .references import REFERENCE, Scripts, reference, whose
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from .comparison import Comparison
+    from ..comparisons.comparison import Comparison
 
-__all__ = ["DECK19", "IN_BF16", "PRACE", "PYTORCH", "best", "possible", "pytorch", "summary"]
 
 IN_BF16 = ("bf16", "mixed")  # kernels of 01_onednn that are not in fp32
 # An Intel talk on deep learning at scale with distributed frameworks, 2019: ResNet-50, batch 16, a
@@ -41,13 +40,6 @@ def possible(
 
     Without AVX-512 TensorFlow takes bf16 away from oneDNN, and what remains is no comparison. With
     SCALEOUT_QUICK=1 the variants in bf16 are left out, too, and so is PyTorch.
-
-    Parameters
-    ----------
-    variants : mapping of name to arguments
-        Those of the lab's run, with `kernels`.
-    beside : mapping of name to arguments, optional
-        What runs where `make torch` was: PYTORCH.
     """
     here = machine.facts()
     if machine.native_bf16(here.isa):
@@ -79,18 +71,6 @@ def best(result: "Comparison") -> str:
 def pytorch(result: "Comparison", lab: Scripts) -> None:
     """Says how fast the fused variants are beside PyTorch; where PyTorch was not measured, how fast
     they were on a reference machine.
-
-    Parameters
-    ----------
-    result : Comparison
-        Of the variants that `possible` gave.
-    lab : Lab
-        01_onednn.
-
-    Raises
-    ------
-    ScaleoutError
-        Where neither PyTorch nor the reference machine's comparison is here.
     """
     found, rows = result, [name for name in OURS if name in result.variants]
     if not rows:
@@ -107,22 +87,7 @@ def pytorch(result: "Comparison", lab: Scripts) -> None:
 
 
 def summary(result: "Comparison", sgemm_gflops: float) -> "pd.DataFrame":
-    """The executive summary of a comparison of kernels, then figures that others published.
-
-    Parameters
-    ----------
-    result : Comparison
-        Of runs of 01_onednn, the baseline first.
-    sgemm_gflops : float
-        What this machine reaches in SGEMM. An fp32 variant is given as a share of it; one in bf16
-        is not, as its peak is another one.
-
-    Returns
-    -------
-    DataFrame
-        environment, images_per_s (the median run), times (as fast as the baseline), low and high
-        (of its interval), of_sgemm, of_pytorch (of its median in the same format), where.
-    """
+    """The executive summary of a comparison of kernels, then figures that others published."""
     import pandas as pd
 
     records = result.records.groupby("variant")

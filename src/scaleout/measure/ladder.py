@@ -12,14 +12,13 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from .. import machine, settings
+from ..comparisons.comparison import Comparison
 from ..errors import ScaleoutError
-from .comparison import Comparison
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["NUMBERS", "STEPS", "Ladder", "climb", "steps"]
 
 # What ONEDNN_MAX_CPU_ISA takes, from few instructions to many, and the flag of a processor that has
 # them.
@@ -44,30 +43,13 @@ COUNTED = {
 
 
 def steps(isa: Collection[str] | None = None) -> list[str]:
-    """The steps that a processor has, the lowest first.
-
-    Parameters
-    ----------
-    isa : collection of str, optional
-        Flags of a processor; without it, of this one.
-    """
+    """The steps that a processor has, the lowest first."""
     have = machine.facts().isa if isa is None else isa
     return [step for step, flag in STEPS.items() if flag in have]
 
 
 class Ladder:
-    """Rates of jobs that differ in the instructions that oneDNN might use.
-
-    Parameters
-    ----------
-    jobs : sequence of DataFrame
-        Records of 08_precision's ladder.py, a rank for each step.
-
-    Raises
-    ------
-    ScaleoutError
-        There is no such record.
-    """
+    """Rates of jobs that differ in the instructions that oneDNN might use."""
 
     def __init__(self, jobs: "Sequence[pd.DataFrame]") -> None:
         self._rows = list(_rows(jobs))
@@ -89,15 +71,7 @@ class Ladder:
         return wide.reindex(index=list(STEPS), columns=names)
 
     def numbers(self, step: str, what: str) -> Comparison:
-        """fp32 against the other formats, on one step.
-
-        Parameters
-        ----------
-        step : str
-            Such as "AVX512_CORE".
-        what : str
-            "GEMM", "tiny", "CNN" or "ResNet-50".
-        """
+        """fp32 against the other formats, on one step."""
         found = [
             {**row, "number": row["variant"].split()[1]}
             for row in self._rows
@@ -106,13 +80,7 @@ class Ladder:
         return _compared(found, "number", self.units[what])
 
     def steps(self, column: str) -> Comparison:
-        """The lowest step against the others, in one format.
-
-        Parameters
-        ----------
-        column : str
-            Of the table, such as "GEMM int8".
-        """
+        """The lowest step against the others, in one format."""
         found = [
             {**row, "again": row["twin"]}
             for row in self._rows
@@ -125,13 +93,6 @@ class Ladder:
 
         TFLite's product in int8 stands below, with all threads and with one, beside the instructions
         of the highest step: its library does not know ONEDNN_MAX_CPU_ISA.
-
-        Returns
-        -------
-        DataFrame
-            A row each step and format: operations (of an instruction that multiplies; nan where there
-            is none for the format), by_count and measured (times), giga_per_s (1e9 operations a
-            second).
         """
         import pandas as pd
 
@@ -156,13 +117,7 @@ class Ladder:
         return shown.dropna(how="all", subset=names[2:]).set_index(names[:2])
 
     def plot(self, guess: float | None = None) -> "Figure":
-        """The table as a heat map; white where this machine lacks a step.
-
-        Parameters
-        ----------
-        guess : float, optional
-            How many times as fast as fp32 on the lowest step you expected the fastest product.
-        """
+        """The table as a heat map; white where this machine lacks a step."""
         from .. import plots
 
         return plots.ladder(self.table, self.units, guess)
@@ -208,24 +163,6 @@ def climb(job: Callable[..., Any], rounds: int = 7, **how: Any) -> Ladder:
     """Runs ladder.py with a rank for each step that this machine has, and two for the lowest.
 
     The ranks take turns: what the two lowest differ by is the noise between processes.
-
-    Parameters
-    ----------
-    job : callable
-        The `run` of 08_precision.
-    rounds : int
-        Turns of each rank. With SCALEOUT_QUICK=1, one, of the lowest step and the highest.
-    **how
-        More arguments of `job`.
-
-    Returns
-    -------
-    Ladder
-
-    Raises
-    ------
-    ScaleoutError
-        Where this processor has no step of the ladder.
     """
     here = steps()
     if not here:

@@ -7,12 +7,10 @@ Where that one is missing, a comparison that a reference machine made takes its 
 from collections.abc import Mapping
 from typing import Any
 
+from ..comparisons.compare import compare
+from ..comparisons.comparison import Comparison
+from ..comparisons.references import REFERENCE, Scripts, reference, whose
 from ..paths import show, side
-from .compare import compare
-from .comparison import Comparison
-from .references import REFERENCE, Scripts, reference, whose
-
-__all__ = ["MISSING", "on_openmp", "python"]
 
 MISSING = "The OpenMP build of TensorFlow is not here: type  make intel  in a terminal (370 MB, Python 3.11)."
 
@@ -29,25 +27,6 @@ def on_openmp(
 ) -> Comparison:
     """Compares variants on the OpenMP build; where it is not here, gives the reference machine's
     comparison of that name and says whose it is.
-
-    Parameters
-    ----------
-    lab : Scripts
-    variants : mapping of name to arguments
-        What `lab.run` takes in each variant; the first is the baseline.
-    name : str
-        Of the comparison, as the reference has it.
-    **how
-        Further arguments of `compare`, and those that all variants share.
-
-    Returns
-    -------
-    Comparison
-
-    Raises
-    ------
-    ScaleoutError
-        Where neither the build nor such a comparison is here.
     """
     interpreter = python()
     if interpreter:

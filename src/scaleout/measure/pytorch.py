@@ -2,13 +2,12 @@
 
 from typing import TYPE_CHECKING, Any
 
+from ..comparisons.references import line
 from ..paths import results, show, side
-from .references import line
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["MISSING", "missing", "note", "python"]
 
 MISSING = "PyTorch is not here: type  make torch  in a terminal (270 MB, Python 3.11)."
 
@@ -28,15 +27,6 @@ def note(name: str, frame: "pd.DataFrame", places: list[dict[str, Any]]) -> None
     """Keeps records in results/frameworks/, each with its place, as a file of references has them.
 
     tools/keep_reference.py makes such a file of them.
-
-    Parameters
-    ----------
-    name : str
-        Of the comparison.
-    frame : DataFrame
-        The records of its jobs.
-    places : list of dict
-        run_id and what `Comparison` takes of a run, for each job.
     """
     where = {place["run_id"]: {"name": name, **place} for place in places}
     lines = [line(row, where[row.run_id], row["metrics"]) for _, row in frame.iterrows()]

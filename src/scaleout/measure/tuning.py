@@ -4,13 +4,12 @@ import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..comparisons.comparison import Comparison
 from ..errors import ScaleoutError
-from .comparison import Comparison
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Tuning", "processes"]
 
 Settings = dict[str, Any]
 
@@ -110,15 +109,6 @@ class Tuning:
 def processes(settings: Mapping[str, Mapping[str, Any]]) -> int:
     """How many ranks a job of tune.py needs: so many for each number of threads, as that number is
     fixed when a rank starts.
-
-    Parameters
-    ----------
-    settings : mapping of name to settings
-        Of each variant, whole.
-
-    Returns
-    -------
-    int
     """
     most: dict[int, int] = {}
     for how in settings.values():

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import records, settings
+from ..comparisons.references import REFERENCE, Scripts, named, whose
 from ..errors import ScaleoutError
 from ..paths import show
 from .pytorch import MISSING, missing, note, python
-from .references import REFERENCE, Scripts, whose
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["twins"]
 
 # The weights of 05's network as Keras has them.
 SHAPES = ((5, 5, 1, 32), (32,), (5, 5, 32, 64), (64,), (3136, 128), (128,), (128, 10), (10,))
@@ -29,24 +28,15 @@ def twins(horovod: Scripts, ddp: Scripts) -> "pd.DataFrame":
 
     Both losses come from one piece of code: that of ddp.py, which is given Horovod's weights, too.
     With SCALEOUT_QUICK=1, and without PyTorch, it is what a reference machine found.
-
-    Parameters
-    ----------
-    horovod : Lab
-        05_horovod.
-    ddp : Lab
-        09_networks, its ddp.py.
-
-    Returns
-    -------
-    DataFrame
-        A row each framework: loss, steps, equal (all ranks end with the same weights).
     """
     import pandas as pd
 
     interpreter = python()
     if settings.quick() or not interpreter:
-        kept = _stored(ddp.folder / REFERENCE, "twins")
+        file = ddp.folder / REFERENCE
+        kept = named(file, "twins")
+        if kept.empty:
+            raise ScaleoutError(f"{MISSING} The reference machine, {show(file)}, has no 'twins'.")
         whose(kept, missing())
         return pd.DataFrame(kept["metrics.twins"].iloc[0]).set_index("framework")
     with tempfile.TemporaryDirectory() as folder:
@@ -82,13 +72,3 @@ def _drawn() -> list[Any]:
     weights = [weight.astype(np.float32) for weight in weights]
     at_rest = [np.int64(0), np.float32(0.01), *(np.zeros_like(weight) for weight in weights)]
     return [np.int64(0), *weights, *at_rest]
-
-
-def _stored(file: Path, name: str) -> "pd.DataFrame":
-    """What a reference machine recorded under that name."""
-    every = records.read(file)
-    places = list(every.get("compared", []))
-    found = every.iloc[[at for at, place in enumerate(places) if place["name"] == name]]
-    if found.empty:
-        raise ScaleoutError(f"{MISSING} The reference machine, {show(file)}, has no {name!r}.")
-    return found

@@ -14,23 +14,13 @@ from .look import DARK, GREY, LIGHT, MIDDLE, PALE, Look, guess_name, style
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["format_rates", "input_roofline", "waits"]
 
 CACHES = ("cold", "warm")
 
 
 @style
 def input_roofline(records: "Sequence[pd.DataFrame]", guess: float | None = None) -> Figure:
-    """The time of a step over that of its compute: max(input, compute) as a line, jobs as points.
-
-    Parameters
-    ----------
-    records : sequence of DataFrame
-        Pipelines with a device's step of several lengths, a point each turn. Those of 0 ms are
-        input alone: the line is made from them, and the others are what it foretells.
-    guess : float, optional
-        The reader's, in ms: the compute time from which on a step waits for it.
-    """
+    """The time of a step over that of its compute: max(input, compute) as a line, jobs as points."""
     jobs = [(float(row.metrics["step_ms"]), 1e3 * turn_s)
             for frame in records for _, row in frame.iterrows()
             for turn_s in row.metrics.get("turns_s", [float(np.median(row.step_s))])]  # fmt: skip
@@ -66,13 +56,6 @@ def input_roofline(records: "Sequence[pd.DataFrame]", guess: float | None = None
 def waits(records: "Sequence[pd.DataFrame]", guess: float | None = None) -> Figure:
     """What a step of each rank consists of: it waits for its images, it computes, it waits for
     others.
-
-    Parameters
-    ----------
-    records : sequence of DataFrame
-        A row each job; `variant` is its name.
-    guess : float, optional
-        The reader's, in percent: how much of a step of the first job a rank waits for images.
     """
     rows: list[Any] = [row for frame in records for _, row in frame.iterrows()]
     figure, axes = plt.subplots(
@@ -119,15 +102,7 @@ def waits(records: "Sequence[pd.DataFrame]", guess: float | None = None) -> Figu
 
 @style
 def format_rates(records: "pd.DataFrame", guess: str | None = None) -> Figure:
-    """Images read in a second from each form, cold and warm, in order and shuffled.
-
-    Parameters
-    ----------
-    records : DataFrame
-        Of formats.py. Bars are medians, points single passes.
-    guess : str, optional
-        The form that the reader expects to be the fastest from the disk, shuffled.
-    """
+    """Images read in a second from each form, cold and warm, in order and shuffled."""
     forms = list(dict.fromkeys(records.variant))
     figure, panels = plt.subplots(1, 2, sharey=True, figsize=(7.4, 4))
     looks: dict[str, Look] = {"cold": {"color": LIGHT, "hatch": "//"}, "warm": {"color": DARK}}

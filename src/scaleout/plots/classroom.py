@@ -13,7 +13,6 @@ from .look import DARK, GREY, LIGHT, MIDDLE, PALE, style
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["class_picture"]
 
 STATES = {"passed": DARK, "not yet": LIGHT, "not judged": GREY, "not started": PALE}
 
@@ -22,13 +21,6 @@ STATES = {"passed": DARK, "not yet": LIGHT, "not judged": GREY, "not started": P
 def class_picture(best: "pd.DataFrame", states: Mapping[str, Mapping[int, str]]) -> Figure:
     """Left, each attendee's best rate for a few kinds of job, a mark a machine; right, the
     attendees by TODO and state.
-
-    Parameters
-    ----------
-    best : DataFrame
-        A row for each attendee and kind of job: job, attendee, cpu, cores, rate, rate_unit.
-    states : mapping of attendee to mapping of TODO to state
-        The last state of each TODO, such as "passed". One that is missing counts as not started.
     """
     figure, (rates, checks) = plt.subplots(1, 2, figsize=(9, 4), width_ratios=[3, 2])
     jobs = list(dict.fromkeys(best.job))

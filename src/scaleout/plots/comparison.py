@@ -16,7 +16,6 @@ from .look import DARK, MIDDLE, PALE, guess_line, style
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["comparison"]
 
 NAME, TITLE = 18, 84  # letters on a line
 
@@ -32,27 +31,7 @@ def comparison(
     axis: str = "rate",
     guess: float | None = None,
 ) -> Figure:
-    """What each run of each variant gave, and how many times as fast as the baseline it is.
-
-    Parameters
-    ----------
-    runs : DataFrame
-        A row each run: round, variant, again, value.
-    table : DataFrame
-        A row each: the baseline, the baseline again, the variants; with median, ratio, low, high.
-    noise : float
-        By how much equal variants may differ, as a share: the shaded band.
-    disturbed : sequence of (round, variant, again)
-        Runs to be crossed out.
-    title : str
-        What was found, in words.
-    values : str
-        What was found of each variant, for those who do not see the picture; else the title.
-    axis : str
-        What `value` is, with its unit.
-    guess : float, optional
-        How many times as fast the reader expected a variant to be.
-    """
+    """What each run of each variant gave, and how many times as fast as the baseline it is."""
     names = list(dict.fromkeys(runs.variant))
     figure, (left, right) = plt.subplots(
         1, 2, sharey=True, figsize=(7.5, 2.0 + 0.55 * len(names)), width_ratios=[1, 1.15]

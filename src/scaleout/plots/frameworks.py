@@ -16,9 +16,8 @@ from .look import DARK, GREY, LIGHT, MIDDLE, PALE, guess_line, guess_star, style
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..measure.comparison import Comparison
+    from ..comparisons.comparison import Comparison
 
-__all__ = ["frameworks", "rates_over_work"]
 
 WIDTH = 76  # letters of a title's line
 MARKS = ("o", "s", "D", "^")
@@ -28,15 +27,7 @@ GIGA = 1e9
 
 @style
 def frameworks(found: "Mapping[str, Comparison]", guess: float | None = None) -> Figure:
-    """How many times as fast as TensorFlow on one rank each other way is, in each cell.
-
-    Parameters
-    ----------
-    found : mapping of name to Comparison
-        Of `frameworks.characterise`.
-    guess : float, optional
-        The reader's, of the last variant: PyTorch on two ranks.
-    """
+    """How many times as fast as TensorFlow on one rank each other way is, in each cell."""
     first = next(iter(found.values()))
     rows = [(cell, name) for cell, one in found.items() for name in one.variants]
     figure, axes = plt.subplots(figsize=(7.2, 1.9 + 0.34 * len(rows) + 0.25 * len(found)))
@@ -94,15 +85,7 @@ def _cell_in_words(cell: str, one: "Comparison") -> str:
 
 @style
 def rates_over_work(records: "pd.DataFrame", guess: float | None = None) -> Figure:
-    """The images a second of each network over the arithmetic of one image, by each framework.
-
-    Parameters
-    ----------
-    records : DataFrame
-        Of 09_networks: a row each network and framework.
-    guess : float, optional
-        The reader's, of the last network: its images a second as a share of the first's.
-    """
+    """The images a second of each network over the arithmetic of one image, by each framework."""
     figure, axes = plt.subplots(figsize=(7.2, 4.2))
     said = []
     names = {"tensorflow": "TensorFlow", "torch": "PyTorch"}

@@ -15,22 +15,12 @@ from .look import DARK, GREY, LIGHT, MIDDLE, Look, guess_name, style
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..measure.comparison import Comparison
-
-__all__ = ["kept_steps", "with_and_without"]
+    from ..comparisons.comparison import Comparison
 
 
 @style
 def with_and_without(records: "pd.DataFrame", guess: float | None = None) -> Figure:
-    """The accuracy of each seed, from the labelled images alone and with the GAN.
-
-    Parameters
-    ----------
-    records : DataFrame
-        Of worth.py: two jobs of 06_tuning a seed.
-    guess : float, optional
-        The reader's, of the points that the GAN adds.
-    """
+    """The accuracy of each seed, from the labelled images alone and with the GAN."""
     pairs: dict[int, dict[bool, float]] = {}
     for _, row in records.iterrows():
         job: dict[str, Any] = row["metrics"]
@@ -80,15 +70,7 @@ def _gain_in_words(gains: list[float], labels: int) -> str:
 
 @style
 def kept_steps(steps: "Mapping[str, Comparison]", guess: str | None = None) -> Figure:
-    """What each step of a tuning was worth, each beginning where the ones before have got to.
-
-    Parameters
-    ----------
-    steps : mapping of name to Comparison
-        In order. A step's best variant is kept, where it has one that is faster.
-    guess : str, optional
-        The step that the reader expected most of.
-    """
+    """What each step of a tuning was worth, each beginning where the ones before have got to."""
     names = ["first written", *steps, "all kept"]
     figure, axes = plt.subplots(figsize=(1.6 + 1.25 * len(names), 4.2))
     level, kept, said = 1.0, 0, []

@@ -16,10 +16,9 @@ from .look import DARK, GREY, LIGHT, MIDDLE, NOT_ALLOWED, PALE, Look, guess_line
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..measure.comparison import Comparison
-    from ..measure.timeline import Timeline
+    from ..comparisons.comparison import Comparison
+    from ..traces.horovod import Timeline
 
-__all__ = ["cycle_times", "step_shares", "step_timeline"]
 
 PARTS: dict[str, tuple[str, Look]] = {
     "compute_s": ("computes", {"color": DARK, "edgecolor": "white", "linewidth": 0.4}),
@@ -32,18 +31,7 @@ PARTS: dict[str, tuple[str, Look]] = {
 def cycle_times(
     result: "Comparison", goal: float | None = None, guess: float | None = None
 ) -> Figure:
-    """The parallel efficiency of two ranks over Horovod's cycle time.
-
-    Parameters
-    ----------
-    result : Comparison
-        Of tune.py of 05_horovod: the baseline on one rank, variants named "... cycle N ms", and
-        perhaps one named "... apart", the limit.
-    goal : float, optional
-        The efficiency to be reached, dotted.
-    guess : float, optional
-        The cycle that the reader expects to be best, in milliseconds.
-    """
+    """The parallel efficiency of two ranks over Horovod's cycle time."""
     runs = result.runs
     logs = np.log(runs[runs.variant == result.baseline].set_index("round").value)
     base = np.exp(logs.groupby("round").mean())
@@ -97,11 +85,6 @@ def cycle_times(
 def step_shares(steps: "Mapping[str, pd.DataFrame]") -> Figure:
     """Where a step's time goes on each rank: a stacked bar a rank, medians over the steps, in
     groups by job.
-
-    Parameters
-    ----------
-    steps : mapping of name to DataFrame
-        Of `Timeline.steps()`, a frame a job.
     """
     figure, axes = plt.subplots()
     ticks, names, at = [], [], 0.0
@@ -143,19 +126,6 @@ def step_shares(steps: "Mapping[str, pd.DataFrame]") -> Figure:
 def step_timeline(timeline: "Timeline", count: int = 2) -> Figure:
     """A few steps as Horovod saw them: what each rank did, and below it each phase of each
     gradient.
-
-    Parameters
-    ----------
-    timeline : Timeline
-        Of `timeline.read`.
-    count : int
-        How many steps, one after another; those are shown whose parts lie closest to the medians of
-        all steps.
-
-    Raises
-    ------
-    ScaleoutError
-        Where no step is whole.
     """
     steps = timeline.steps()
     if steps.empty:

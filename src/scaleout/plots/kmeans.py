@@ -15,20 +15,11 @@ if TYPE_CHECKING:
 
     from ..jobs.job import Run
 
-__all__ = ["memory_bars", "palettes", "quality", "quantised"]
-
 
 @style
 def quantised(before: "np.ndarray[Any, Any]", runs: "Sequence[Run]") -> Figure:
     """The photograph beside its copies in few colours; below each copy its palette, as wide as the
     colour is common.
-
-    Parameters
-    ----------
-    before : ndarray
-        The photograph, (h, w, 3) in [0, 1].
-    runs : sequence of Run
-        Jobs of 04_kmeans, whose folders hold quantised.png.
     """
     count = 1 + len(runs)
     columns = min(count, 2)
@@ -74,13 +65,7 @@ def _swatches(
 
 @style
 def palettes(named: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
-    """Palettes side by side, from dark to light: equal bars are equal palettes.
-
-    Parameters
-    ----------
-    named : mapping of name to palette
-        (k, 3) in [0, 1] for each.
-    """
+    """Palettes side by side, from dark to light: equal bars are equal palettes."""
     figure, axes = plt.subplots(figsize=(7, 0.5 + 0.5 * len(named)))
     for y, palette in enumerate(named.values()):
         _swatches(axes, y, palette, [1] * len(palette))
@@ -94,19 +79,7 @@ def palettes(named: Mapping[str, Sequence[Sequence[float]]]) -> Figure:
 
 @style
 def quality(records: "Sequence[pd.DataFrame]", guess: float | None = None) -> Figure:
-    """What more colours buy: inertia and PSNR over the number of colours, a point each job.
-
-    Parameters
-    ----------
-    records : sequence of DataFrame
-        One frame a job of 04_kmeans.
-    guess : float, optional
-        How many colours the reader expects to be enough.
-
-    Notes
-    -----
-    PSNR is 10 log10(1 / mean squared error), in dB, for values in [0, 1].
-    """
+    """What more colours buy: inertia and PSNR over the number of colours, a point each job."""
     jobs = sorted((frame["metrics"].iloc[0] for frame in records), key=lambda job: job["colours"])
     colours, inertia, psnr_db = (
         [job[name] for job in jobs] for name in ("colours", "inertia", "psnr_db")
@@ -136,15 +109,6 @@ def memory_bars(
 ) -> Figure:
     """Peak memory of each rank, in MiB: a bar a rank, in groups by job; the lower part is the
     program without rows.
-
-    Parameters
-    ----------
-    records : mapping of name to DataFrame
-        One frame a job of modes.py, at least two when there is a guess.
-    data_mib : float
-        The MiB of all rows, drawn as the dashed line above the program.
-    guess : float, optional
-        The MiB above the program that the reader expects a rank of the second job to need.
     """
     figure, axes = plt.subplots()
     ticks: list[float] = []

@@ -16,7 +16,6 @@ from .look import DARK, GREY, LIGHT, MIDDLE, say, style
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["drifting_ranks", "schedules"]
 
 LINES = ((DARK, "o", "-"), (MIDDLE, "s", "--"), ("#6b705c", "^", ":"), (LIGHT, "D", "-."))
 LINE = 92  # letters of a title
@@ -24,15 +23,7 @@ LINE = 92  # letters of a title
 
 @style
 def schedules(record: "pd.DataFrame", guess: str | None = None) -> Figure:
-    """Left, the learning rate of each schedule over the training; right, the accuracy it led to.
-
-    Parameters
-    ----------
-    record : DataFrame
-        Of schedules.py of 05_horovod: one row.
-    guess : str, optional
-        The schedule that the reader expects to do best with the large batch.
-    """
+    """Left, the learning rate of each schedule over the training; right, the accuracy it led to."""
     job: dict[str, Any] = record["metrics"].iloc[0]
     runs = [run for run in job["runs"] if not run["again"]]
     names = list(job["rates"])

@@ -17,23 +17,6 @@ from matplotlib.rcsetup import cycler
 
 from ..errors import ScaleoutError
 
-__all__ = [
-    "DARK",
-    "GREY",
-    "LIGHT",
-    "LOOK",
-    "MIDDLE",
-    "NOT_ALLOWED",
-    "PALE",
-    "Look",
-    "guess_line",
-    "guess_name",
-    "guess_star",
-    "medians",
-    "say",
-    "style",
-]
-
 # From dark to light, so that the order survives without colour.
 DARK, MIDDLE, LIGHT, PALE = "#1b4965", "#c1666b", "#7fb7be", "#e8e4d8"
 GREY = "#888888"  # of lines that only guide the eye
@@ -95,33 +78,13 @@ def _shown(
 
 
 def say(figure: Figure, found: str, values: str = "") -> None:
-    """Gives a figure its title, and the text that stands in for it.
-
-    Parameters
-    ----------
-    figure : Figure
-    found : str
-        What was found, in words made from the numbers.
-    values : str
-        What else the figure shows, for those who cannot see it.
-    """
+    """Gives a figure its title, and the text that stands in for it."""
     figure.suptitle(fill(found, round(12 * figure.get_figwidth())), fontsize=11, x=0.01, ha="left")
     figure.set_label(f"{found} {values}".strip())
 
 
 def medians(rows: Iterable[tuple[int, float]]) -> dict[int, float]:
-    """The median of several jobs on each number of ranks.
-
-    Parameters
-    ----------
-    rows : iterable of (int, float)
-        The ranks of each job, and its figure.
-
-    Returns
-    -------
-    dict of int to float
-        The fewest ranks first.
-    """
+    """The median of several jobs on each number of ranks."""
     groups: dict[int, list[float]] = {}
     for ranks, figure in rows:
         groups.setdefault(ranks, []).append(figure)
@@ -131,14 +94,6 @@ def medians(rows: Iterable[tuple[int, float]]) -> dict[int, float]:
 def guess_line(axes: Axes, guess: float | None, upright: bool = False) -> None:
     """The reader's own guess, where there is one: a dotted line across, or upright at a place on
     the x axis.
-
-    Parameters
-    ----------
-    axes : Axes
-    guess : float or None
-        In the axis's unit; without one nothing is drawn.
-    upright : bool
-        A place on the x axis instead of the y axis.
     """
     if guess is not None:
         draw = axes.axvline if upright else axes.axhline
@@ -146,35 +101,13 @@ def guess_line(axes: Axes, guess: float | None, upright: bool = False) -> None:
 
 
 def guess_star(axes: Axes, x: float, y: float, guess: str, **how: Any) -> None:
-    """The reader's own guess as a star, with its words in the legend.
-
-    Parameters
-    ----------
-    axes : Axes
-    x, y : float
-        Where, in the units of the axes.
-    guess : str
-        What it says, such as "1.5x".
-    **how
-        More of matplotlib's keywords for a line, which go before ours.
-    """
+    """The reader's own guess as a star, with its words in the legend."""
     star: Look = {"marker": "*", "markersize": 16, "color": "black", "markeredgecolor": "white"}
     axes.plot([x], [y], label=f"your guess: {guess}", linestyle="", zorder=5, **star | how)
 
 
 def guess_name(axes: Axes, names: Sequence[str], guess: str | None, at: float) -> None:
-    """A star at the name on the x axis that the reader guessed; else in the legend alone.
-
-    Parameters
-    ----------
-    axes : Axes
-    names : sequence of str
-        What stands at 0, 1, ... on the x axis.
-    guess : str or None
-        The name or a part of it, in capitals or not. The first whole match goes before a part.
-    at : float
-        How high the star stands, as a part of the height, 0 to 1.
-    """
+    """A star at the name on the x axis that the reader guessed; else in the legend alone."""
     if guess is None:
         return
     said = str(guess).strip()

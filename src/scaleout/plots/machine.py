@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from ..machine import Cache, Core, Machine
 
-__all__ = ["hwloc_picture", "machine_picture"]
-
 
 @style
 def machine_picture(
@@ -26,15 +24,6 @@ def machine_picture(
 ) -> Figure:
     """The machine: sockets, cores with their hardware threads, caches, memory; filled is what you
     may use.
-
-    Parameters
-    ----------
-    facts : Machine
-        Of `machine.facts()`.
-    sgemm : float, optional
-        GFLOP/s, as `machine.sgemm_gflops` measures.
-    copy : float, optional
-        GB/s, as `machine.copy_gb_per_s` measures.
     """
     caches = [cache for cache in facts.caches if cache.kind != "instruction"]
     sizes = [

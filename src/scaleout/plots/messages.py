@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from ..scaling import AlphaBeta
 
-__all__ = ["allreduce_time", "bytes_sent", "message_time", "mpi_libraries"]
 
 WAYS = {
     "gather-broadcast": (MIDDLE, "o", "gather and broadcast"),
@@ -43,17 +42,6 @@ def message_time(
 ) -> Figure:
     """The time of one message over its size, both logarithmic: single measurements, their median,
     the fitted line.
-
-    Parameters
-    ----------
-    n : sequence of float
-        Bytes of each size of message.
-    seconds : sequence of sequence of float
-        The measurements of each size, one way.
-    fit : AlphaBeta
-        Of `scaling.fit_alpha_beta`.
-    guess : float, optional
-        The microseconds that the reader expects of the smallest message.
     """
     figure, axes = plt.subplots()
     _single(axes, n, seconds, {"color": LIGHT, "markersize": 4})
@@ -103,13 +91,6 @@ def allreduce_time(
 ) -> Figure:
     """The time of an allreduce over the size of the array, both logarithmic: a line a way, through
     its medians.
-
-    Parameters
-    ----------
-    records : DataFrame
-        Of 03_spmd's runme.py, all of one number of ranks.
-    expected : mapping of way to function, optional
-        What gives the seconds for n bytes, such as {"ring": f}; drawn dashed.
     """
     figure, axes = plt.subplots()
     for way, rows in records.groupby("variant", sort=False):
@@ -155,17 +136,6 @@ def allreduce_time(
 def bytes_sent(records: "Sequence[pd.DataFrame]", guess: float | None = None) -> Figure:
     """What the busiest rank sends, in arrays, over the ranks: counted by the program (marks), by
     the formula (dashed).
-
-    Parameters
-    ----------
-    records : sequence of DataFrame
-        Of 03_spmd's runme.py, a frame a number of ranks.
-    guess : float, optional
-        The arrays that the reader expects of the ring on most ranks.
-
-    Notes
-    -----
-    On p ranks: p - 1 through rank 0, log2 p (rounded up) in the tree, 2 (p - 1) / p in the ring.
     """
     figure, axes = plt.subplots()
     most = max(int(frame.ranks.iloc[0]) for frame in records)
@@ -201,13 +171,6 @@ def bytes_sent(records: "Sequence[pd.DataFrame]", guess: float | None = None) ->
 def mpi_libraries(records: "Mapping[str, pd.DataFrame]", published: float | None = None) -> Figure:
     """MPI's own allreduce in each library: its time over the size, and Open MPI's time in Intel
     MPI's, where both are.
-
-    Parameters
-    ----------
-    records : mapping of library to DataFrame
-        Frames of 03_spmd's runme.py.
-    published : float, optional
-        Open MPI's time over Intel MPI's as somebody measured it elsewhere, in training: dotted.
     """
     both = {"Intel MPI", "Open MPI"} <= set(records)
     figure, panels = plt.subplots(1, 1 + both, figsize=(8 if both else 7, 4), squeeze=False)

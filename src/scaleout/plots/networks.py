@@ -13,7 +13,6 @@ from .look import DARK, GREY, MIDDLE, PALE, Look, guess_star, style
 if TYPE_CHECKING:
     from ..scaling import Simulated, Step
 
-__all__ = ["efficiency_of_networks", "simulated_allreduce"]
 
 LINES = ((DARK, "-", "o"), (MIDDLE, "--", "s"), ("#a98600", ":", "^"), (GREY, "-.", "D"))
 
@@ -24,16 +23,6 @@ def efficiency_of_networks(
 ) -> Figure:
     """The part of a step that is compute, over the ranks: a panel for each network that is trained,
     a line for each network between the ranks.
-
-    Parameters
-    ----------
-    networks : mapping of name to steps
-        The steps differ in what is between the ranks. The shaded band reaches from no overlap of
-        messages and compute to as much as there can be.
-    most : int
-        The ranks at the right end.
-    guess : float, optional
-        The reader's, of the efficiency of the last network's first line at the right end.
     """
     figure, panels = plt.subplots(1, len(networks), sharey=True, squeeze=False, figsize=(8, 4))
     counts = [2**k for k in range(int(np.log2(most)) + 1)]
@@ -77,17 +66,6 @@ def simulated_allreduce(
 ) -> Figure:
     """An allreduce over the ranks: simulated (marks), by the formula (dashed line), with 20 % to
     each side shaded.
-
-    Parameters
-    ----------
-    simulated : sequence of Simulated
-        What was simulated here; it may be empty where something is recorded.
-    formula : mapping of ranks to float
-        Seconds by the formula 2 (p - 1) (alpha + beta n / p).
-    recorded : sequence of Simulated
-        Simulated before, on another machine; drawn open.
-    guess : float, optional
-        How many times as long as on 2 ranks the reader expects it to take on 128.
     """
     figure, axes = plt.subplots()
     counts = sorted(formula)

@@ -15,7 +15,6 @@ from .look import DARK, LIGHT, PALE, Look, style
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["layouts", "number_formats", "operations"]
 
 SMALLEST = 0.02  # of the tallest bar: a part that is lower holds no line of text
 FILLS = {"oneDNN": DARK, "Eigen": LIGHT, "": "white"}
@@ -27,17 +26,7 @@ Part = tuple[str, str, float]  # operation, library, milliseconds
 def operations(
     profiles: "Mapping[str, pd.DataFrame]", guess: str | None = None, rest: str = BETWEEN
 ) -> Figure:
-    """What the operations of a step take, one on top of the other: a bar for each profile.
-
-    Parameters
-    ----------
-    profiles : mapping of name to DataFrame
-        Of profile.read or frameworks.profiles, by what the bar is called.
-    guess : str, optional
-        The operation that the reader expected to be the dearest.
-    rest : str
-        What the part of a step is called that no operation of the profile has.
-    """
+    """What the operations of a step take, one on top of the other: a bar for each profile."""
     parts = {name: _parts(frame, rest) for name, frame in profiles.items()}
     tallest = max(sum(ms for *_, ms in found) for found in parts.values())
     stacks = {name: _lumped(found, SMALLEST * tallest) for name, found in parts.items()}
@@ -132,14 +121,6 @@ def _operations_found(parts: dict[str, list[Part]]) -> str:
 def layouts(pixels: int = 4, channels: int = 8, block: int = 4) -> Figure:
     """The same image three times, as it lies in memory: numbers are pixels, lightness is the
     channel.
-
-    Parameters
-    ----------
-    pixels : int
-    channels : int
-        A multiple of `block`.
-    block : int
-        Channels that lie together; oneDNN's own blocks have 8 or 16.
     """
     pixel, channel = np.meshgrid(np.arange(pixels), np.arange(channels), indexing="ij")
     orders = {
@@ -178,13 +159,6 @@ def layouts(pixels: int = 4, channels: int = 8, block: int = 4) -> Figure:
 def number_formats(table: "pd.DataFrame", guess: str | None = None) -> Figure:
     """The positive numbers that each format can hold, on a logarithmic axis; light where digits get
     lost.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Of formats.formats.
-    guess : str, optional
-        The format of 16 bits that the reader expected to hold the larger numbers.
     """
     figure, axes = plt.subplots(figsize=(7, 3.2))
     for place, row in enumerate(table.itertuples()):

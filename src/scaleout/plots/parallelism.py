@@ -13,21 +13,11 @@ from .look import DARK, GREY, LIGHT, MIDDLE, PALE, guess_line, style
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["crossing", "crossover", "rank_memory", "who_talks"]
-
 
 @style
 def rank_memory(records: "Sequence[pd.DataFrame]", guess: float | None = None) -> Figure:
     """The most memory that a rank held in each way of splitting, as a part of what one rank alone
     needs.
-
-    Parameters
-    ----------
-    records : sequence of DataFrame
-        Frames of 11_parallelism, one of them of one rank, which 1 stands for. Adam's two ways are
-        compared with Adam on one rank.
-    guess : float, optional
-        The part that the reader expects of the pipeline on two ranks.
     """
     rows = [row for frame in records for _, row in frame.iterrows()]
     alone = {r["variant"]: r["metrics.peak_bytes"] for r in rows if r["ranks"] == 1}
@@ -58,11 +48,6 @@ def rank_memory(records: "Sequence[pd.DataFrame]", guess: float | None = None) -
 def who_talks(records: "pd.DataFrame") -> Figure:
     """Who talks to whom in hybrid parallelism: along a row activations and their gradients, along a
     column gradients of the same layers.
-
-    Parameters
-    ----------
-    records : DataFrame
-        One record of 11_parallelism's hybrid; the circles are what the ranks' communicators said.
     """
     row = records.iloc[0]
     found = row["metrics.found"]
@@ -109,18 +94,7 @@ def who_talks(records: "pd.DataFrame") -> Figure:
 
 
 def crossing(rows: "pd.DataFrame") -> float:
-    """Where the sums of tensor parallelism begin to take longer than those of data parallelism.
-
-    Parameters
-    ----------
-    rows : DataFrame
-        Records of 11_parallelism's which.py, of one width or several.
-
-    Returns
-    -------
-    float
-        The batch, as a part of the width; nan where they never change places.
-    """
+    """Where the sums of tensor parallelism begin to take longer than those of data parallelism."""
     ratios = _ratios(rows)
     logs = np.log([ratios[part] for part in sorted(ratios)])
     parts = np.log(sorted(ratios))
@@ -144,13 +118,6 @@ def _ratios(rows: "pd.DataFrame") -> dict[float, float]:
 def crossover(records: "pd.DataFrame", guess: float | None = None) -> Figure:
     """How long the sums of tensor parallelism take beside those of data parallelism, over batch and
     width; the formula's crossing dashed.
-
-    Parameters
-    ----------
-    records : DataFrame
-        Of 11_parallelism's which.py.
-    guess : float, optional
-        The batch, as a part of the width, at which the reader expects the two to be equal.
     """
     figure, axes = plt.subplots(figsize=(7, 4))
     looks = ((DARK, "o"), (MIDDLE, "s"), (LIGHT, "^"), (GREY, "D"))

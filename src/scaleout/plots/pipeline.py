@@ -13,20 +13,13 @@ from .look import DARK, GREY, LIGHT, Look, guess_line, style
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["bubble", "bubble_parts", "idle_over_micro_batches", "idle_parts", "pipeline_timeline"]
 
 FORWARD: Look = {"facecolor": DARK, "edgecolor": "white"}
 BACKWARD: Look = {"facecolor": LIGHT, "edgecolor": "white"}
 
 
 def idle_parts(row: Any) -> list[float]:
-    """The part of a step in which the stages of a pipeline wait, 0 to 1, for each step of a record.
-
-    Parameters
-    ----------
-    row : Series
-        A record of 11_parallelism's pipeline.
-    """
+    """The part of a step in which the stages of a pipeline wait, 0 to 1, for each step of a record."""
     logs = [each["logs"] for each in row["metrics.found"]]
     found = []
     for step, seconds in enumerate(row["step_s"]):
@@ -39,11 +32,6 @@ def bubble_parts(row: Any) -> list[float]:
     """The part of a step, 0 to 1, in which stages wait because the pipeline fills, turns round and
     empties: before a stage's first micro-batch, between its last forward and its first backward,
     and after its last backward. What else it waits, between two micro-batches, is left out.
-
-    Parameters
-    ----------
-    row : Series
-        A record of 11_parallelism's pipeline with GPipe's schedule.
     """
     logs = [each["logs"] for each in row["metrics.found"]]
     found = []
@@ -59,20 +47,7 @@ def bubble_parts(row: Any) -> list[float]:
 
 
 def bubble(ranks: int, micro_batches: int) -> float:
-    """The part of the time that stages of equal length must wait: (S - 1) / (M + S - 1).
-
-    Parameters
-    ----------
-    ranks : int
-        S, a stage each.
-    micro_batches : int
-        M, of a step.
-
-    References
-    ----------
-    Huang et al., "GPipe: Efficient Training of Giant Neural Networks using Pipeline Parallelism",
-    NeurIPS 2019.
-    """
+    """The part of the time that stages of equal length must wait: (S - 1) / (M + S - 1)."""
     return (ranks - 1) / (micro_batches + ranks - 1)
 
 
@@ -86,12 +61,6 @@ def _typical(row: Any) -> int:
 def pipeline_timeline(records: "Mapping[str, pd.DataFrame]") -> Figure:
     """What each stage of a pipeline did in one step: forward (dark), backward (light), each with
     its micro-batch; white is waiting.
-
-    Parameters
-    ----------
-    records : mapping of title to DataFrame
-        Frames with one record of 11_parallelism's pipeline; of each the step of median length is
-        drawn.
     """
     rows = {title: frame.iloc[0] for title, frame in records.items()}
     ranks = max(int(row["ranks"]) for row in rows.values())
@@ -138,14 +107,6 @@ def idle_over_micro_batches(
 ) -> Figure:
     """How much of the time the stages of a pipeline wait, over the number of micro-batches, and
     which part of it is the bubble, beside the formula.
-
-    Parameters
-    ----------
-    records : sequence of DataFrame
-        One frame a job, each with one record of a pipeline with GPipe's schedule; all on the same
-        number of ranks.
-    guess : float, optional
-        The per cent that the reader expects.
     """
     figure, axes = plt.subplots(figsize=(6.4, 3.8))
     rows = sorted((frame.iloc[0] for frame in records), key=lambda r: r["metrics.micro_batches"])

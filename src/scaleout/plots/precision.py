@@ -15,7 +15,6 @@ from .look import DARK, GREY, LIGHT, MIDDLE, PALE, guess_line, guess_star, style
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["calibrations", "few_bits", "ladder", "loss_curves", "streams"]
 
 LINES = ((DARK, "-", "o"), (MIDDLE, "--", "s"), ("#a98600", ":", "^"), (GREY, "-.", "D"))
 TITLE = 84  # letters
@@ -23,15 +22,7 @@ TITLE = 84  # letters
 
 @style
 def few_bits(records: "pd.DataFrame", guess: float | None = None) -> Figure:
-    """Accuracy of a network, and the error of its weights, over the bits of its whole numbers.
-
-    Parameters
-    ----------
-    records : DataFrame
-        Of 08_precision's runme.py, part int8: variants "fp32" and "8 bits, tensor".
-    guess : float, optional
-        The fewest bits that the reader expects to cost less than five points.
-    """
+    """Accuracy of a network, and the error of its weights, over the bits of its whole numbers."""
     part = records[records["metrics.part"] == "int8"]
     plain = 100 * float(part[part.variant == "fp32"]["metrics.accuracy"].iloc[0])
     figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.8))
@@ -66,16 +57,7 @@ def few_bits(records: "pd.DataFrame", guess: float | None = None) -> Figure:
 
 @style
 def loss_curves(records: "pd.DataFrame", guess: float | None = None) -> Figure:
-    """The loss over the steps in each number format, and the accuracy of each seed.
-
-    Parameters
-    ----------
-    records : DataFrame
-        Of 08_precision: a row for each format, with metrics.how, losses and accuracy (of each
-        seed) and, where it was counted, lost: the share of gradients that became 0.
-    guess : float, optional
-        The accuracy in percent that the reader expects of the third format.
-    """
+    """The loss over the steps in each number format, and the accuracy of each seed."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.9), width_ratios=[1.5, 1])
     names, said = [], []
     for at, (_, row) in enumerate(records.iterrows()):
@@ -112,15 +94,7 @@ def loss_curves(records: "pd.DataFrame", guess: float | None = None) -> Figure:
 
 @style
 def calibrations(records: "pd.DataFrame", guess: float | None = None) -> Figure:
-    """Accuracy and size of a network in fp32 and, calibrated in several ways, in int8.
-
-    Parameters
-    ----------
-    records : DataFrame
-        Of 08_precision's convert.py.
-    guess : float, optional
-        The accuracy in percent that the reader expects of the images that are too dark.
-    """
+    """Accuracy and size of a network in fp32 and, calibrated in several ways, in int8."""
     part = records[records["metrics.part"] == "models"]
     names = list(part.variant)
     percent = [100 * float(value) for value in part["metrics.accuracy"]]
@@ -161,17 +135,7 @@ def calibrations(records: "pd.DataFrame", guess: float | None = None) -> Figure:
 
 @style
 def ladder(table: "pd.DataFrame", units: Mapping[str, str], guess: float | None = None) -> Figure:
-    """Rates over instruction sets and number formats, as a heat map: white where a step is missing.
-
-    Parameters
-    ----------
-    table : DataFrame
-        Steps of the ladder, the lowest first, x columns such as "GEMM int8".
-    units : mapping of name to str
-        Of the rates, such as {"GEMM": "GFLOP/s"}.
-    guess : float, optional
-        How many times as fast as fp32 on the lowest step the reader expects the fastest product.
-    """
+    """Rates over instruction sets and number formats, as a heat map: white where a step is missing."""
     times = table.copy()
     for what in units:
         own = [name for name in table.columns if name.startswith(what)]
@@ -229,13 +193,6 @@ def ladder(table: "pd.DataFrame", units: Mapping[str, str], guess: float | None 
 def streams(records: "pd.DataFrame", guess: float | None = None) -> Figure:
     """Latency within which 99 of 100 requests are answered, over images/s: one process with all
     cores, and one a core.
-
-    Parameters
-    ----------
-    records : DataFrame
-        Of 08_precision's streams.py, a row for each batch.
-    guess : float, optional
-        The batch from which on the reader expects one a core to give more images/s.
     """
     figure, axes = plt.subplots(figsize=(7.2, 4.2))
     said = []

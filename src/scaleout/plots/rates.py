@@ -13,20 +13,11 @@ from .look import DARK, LIGHT, MIDDLE, PALE, Look, guess_star, medians, say, sty
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["rate_bars", "seconds_bars", "speed_up", "strong_and_weak"]
-
 
 @style
 def speed_up(records: "Sequence[pd.DataFrame]", guess: float | None = None) -> Figure:
     """How many times faster than one rank: single runs as points, their median as a line, the ideal
     dashed.
-
-    Parameters
-    ----------
-    records : sequence of DataFrame
-        One frame a job, with `ranks` and step_median_s (seconds).
-    guess : float, optional
-        The speed-up that the reader expects of 2 ranks.
     """
     rows = [(int(frame.ranks.iloc[0]), float(frame.step_median_s.iloc[0])) for frame in records]
     middle = medians(rows)
@@ -66,19 +57,6 @@ def rate_bars(
 ) -> Figure:
     """Images/s: bars are medians, points single runs; above each bar, how many times the first one
     it is.
-
-    Parameters
-    ----------
-    records : DataFrame
-        A row each run, with `rate` and the column `by`.
-    by : str
-        The column whose values have a bar each, in the order of arrival, or of `labels`.
-    labels : mapping, optional
-        How to spell its values.
-    published : mapping of name to float, optional
-        Images/s of somebody else's machine, drawn beside on an axis of their own.
-    guess : float, optional
-        What the reader expects of the second bar, in times the first.
     """
     ratios = [len(labels or records[by].unique()), len(published)] if published else [1]
     figure, panels = plt.subplots(
@@ -146,16 +124,6 @@ def seconds_bars(
 ) -> Figure:
     """Seconds: bars are medians, points single runs; above each bar, how many times the first one
     it is.
-
-    Parameters
-    ----------
-    seconds : mapping of name to sequence of float
-        The single runs of each bar.
-    ylabel : str
-    published : mapping of name to float, optional
-        Seconds of somebody else's machine, drawn beside on an axis of their own.
-    guess : float, optional
-        How many times faster than the first bar the reader expects the second to be.
     """
     ratios = [len(seconds), len(published)] if published else [1]
     figure, panels = plt.subplots(1, len(ratios), width_ratios=ratios, squeeze=False)
@@ -181,12 +149,6 @@ def seconds_bars(
 def strong_and_weak(strong: "Sequence[pd.DataFrame]", weak: "Sequence[pd.DataFrame]") -> Figure:
     """Left, the same rows on more ranks: speed-up. Right, the same rows on each rank: efficiency.
     The ideal is dashed.
-
-    Parameters
-    ----------
-    strong, weak : sequence of DataFrame
-        One frame a job, with `ranks`, step_median_s (seconds) and `cores`; beyond the cores
-        (dotted) ranks take turns.
     """
     figure, panels = plt.subplots(1, 2)
     said, values = [], []

@@ -10,10 +10,8 @@ from matplotlib.figure import Figure
 from .look import DARK, GREY, LIGHT, MIDDLE, Look, guess_star, style
 
 if TYPE_CHECKING:
-    from ..intervals import Ratio
+    from ..comparisons.intervals import Ratio
     from ..scaling import Amdahl, Foretold, Published, RateFit
-
-__all__ = ["amdahl_law", "held_out", "rate_predictions"]
 
 
 @style
@@ -22,16 +20,6 @@ def amdahl_law(
 ) -> Figure:
     """Speed-up over ranks: what was measured, the law with the interval of its serial part, the
     ideal dashed.
-
-    Parameters
-    ----------
-    law : Amdahl
-    measured : mapping of ranks to Ratio
-        Speed-ups over one rank, with their intervals.
-    most : int
-        The ranks at the right end.
-    guess : float, optional
-        The reader's, of the speed-up on `most` ranks.
     """
     figure, axes = plt.subplots()
     p = np.geomspace(1, most, 200)
@@ -73,17 +61,6 @@ def rate_predictions(
 ) -> Figure:
     """Published rates, each divided by its nodes: rows that the fit saw (full), rows held out
     (open), the prediction with its interval.
-
-    Parameters
-    ----------
-    tables : sequence of Published
-        A panel each. The ideal, as much a node as one alone, is dashed.
-    fits : sequence of RateFit
-        fits[i] was fitted to the first rows of tables[i].
-    count_of : str
-        What the tables count.
-    guess : float, optional
-        The rate that the reader expects in the last row of the first table.
     """
     figure, panels = plt.subplots(1, len(tables), squeeze=False, sharey=True, figsize=(8, 4))
     for axes, table, fit in zip(panels[0], tables, fits, strict=True):
@@ -146,11 +123,6 @@ def _held_out(table: "Published", fit: "RateFit") -> str:
 def held_out(rows: "Sequence[Foretold]") -> Figure:
     """The last row of each table as the rows before it foretold it, as a share of what was
     published: prediction and 95 % interval, open where the interval missed.
-
-    Parameters
-    ----------
-    rows : sequence of Foretold
-        What `scaling.foretell` gives for each table.
     """
     figure, axes = plt.subplots(figsize=(7, 1.4 + 0.27 * len(rows)))
     names = []

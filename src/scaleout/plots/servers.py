@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-__all__ = ["servers_or_ring", "sync_or_async"]
-
 Array = NDArray[np.float64]
 
 
@@ -26,15 +24,6 @@ def servers_or_ring(
 ) -> Figure:
     """Parameter servers and the ring as the ranks grow: bytes that the busiest rank sends, and the
     time of an update.
-
-    Parameters
-    ----------
-    records : sequence of DataFrame
-        Of 03_spmd's servers.py, a frame a job.
-    cores : int
-        Beyond so many ranks they share cores: shaded.
-    guess : float, optional
-        How many times as much as the ring the reader expects one server to send, on the most ranks.
     """
     figure, (left, right) = plt.subplots(1, 2, figsize=(8, 4))
     every = [row for frame in records for _, row in frame.iterrows()]
@@ -114,13 +103,6 @@ def _in_words(ratios: Array) -> str:
 def sync_or_async(records: "pd.DataFrame", guess: float | None = None) -> Figure:
     """The loss of workers that wait for each other and of workers that do not, over time and over
     gradients: points are single rounds, lines their median.
-
-    Parameters
-    ----------
-    records : DataFrame
-        Of 11_parallelism's server.py with --rule both.
-    guess : float, optional
-        How many times as long the reader expects those who wait to take, to the same loss.
     """
     curves: dict[str, list[Array]] = {}
     for _, row in records.iterrows():

@@ -14,7 +14,6 @@ from .look import DARK, LIGHT, MIDDLE, PALE, Look, say, style
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["stale_losses", "straggler_timeline", "who_holds"]
 
 # Of the ranks 0, 1, 2 ...
 RANKS = (DARK, LIGHT, MIDDLE, "#c9b458", "#8a8a8a", "#5b8c5a", "#d9a5b3", "#3d3d3d")
@@ -22,15 +21,7 @@ RANKS = (DARK, LIGHT, MIDDLE, "#c9b458", "#8a8a8a", "#5b8c5a", "#d9a5b3", "#3d3d
 
 @style
 def who_holds(held: Sequence[Sequence[tuple[str, Any, Any]]]) -> Figure:
-    """Who holds what before and after each collective call, drawn from what the ranks really held.
-
-    Parameters
-    ----------
-    held : sequence of sequence of (title, before, after)
-        For each rank, each call; before and after are an integer array or None. The piece that rank
-        r brought as its element j is the number 2**(8 r + j), so that a sum tells what is in it. At
-        most 8 ranks, 8 pieces.
-    """
+    """Who holds what before and after each collective call, drawn from what the ranks really held."""
     calls, ranks = len(held[0]), len(held)
     rows = -(-calls // 2)
     figure, grid = plt.subplots(rows, 2, figsize=(7.4, (0.42 * ranks + 0.55) * rows), squeeze=False)
@@ -105,13 +96,6 @@ def _pieces(axes: Axes, x: float, y: float, value: int) -> None:
 def straggler_timeline(records: "Mapping[str, pd.DataFrame]", until_s: float = 0.12) -> Figure:
     """What each worker did in the first moments of 03_spmd's straggler.py: computed (dark) or
     waited (hatched).
-
-    Parameters
-    ----------
-    records : mapping of title to DataFrame
-        One frame a job, a panel each.
-    until_s : float
-        How many seconds from the start are shown.
     """
     figure, panels = plt.subplots(
         len(records), 1, figsize=(7, 1.1 + 1.25 * len(records)), sharex=True, squeeze=False
@@ -159,11 +143,6 @@ def straggler_timeline(records: "Mapping[str, pd.DataFrame]", until_s: float = 0
 def stale_losses(records: "Mapping[str, Sequence[pd.DataFrame]]") -> Figure:
     """The test loss of straggler.py over seconds and over gradients: points are single runs, lines
     their median.
-
-    Parameters
-    ----------
-    records : mapping of name to sequence of DataFrame
-        What it was, and one frame a run; at most four, told apart by colour and dash.
     """
     figure, (left, right) = plt.subplots(1, 2, figsize=(8, 4), sharey=True)
     looks = ((DARK, "-"), (MIDDLE, "--"), ("#a98600", ":"), ("#8a8a8a", "-."))

@@ -14,7 +14,6 @@ from .look import DARK, GREY, LIGHT, MIDDLE, PALE, Look, guess_line, style
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["one_server", "server_load"]
 
 WAYS: dict[str, tuple[str, Look]] = {
     "one file an image": ("one file\nan image", {"color": MIDDLE, "marker": "o"}),
@@ -30,13 +29,6 @@ BAND = 0.2
 def one_server(records: "pd.DataFrame", guess: float | None = None) -> Figure:
     """Seconds of an epoch by way of one server; and all of them beside opens x delay + bytes /
     bandwidth.
-
-    Parameters
-    ----------
-    records : DataFrame
-        Of shared.py. On the left the last speed that was measured; points are single rounds.
-    guess : float, optional
-        The reader's: how many times as fast shards are as one file an image, on all ranks.
     """
     rows: list[Any] = [row for _, row in records.iterrows()]
     speed = [rows[-1].metrics[name] for name in ("delay_ms", "mb_per_s")]
@@ -96,15 +88,7 @@ def one_server(records: "pd.DataFrame", guess: float | None = None) -> Figure:
 
 
 def _busy(opens_per_s: float, mb_per_s: float, delay_ms: float, server_mb_per_s: float) -> float:
-    """The seconds that a server works for a second of one node.
-
-    Parameters
-    ----------
-    opens_per_s, mb_per_s : float
-        What the node asks for.
-    delay_ms, server_mb_per_s : float
-        What the server needs for an open, and how fast it reads.
-    """
+    """The seconds that a server works for a second of one node."""
     return opens_per_s * delay_ms / 1e3 + mb_per_s / server_mb_per_s
 
 
@@ -117,21 +101,7 @@ def server_load(
     nodes: int,
     guess: float | None = None,
 ) -> Figure:
-    """How long one server works for a second of training, over the number of nodes.
-
-    Parameters
-    ----------
-    opens_per_s : mapping of name to float
-        Of one node, in each way of keeping the images.
-    mb_per_s : float
-        Of one node.
-    delay_ms, server_mb_per_s : float
-        What the server needs for an open, and how fast it reads.
-    nodes : int
-        Of the real job: marked.
-    guess : float, optional
-        The reader's: the number of nodes with which the server of the first way has no time left.
-    """
+    """How long one server works for a second of training, over the number of nodes."""
     figure, axes = plt.subplots(figsize=(7, 4))
     x = np.geomspace(1, 4 * nodes, 100)
     looks: list[Look] = [{"color": MIDDLE}, {"color": DARK, "linestyle": "-."}]

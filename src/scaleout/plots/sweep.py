@@ -15,8 +15,6 @@ from .look import DARK, GREY, LIGHT, NOT_ALLOWED, PALE, style
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["heat_map", "searches"]
-
 
 @style
 def heat_map(
@@ -29,20 +27,6 @@ def heat_map(
 ) -> Figure:
     """The rate at each pair of two settings, the better the darker; failed cells and those of
     copies are white, unmeasured ones hatched.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        Of a sweep's result, a row a point. A cell shows the best over all other settings, and the
-        best cell has a frame around it.
-    x, y : str
-        Two of its columns.
-    unit : str
-        Of the rate.
-    default : float, optional
-        The rate with nothing set: named in the title, dashed in the colour bar.
-    lower : bool
-        The rate is a time: less is better.
     """
     columns, rows = (sorted(frame[axis].unique(), key=sort_key) for axis in (x, y))
     copies = frame.get("status", frame.rate).eq("copies")  # a rate of one copy, not of all ranks
@@ -123,13 +107,6 @@ def heat_map(
 def searches(replays: "Sequence[pd.DataFrame]", most: float = 0.2) -> Figure:
     """What searches of one grid had found, over the share of the grid's time that they took: each
     a thin line, their median thick, 95 % of the best dashed.
-
-    Parameters
-    ----------
-    replays : sequence of DataFrame
-        Of `sweeps.replay`, one a seed.
-    most : float
-        The share at the right end.
     """
     figure, axes = plt.subplots()
     at = np.linspace(0, most, 201)

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from ..machine import Core
 
-__all__ = ["rank_map", "rate_over_threads", "thread_census", "which_knob"]
 
 SHADES = (DARK, MIDDLE, LIGHT, "#e6c229")
 
@@ -35,14 +34,6 @@ MARKERS = "os^Dv*PX"
 def thread_census(runs: "Mapping[str, pd.DataFrame]", guess: float | None = None) -> Figure:
     """Each run by library, all ranks together: left the threads that it has, right the CPUs that
     they kept busy.
-
-    Parameters
-    ----------
-    runs : mapping of name to DataFrame
-        The records of one job each, of 02_threads or of 06's watch.py. The dotted line is at the
-        cores of the job.
-    guess : float, optional
-        The threads that the reader expects.
     """
     figure, panels = plt.subplots(1, 2, figsize=(7, 1.7 + 0.55 * len(runs)), sharey=True)
     cores = [len(frame["metrics.cores"].iloc[0]) for frame in runs.values()]
@@ -94,18 +85,6 @@ def rate_over_threads(
 ) -> Figure:
     """The rate over the threads of a rank, a line for each number of ranks; filled points fit the
     cores, hollow do not.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        Of a sweep's result over ranks and threads.
-    cores : int
-        The dashed line is the ideal for one rank: as many times the rate as it has threads, up to
-        the cores.
-    guess : float, optional
-        The number of threads that the reader expects to be best for one rank.
-    unit : str
-        Of the rate.
     """
     figure, axes = plt.subplots()
     one = frame[(frame.ranks == 1) & (frame.threads == 1)].rate
@@ -147,16 +126,7 @@ def rate_over_threads(
 
 @style
 def which_knob(builds: "Mapping[str, pd.DataFrame]", guess: float | None = None) -> Figure:
-    """CPUs kept busy under each setting, a panel a build: a knob is real where the bar follows it.
-
-    Parameters
-    ----------
-    builds : mapping of name to DataFrame
-        The records of a comparison, with its `variant`. Points are single runs; beside each bar
-        stands its median rate.
-    guess : float, optional
-        The reader's, of the CPUs that the second setting keeps busy in the first build.
-    """
+    """CPUs kept busy under each setting, a panel a build: a knob is real where the bar follows it."""
     figure, panels = plt.subplots(1, len(builds), figsize=(7.5, 3.6), sharey=True, squeeze=False)
     widest = max(frame["metrics.cpus_busy"].max() for frame in builds.values())
     settings = list(dict.fromkeys(name for frame in builds.values() for name in frame.variant))
@@ -205,11 +175,6 @@ def _moves(names: Sequence[str]) -> str:
 def rank_map(maps: "Mapping[str, tuple[Sequence[Core], int, int]]") -> Figure:
     """Which rank runs on which core, a panel a machine or a choice: cores in their NUMA nodes, the
     rank's number in each, hatched where a core is nobody's.
-
-    Parameters
-    ----------
-    maps : mapping of title to (cores, ranks, threads)
-        The cores of a machine, and a job that is bound to them in order, a core for each thread.
     """
     from matplotlib.patches import Rectangle
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-__all__ = ["accuracy_over_time", "made_digits", "memory_over_time", "time_shares"]
-
 LINES = (
     (DARK, "-", "o"),
     (MIDDLE, "--", "s"),
@@ -34,13 +32,7 @@ SHARES = {
 
 @style
 def accuracy_over_time(records: "Mapping[str, pd.DataFrame]") -> Figure:
-    """Accuracy on the test images over the seconds of the whole job, a line a job.
-
-    Parameters
-    ----------
-    records : mapping of name to DataFrame
-        Jobs of 06_tuning; the first of each frame is drawn. Evaluations count in the seconds.
-    """
+    """Accuracy on the test images over the seconds of the whole job, a line a job."""
     figure, axes = plt.subplots(figsize=(7.4, 4))
     ends = {}
     for (name, frame), (colour, line, marker) in zip(records.items(), LINES, strict=False):
@@ -62,13 +54,6 @@ def accuracy_over_time(records: "Mapping[str, pd.DataFrame]") -> Figure:
 def time_shares(records: "Mapping[str, pd.DataFrame]", guess: float | None = None) -> Figure:
     """Where the time of each rank goes, in per cent: training, input, evaluation, waiting. A panel
     a job, a bar a rank.
-
-    Parameters
-    ----------
-    records : mapping of title to DataFrame
-        One frame a job of 06_tuning.
-    guess : float, optional
-        The per cent of the time in which the reader expects the first rank to train.
     """
     figure, panels = plt.subplots(
         len(records), 1, figsize=(7.4, 1.4 + 1.15 * len(records)), sharex=True, squeeze=False
@@ -116,13 +101,7 @@ def _trains_and_waits(frame: "pd.DataFrame") -> str:
 
 @style
 def memory_over_time(records: "Mapping[str, pd.DataFrame]") -> Figure:
-    """Resident memory of rank 0 and of the others, from one evaluation to the next.
-
-    Parameters
-    ----------
-    records : mapping of name to DataFrame
-        Jobs of 06_tuning; the first of each frame is drawn.
-    """
+    """Resident memory of rank 0 and of the others, from one evaluation to the next."""
     figure, axes = plt.subplots(figsize=(7.4, 3.6))
     said = []
     for (name, frame), (colour, line, marker) in zip(records.items(), LINES, strict=False):
@@ -156,11 +135,6 @@ def memory_over_time(records: "Mapping[str, pd.DataFrame]") -> Figure:
 def made_digits(record: "pd.DataFrame") -> Figure:
     """What the generator makes of the same noise as it learns, from left to right; above, when it
     was made.
-
-    Parameters
-    ----------
-    record : DataFrame
-        Of one job of 06_tuning.
     """
     job: dict[str, Any] = record["metrics"].iloc[0]
     figure, panels = plt.subplots(

@@ -13,22 +13,11 @@ from .look import DARK, GREY, MIDDLE, PALE, Look, guess_star, medians, style
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["step_parts", "who_waits"]
-
 
 @style
 def step_parts(records: "pd.DataFrame", guess: float | None = None) -> Figure:
     """What a step of 07_scaling consists of, strong and weak: the slowest rank's compute, and the
     rest, which waits.
-
-    Parameters
-    ----------
-    records : DataFrame
-        A row each job. Bars are medians over jobs, points the single steps; the job of one rank
-        stands in both panels. The red line is where the step
-        would end by the ring's formula.
-    guess : float, optional
-        The reader's, of the efficiency in strong scaling on the most ranks.
     """
     figure, panels = plt.subplots(1, 2, sharey=True)
     every = [row for _, row in records.iterrows()]
@@ -102,14 +91,6 @@ def _slowest(shares: Sequence[Mapping[str, float]]) -> float:
 def who_waits(records: "Mapping[str, pd.DataFrame]", guess: float | None = None) -> Figure:
     """What each rank did during 07_scaling's evaluation.py: trained (dark), evaluated (red), waited
     (hatched).
-
-    Parameters
-    ----------
-    records : mapping of title to DataFrame
-        One frame a job, a panel each.
-    guess : float, optional
-        The part of all time, in per cent, that the reader expects to be lost in the first job; it
-        gets a row of its own.
     """
     figure, panels = plt.subplots(
         len(records), 1, figsize=(7.4, 1 + 1.4 * len(records)), sharex=True, squeeze=False

@@ -14,7 +14,6 @@ from .look import DARK, LIGHT, MIDDLE, Look, guess_name, style
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["waterfall"]
 
 GREY = "#888888"
 
@@ -32,26 +31,6 @@ def waterfall(
 ) -> Figure:
     """Tuning as a waterfall: the start, what each step adds to it or takes away, and what all
     together reach.
-
-    Parameters
-    ----------
-    steps : mapping of name to runs
-        The start first, all together last. The runs are numbers, or a frame with a row a run and
-        the column `of`: records, or `runs` of a sweep's result, whose failed runs are left out.
-    ylabel : str
-    chain : bool
-        Each step begins where the ones before have got to, as when settings are kept; else at the
-        start, as when each is tried alone.
-    reasons : mapping of name to str, optional
-        Why steps of a chain were not kept: they stay, at 1.0x, and the reason is said below.
-    ideal : float, optional
-        Dashed.
-    goal : float, optional
-        What was to be reached: dotted.
-    of : str
-        The column of the frames.
-    guess : str, optional
-        The step that the reader expects most of.
     """
     runs = {name: _runs(step, of) for name, step in steps.items()}
     why = {name: _reason(step) for name, step in steps.items() if not runs[name]} | dict(

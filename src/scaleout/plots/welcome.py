@@ -13,8 +13,6 @@ from .look import DARK, LIGHT, MIDDLE, guess_line, say, style
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["limits", "shares"]
-
 
 @style
 def limits(
@@ -22,19 +20,6 @@ def limits(
 ) -> Figure:
     """The roofline of this machine: what it can reach at most, over how much a program computes
     with each byte.
-
-    Parameters
-    ----------
-    gflops : sequence of float
-        Single measurements of SGEMM, in GFLOP/s; their median is the flat part of the roof.
-    gb_per_s : sequence of float
-        Single measurements of copying, in GB/s; their median is its slope.
-    guess : float, optional
-        The GFLOP/s that the reader expects.
-
-    References
-    ----------
-    Williams, Waterman and Patterson, "Roofline", Communications of the ACM 52 (4), 2009.
     """
     peak, bandwidth = float(np.median(gflops)), float(np.median(gb_per_s))
     intensity = np.logspace(-2, 3, 300)  # operations per byte

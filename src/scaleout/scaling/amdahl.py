@@ -8,30 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Self
 
+from ..comparisons.intervals import Ratio
 from ..errors import ScaleoutError
-from ..intervals import Ratio
 from .points import FEWEST_COUNTS, count_points
-
-__all__ = ["Amdahl", "efficiency", "fit_amdahl", "knee"]
 
 
 @dataclass(frozen=True)
 class Amdahl:
-    """The law with its serial part.
-
-    Attributes
-    ----------
-    one_s : float
-        Seconds on one rank.
-    serial : float
-        0 to 1.
-    serial_range : (float, float)
-        Its 95 % interval.
-    counts : int
-        How many different numbers of ranks it rests on; two decide it and cannot test it.
-    scatter : float
-        How far single runs lie from it, relative (0.1 is 10 %).
-    """
+    """The law with its serial part."""
 
     one_s: float
     serial: float
@@ -41,15 +25,7 @@ class Amdahl:
 
     @classmethod
     def assumed(cls, ranks: int, speed_up: Ratio) -> Self:
-        """What one measured speed-up would mean if the law held, which it cannot tell.
-
-        Parameters
-        ----------
-        ranks : int
-            On how many.
-        speed_up : Ratio
-            Of a comparison with one rank, with its interval.
-        """
+        """What one measured speed-up would mean if the law held, which it cannot tell."""
         if ranks < 2:
             raise ScaleoutError(f"A speed-up needs at least 2 ranks; asked for {ranks}.")
 
@@ -81,30 +57,7 @@ class Amdahl:
 
 
 def fit_amdahl(ranks: Sequence[float], seconds: Sequence[float]) -> Amdahl:
-    """Fits the law to times of the same work.
-
-    Parameters
-    ----------
-    ranks : sequence of float
-        Of each run, at least 4 different numbers.
-    seconds : sequence of float
-        That each run took.
-
-    Returns
-    -------
-    Amdahl
-
-    Raises
-    ------
-    ScaleoutError
-        When there are fewer than 4 different counts, as `fit_rates` has it, or a number is no count
-        or no time.
-
-    Notes
-    -----
-    Least squares of relative errors; the interval comes from the scatter of the runs and Student's
-    t, and holds as far as the law does.
-    """
+    """Fits the law to times of the same work."""
     import numpy as np
     from scipy.optimize import lsq_linear
     from scipy.stats import t
@@ -131,40 +84,14 @@ def fit_amdahl(ranks: Sequence[float], seconds: Sequence[float]) -> Amdahl:
 
 
 def efficiency(one_s: float, seconds: float, ranks: int, weak: bool = False) -> float:
-    """The part of the ranks' time that was worth it: speed-up over ranks.
-
-    Parameters
-    ----------
-    one_s, seconds : float
-        The time on one rank, and on all.
-    ranks : int
-    weak : bool
-        Each rank had as much work as the one.
-    """
+    """The part of the ranks' time that was worth it: speed-up over ranks."""
     return one_s / seconds if weak else one_s / seconds / ranks
 
 
 def knee(
     seconds: Callable[[float], float], gain: float = 1.5, most: int = 2**20, weak: bool = False
 ) -> int | None:
-    """The smallest power of two from which twice the ranks are not worth it.
-
-    Parameters
-    ----------
-    seconds : callable
-        The seconds on so many ranks, by a law.
-    gain : float
-        Twice the ranks are worth it when they give at least so many times the speed.
-    most : int
-        How far to look.
-    weak : bool
-        The seconds are of a step in which each rank has work of its own.
-
-    Returns
-    -------
-    int or None
-        None: it lies beyond `most`.
-    """
+    """The smallest power of two from which twice the ranks are not worth it."""
     p = 1
     while p <= most:
         if seconds(p) / seconds(2 * p) * (2 if weak else 1) < gain:

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["Points", "log_sum", "student"]
 
 SCATTER = 0.035  # relative, of single rates, as likely before any were seen; 1 to 10 % is usual
 CERTAINTY = 1.5  # half of how many rates that guess is worth
@@ -21,19 +20,7 @@ CERTAINTY = 1.5  # half of how many rates that guess is worth
 
 @dataclass(frozen=True)
 class Points:
-    """Logarithms of rates, those on the same count put together.
-
-    Attributes
-    ----------
-    counts : ndarray
-        Different, sorted; (counts,), as are all.
-    times : ndarray
-        How often each was measured.
-    means : ndarray
-        Of the logarithms there.
-    within : ndarray
-        The sum of squares around those means.
-    """
+    """Logarithms of rates, those on the same count put together."""
 
     counts: "Array"
     times: "Array"
@@ -42,13 +29,7 @@ class Points:
 
     @classmethod
     def of(cls, nodes: "Array", log_rates: "Array") -> "Points":
-        """Points from a pair a measurement.
-
-        Parameters
-        ----------
-        nodes, log_rates : ndarray
-            (measurements,): the counts, and the natural logarithms of the rates there.
-        """
+        """Points from a pair a measurement."""
         import numpy as np
 
         counts, which, times = np.unique(nodes, return_inverse=True, return_counts=True)
@@ -62,18 +43,7 @@ class Points:
         return int(self.times.sum())
 
     def levels(self, said: "Array") -> "Array":
-        """The logarithm of one node's rate that suits each candidate best.
-
-        Parameters
-        ----------
-        said : ndarray
-            (draws, counts).
-
-        Returns
-        -------
-        ndarray
-            (draws,).
-        """
+        """The logarithm of one node's rate that suits each candidate best."""
         found: Array = (self.means - said) @ self.times / self.total
         return found
 
@@ -113,19 +83,7 @@ def log_sum(logs: "Array") -> float:
 
 
 def student(points: int, draws: int) -> "Array":
-    """Errors of a measurement in units of its scatter, in a fixed random order.
-
-    Parameters
-    ----------
-    points : int
-        How many measurements the scatter comes from.
-    draws : int
-
-    Returns
-    -------
-    ndarray
-        (draws,): the quantiles of Student's t, evenly spread.
-    """
+    """Errors of a measurement in units of its scatter, in a fixed random order."""
     import numpy as np
     from scipy.special import stdtrit
 

@@ -9,21 +9,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FILE", "calibration"]
 
 FILE = Path(__file__).with_name("calibration.csv")
 
 
 def calibration() -> "pd.DataFrame":
-    """A row a kind of trouble, and the first for all of them.
-
-    Returns
-    -------
-    DataFrame
-        tables: how many; then, for 2 and 4 times the largest count measured, held: the share of
-        the tables whose interval held the truth; width: its high end over its low end; error: of
-        the prediction, as a share (medians).
-    """
+    """A row a kind of trouble, and the first for all of them."""
     import pandas as pd
 
     return pd.read_csv(FILE, index_col="kind", comment="#")

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["Experiment", "next_experiment"]
 
 TRUTHS = 48  # candidates taken for the truth in turn
 MOST_APART = 100.0  # of logarithms; beyond, all intervals are alike
@@ -27,16 +26,7 @@ BELIEVED = 1000  # candidates that are then weighed again
 
 @dataclass(frozen=True)
 class Experiment:
-    """A run on so many nodes, so often, and what it should do to the interval on another number.
-
-    Attributes
-    ----------
-    nodes, repeats : int
-    node_runs : int
-        nodes x repeats, what it costs.
-    width_now, width : float
-        The interval's high over low, before and (in the median) after.
-    """
+    """A run on so many nodes, so often, and what it should do to the interval on another number."""
 
     nodes: int
     repeats: int
@@ -48,25 +38,7 @@ class Experiment:
 def next_experiment(
     fit: RateFit, goal: int, most: int | None = None, node_runs: int | None = None
 ) -> list[Experiment]:
-    """Runs that may be tried next, the one that narrows the interval on `goal` nodes most first.
-
-    Parameters
-    ----------
-    fit : RateFit
-        What was measured until now.
-    goal : int
-        The number of nodes that you want to know about.
-    most : int, optional
-        The most nodes that a run can have: half of the goal, at least the largest count measured
-        and at most twice it.
-    node_runs : int, optional
-        What the runs may cost, nodes x repeats: what one run on `most` nodes does.
-
-    Returns
-    -------
-    list of Experiment
-        Counts from the smallest measured to `most`, each as often as the cost allows, 8 at most.
-    """
+    """Runs that may be tried next, the one that narrows the interval on `goal` nodes most first."""
     import numpy as np
 
     largest = fit.nodes[-1]

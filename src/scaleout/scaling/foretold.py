@@ -6,19 +6,10 @@ from ..errors import ScaleoutError
 from .published import Published
 from .rates import Prediction, fit_rates
 
-__all__ = ["Foretold", "foretell"]
-
 
 @dataclass(frozen=True)
 class Foretold:
-    """The last row of a table, predicted from the rows before it.
-
-    Attributes
-    ----------
-    table : Published
-    said : Prediction or None
-        None where it was refused.
-    """
+    """The last row of a table, predicted from the rows before it."""
 
     table: Published
     said: Prediction | None

@@ -8,8 +8,6 @@ from .step import NETWORKS, Step
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["imagined"]
-
 
 def imagined(
     records: "pd.DataFrame", names: Iterable[str], links: Iterable[str]
@@ -17,15 +15,6 @@ def imagined(
     """Each network's step with each link between the nodes, for `plots.efficiency_of_networks`.
 
     Half of a step's time can hide messages.
-
-    Parameters
-    ----------
-    records : DataFrame
-        Of 09_networks: the time of a step and the parameters come from TensorFlow's rows.
-    names : iterable of str
-        Of networks that are trained. Those that were not measured are left out.
-    links : iterable of str
-        Between the nodes, of `NETWORKS`.
     """
     own = records[records["metrics.framework"] == "tensorflow"].set_index("metrics.network")
     between = [NETWORKS[link] for link in links]

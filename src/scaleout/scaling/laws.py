@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["LAWS", "Law", "candidates"]
 
 LOSSES = 0.003, 8.0  # at the largest count measured: from a perfect table to one that has collapsed
 CANDIDATES = 4096  # of each law; a power of two, as their sequence wants
@@ -27,18 +26,7 @@ CANDIDATES = 4096  # of each law; a power of two, as their sequence wants
 
 @dataclass(frozen=True)
 class Law:
-    """A law, with the sentence that explains it.
-
-    Attributes
-    ----------
-    name, reason : str
-    slowdown : callable
-        Takes nodes (points,), candidates (draws, 4) of numbers in 0 to 1, and the largest count
-        measured; gives (draws, points).
-    before : float
-        How much it counts before anything was measured; twice where a collapse comes late, so that
-        a few good points do not rule it out.
-    """
+    """A law, with the sentence that explains it."""
 
     name: str
     reason: str

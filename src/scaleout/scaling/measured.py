@@ -8,8 +8,6 @@ from pathlib import Path
 from ..errors import ScaleoutError
 from ..words import plain
 
-__all__ = ["RATE", "Measured", "read_measured", "read_table"]
-
 COUNTS = ("nodes", "ranks", "gpus", "cores")
 RATE, STRONG, WEAK = "rate", "seconds", "weak_seconds"
 LONGEST = 100_000  # characters of a line: more is no table of ours, and csv itself stops near here
@@ -19,18 +17,7 @@ LARGEST = 10**7  # nodes: no machine has more
 
 @dataclass(frozen=True)
 class Measured:
-    """A table: what was counted, what was measured, and both as numbers.
-
-    Attributes
-    ----------
-    count : str
-        Nodes, ranks, ...
-    what : str
-        rate; seconds, of the same work on any number of nodes (strong scaling); weak_seconds, of
-        work of which each node has its own (weak scaling).
-    nodes, values : list of float
-        A pair a measurement.
-    """
+    """A table: what was counted, what was measured, and both as numbers."""
 
     count: str
     what: str
@@ -48,14 +35,7 @@ class Measured:
         ]
 
     def seconds(self, nodes: float, rate: float) -> float:
-        """What the table's own work takes.
-
-        Parameters
-        ----------
-        nodes : float
-        rate : float
-            On so many nodes, in the unit of `rates`.
-        """
+        """What the table's own work takes."""
         return (nodes if self.what == WEAK else 1.0) / rate
 
 
@@ -69,11 +49,6 @@ def read_measured(path: Path | str) -> Measured:
     """A CSV file whose first line names a count and `rate`, `seconds` or `weak_seconds`.
 
     Lines that begin with # are notes of its own; a count may come often.
-
-    Raises
-    ------
-    ScaleoutError
-        With the number of the line that is wrong.
     """
     head: dict[str, int] = {}
     count, what = "", ""

@@ -12,34 +12,12 @@ from dataclasses import dataclass
 
 from ..errors import ScaleoutError
 
-__all__ = [
-    "AlphaBeta",
-    "fit_alpha_beta",
-    "gather_broadcast_s",
-    "ring_allreduce_s",
-    "tree_allreduce_s",
-]
-
 FEWEST_SIZES = 4  # two go into the line itself; the rest say how well it fits
 
 
 @dataclass(frozen=True)
 class AlphaBeta:
-    """A fitted line.
-
-    Attributes
-    ----------
-    alpha_s, beta_s : float
-        Seconds until the first byte arrives, and seconds a byte.
-    alpha_error_s, beta_error_s : float
-        Their standard errors.
-    alpha_range_s, beta_range_s : (float, float)
-        Their 95 % intervals, which reach to infinity where the points do not determine them.
-    sizes : int
-        How many different message sizes it rests on.
-    scatter : float
-        How far single points lie from it, relative (0.1 is 10 %).
-    """
+    """A fitted line."""
 
     alpha_s: float
     beta_s: float
@@ -67,31 +45,7 @@ class AlphaBeta:
 
 
 def fit_alpha_beta(n: Sequence[float], seconds: Sequence[float]) -> AlphaBeta:
-    """Fits alpha + beta n to the times of messages of n bytes.
-
-    Parameters
-    ----------
-    n : sequence of float
-        Bytes of each message, at least 4 sizes.
-    seconds : sequence of float
-        Its time: one of each measurement, or a median.
-
-    Returns
-    -------
-    AlphaBeta
-
-    Raises
-    ------
-    ScaleoutError
-        When the points are too few, or a number is no time or no size.
-
-    Notes
-    -----
-    Least squares on the logarithms, so that a microsecond counts as much as a second: each point
-    weighs by its relative error. Standard errors come from the scatter around the fit, the 95 %
-    intervals from them and Student's t; they hold as far as the scatter is random and the law is
-    right.
-    """
+    """Fits alpha + beta n to the times of messages of n bytes."""
     import numpy as np
     from scipy.optimize import least_squares
     from scipy.stats import t
@@ -138,41 +92,15 @@ def fit_alpha_beta(n: Sequence[float], seconds: Sequence[float]) -> AlphaBeta:
 def gather_broadcast_s(n: float, ranks: int, alpha: float, beta: float) -> float:
     """Seconds of an allreduce through rank 0: it takes an array from every other rank, then sends
     one.
-
-    Parameters
-    ----------
-    n : float
-        Bytes of the array.
-    ranks : int
-    alpha, beta : float
-        Seconds until a message's first byte arrives, and seconds a byte.
     """
     return 2 * (ranks - 1) * (alpha + beta * n)
 
 
 def tree_allreduce_s(n: float, ranks: int, alpha: float, beta: float) -> float:
-    """Seconds of an allreduce up and down a binary tree.
-
-    Parameters
-    ----------
-    n : float
-        Bytes of the array.
-    ranks : int
-    alpha, beta : float
-        Seconds until a message's first byte arrives, and seconds a byte.
-    """
+    """Seconds of an allreduce up and down a binary tree."""
     return 2 * math.ceil(math.log2(ranks)) * (alpha + beta * n)
 
 
 def ring_allreduce_s(n: float, ranks: int, alpha: float, beta: float) -> float:
-    """Seconds of an allreduce around a ring: ranks - 1 steps of n / ranks bytes, twice.
-
-    Parameters
-    ----------
-    n : float
-        Bytes of the array.
-    ranks : int
-    alpha, beta : float
-        Seconds until a message's first byte arrives, and seconds a byte.
-    """
+    """Seconds of an allreduce around a ring: ranks - 1 steps of n / ranks bytes, twice."""
     return 2 * (ranks - 1) * (alpha + beta * n / ranks)

@@ -10,26 +10,12 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["FEWEST_COUNTS", "count_points"]
 
 FEWEST_COUNTS = 4  # two begin a law, two say how well it foretells
 
 
 def count_points(n: "Array", y: "Array", what: str, where: str) -> int:
-    """How many different counts there are.
-
-    Parameters
-    ----------
-    n, y : ndarray
-        (points,): the counts, and what was measured on each.
-    what, where : str
-        What y and n are called in an error, such as "rate", "nodes".
-
-    Raises
-    ------
-    ScaleoutError
-        Where a number is no count of `where`, or no `what`.
-    """
+    """How many different counts there are."""
     import numpy as np
 
     if n.shape != y.shape or not (

@@ -5,25 +5,10 @@ source with a dozen tables it holds those that one rule names, which stands besi
 
 from dataclasses import dataclass
 
-__all__ = ["LITERATURE", "PUBLISHED", "Published"]
-
 
 @dataclass(frozen=True)
 class Published:
-    """A published table.
-
-    Attributes
-    ----------
-    name : str
-    source : str
-        Who published it and when, what ran, and what `nodes` counts.
-    nodes : tuple of int
-    rates : tuple of float
-        rates[i] of `unit` on nodes[i].
-    unit : str
-    differs : str
-        What changes between the rows besides the count, or "" where the source names nothing.
-    """
+    """A published table."""
 
     name: str
     source: str

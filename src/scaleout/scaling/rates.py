@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["Prediction", "RateFit", "fit_rates"]
 
 UNSEEN = 2  # the smallest counts, with which a law begins
 MOST_COUNTS = 200
@@ -37,18 +36,7 @@ FARTHEST = 16  # times the most nodes measured
 
 @dataclass(frozen=True)
 class Prediction:
-    """The rate on so many nodes, and the interval that a measurement there falls into, 95 in 100.
-
-    Attributes
-    ----------
-    nodes : int
-    rate, low, high : float
-        The median, and the ends of the interval, in the unit of the fit's rates.
-    efficiency : float
-        Against as many times the rate of one node.
-    low_law : str
-        The law that speaks for the low end most.
-    """
+    """The rate on so many nodes, and the interval that a measurement there falls into, 95 in 100."""
 
     nodes: int
     rate: float
@@ -85,21 +73,7 @@ class _Believed:
 
 @dataclass(frozen=True)
 class RateFit:
-    """Laws weighed by a table of rates.
-
-    Attributes
-    ----------
-    weights : dict of law to float
-        How far each is believed; together 1.
-    nodes : tuple of float
-        The counts that were measured, sorted.
-    points : int
-        How many measurements.
-    scatter : float
-        Of single rates around the best candidate, relative.
-    believed : tuple
-        The candidates of each law, as often as they are believed.
-    """
+    """Laws weighed by a table of rates."""
 
     weights: dict[str, float]
     nodes: tuple[float, ...]
@@ -138,13 +112,7 @@ class RateFit:
         return self.log_rates(nodes) + error * student(self.points, len(error))
 
     def predict(self, nodes: int) -> Prediction:
-        """The rate on so many nodes, with its interval.
-
-        Raises
-        ------
-        ScaleoutError
-            Where these points cannot tell: too far away, or anything may happen.
-        """
+        """The rate on so many nodes, with its interval."""
         import numpy as np
 
         if nodes < 1:
@@ -179,25 +147,7 @@ class RateFit:
 
 
 def fit_rates(nodes: Sequence[float], rates: Sequence[float]) -> RateFit:
-    """Weighs the laws by rates on so many nodes.
-
-    Parameters
-    ----------
-    nodes : sequence of float
-        Of each measurement; a count may come often.
-    rates : sequence of float
-        Units of work a second, of all nodes together.
-
-    Returns
-    -------
-    RateFit
-
-    Raises
-    ------
-    ScaleoutError
-        When there are fewer than 4 different node counts, too few to say how sure it is, or a
-        number that is no count or no rate.
-    """
+    """Weighs the laws by rates on so many nodes."""
     import numpy as np
 
     n, r = np.asarray(nodes, float), np.asarray(rates, float)  # (points,)

@@ -16,8 +16,6 @@ from ..errors import ScaleoutError
 from ..settings import quick
 from .messages import AlphaBeta, fit_alpha_beta
 
-__all__ = ["RECORDED", "Simulated", "simulable", "simulate", "smpi_missing"]
-
 LIMIT_S = 120.0
 PROGRAM = """
 #include <mpi.h>
@@ -81,18 +79,7 @@ PLAIN = (
 
 @dataclass(frozen=True)
 class Simulated:
-    """A simulated allreduce in a ring.
-
-    Attributes
-    ----------
-    ranks : int
-    bytes : int
-        Of the array.
-    seconds : float
-        Simulated ones.
-    messages : tuple of (bytes, seconds)
-        Between two neighbours there.
-    """
+    """A simulated allreduce in a ring."""
 
     ranks: int
     bytes: int
@@ -126,30 +113,7 @@ def simulable() -> list[int]:
 def simulate(
     ranks: int, mb: int = 100, gbits: float = 100.0, side: int = 32, limit_s: float = LIMIT_S
 ) -> Simulated:
-    """A ring allreduce on a fat tree. 128 ranks take about 10 s of your time.
-
-    Parameters
-    ----------
-    ranks : int
-        At most one a node.
-    mb : int
-        Million bytes of the array.
-    gbits : float
-        Gb/s of a link.
-    side : int
-        The tree has side x side nodes.
-    limit_s : float
-        Seconds of your time after which it gives up.
-
-    Returns
-    -------
-    Simulated
-
-    Raises
-    ------
-    ScaleoutError
-        Where SimGrid is missing, limit_s have passed, or there is no such machine.
-    """
+    """A ring allreduce on a fat tree. 128 ranks take about 10 s of your time."""
     if why := smpi_missing():
         raise ScaleoutError(f"There is {why}")
     if not (2 <= ranks <= side * side and mb >= 1 and gbits > 0):

@@ -12,24 +12,13 @@ from .messages import ring_allreduce_s
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["NETWORKS", "Network", "Step"]
-
 
 QUARTILES_APART = 1.349  # in standard deviations, where times are normal
 
 
 @dataclass(frozen=True)
 class Network:
-    """A network by name.
-
-    Attributes
-    ----------
-    name : str
-    alpha_s : float
-        Seconds until the first byte arrives.
-    beta_s : float
-        Seconds a byte.
-    """
+    """A network by name."""
 
     name: str
     alpha_s: float
@@ -52,26 +41,7 @@ NETWORKS = {
 
 @dataclass(frozen=True)
 class Step:
-    """A step of synchronous training, each rank with a batch of its own.
-
-    Attributes
-    ----------
-    compute_s : float
-        Seconds of one rank alone, in the median.
-    gradient_bytes : float
-        What all ranks add up in each step.
-    network : Network
-    overlap : float
-        The part of compute_s behind which messages can hide, 0 to 1; the gradient of the last
-        layers is there before that of the first.
-    spread_s : float
-        The standard deviation of compute_s, from step to step, in seconds.
-
-    Raises
-    ------
-    ScaleoutError
-        A time or the bytes are below 0, or the overlap is not between 0 and 1.
-    """
+    """A step of synchronous training, each rank with a batch of its own."""
 
     compute_s: float
     gradient_bytes: float
@@ -92,24 +62,7 @@ class Step:
     def measured(
         cls, records: "pd.DataFrame", network: Network, overlap: float = 0.0, **other: float
     ) -> Self:
-        """A step whose compute and whose gradient are those of one job of 02_threads.
-
-        Parameters
-        ----------
-        records : DataFrame
-            Of that job, one rank alone.
-        network : Network
-            Between the ranks that it is imagined on.
-        overlap : float
-            See above; no job of one rank can tell it.
-        **other
-            Fields to set in another way.
-
-        Notes
-        -----
-        The spread comes from the quartiles, so that a step which something else disturbed does not
-        count as a slow rank.
-        """
+        """A step whose compute and whose gradient are those of one job of 02_threads."""
         import numpy as np
 
         (job,) = (row for _, row in records.iterrows())

@@ -10,26 +10,11 @@ from .experiment import next_experiment
 from .measured import RATE, Measured, read_measured
 from .rates import FARTHEST, WILDEST, RateFit, fit_rates
 
-__all__ = ["main", "reaching"]
-
 NARROWER = 0.98  # an experiment that promises less is not worth a line
 
 
 def reaching(fit: RateFit, target: float) -> dict[str, int | None]:
-    """The fewest nodes with a rate.
-
-    Parameters
-    ----------
-    fit : RateFit
-    target : float
-        In the unit of its rates.
-
-    Returns
-    -------
-    dict
-        `likely`, by the median, and `safe`, by the interval's low end; None where no prediction
-        reaches it.
-    """
+    """The fewest nodes with a rate."""
     found: dict[str, int | None] = {"likely": None, "safe": None}
     most = int(FARTHEST * fit.nodes[-1])
     steps = sorted({round(2 ** (k / 8)) for k in range(int(8 * math.log2(most)) + 1)})
@@ -87,33 +72,7 @@ def main(
     say: Callable[[str], None] = print,
     target: float | None = None,
 ) -> int:
-    """Prints the fit, and a row for each number of nodes.
-
-    Parameters
-    ----------
-    path : Path
-        Of the table.
-    predict : sequence of int
-        Numbers of nodes; none for twice the most measured.
-    work : float
-        Units (images) whose cost is given, in node hours.
-    as_json : bool
-        As JSON, and not as a table.
-    say : callable
-        Takes each line.
-    target : float, optional
-        A rate, for which the fewest nodes are given.
-
-    Returns
-    -------
-    int
-        The exit status: 1 when one of the predictions had to be refused.
-
-    Raises
-    ------
-    ScaleoutError
-        The table cannot be read or fitted, or the target is no rate.
-    """
+    """Prints the fit, and a row for each number of nodes."""
     if target is not None and not 0 < target < math.inf:
         raise ScaleoutError("--target takes a rate above 0, such as 5000.")
     table = read_measured(path)

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from ..errors import ScaleoutError
 
-__all__ = ["ALLOCATORS", "library"]
-
 # The names of each one's library, the better known first, and Debian's package of it
 ALLOCATORS = {
     "jemalloc": (("jemalloc",), "libjemalloc2"),
@@ -19,13 +17,7 @@ ALLOCATORS = {
 
 
 def library(name: str) -> str:
-    """What LD_PRELOAD takes for an allocator's name; anything else is given back as it is.
-
-    Raises
-    ------
-    ScaleoutError
-        It is not there: the loader would only warn, and the job would run without it.
-    """
+    """What LD_PRELOAD takes for an allocator's name; anything else is given back as it is."""
     if name not in ALLOCATORS:
         if _refused(name):
             raise ScaleoutError(

@@ -4,10 +4,11 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from .. import launch, machine
-from ..clusters.site import Site
+from .. import machine
+from ..jobs import run as launch
 from ..jobs import talking
 from ..jobs.job import JobFailed, JobTimeout, Run
+from ..jobs.site import Site
 from ..machine import noise
 from ..words import rounded
 from .early import Early
@@ -15,8 +16,6 @@ from .journal import COPIES
 from .loaded import Load, Watch
 from .points import Point
 from .rates import Metric, NoFigure
-
-__all__ = ["attempt", "said_of"]
 
 
 def attempt(
@@ -32,43 +31,7 @@ def attempt(
     strict: bool,
     early: Early | None = None,
 ) -> dict[str, Any]:
-    """Runs one job; a failure of it is a row too.
-
-    Parameters
-    ----------
-    point : Point
-    words : sequence of str
-        The command of a rank.
-    figure : Metric
-        Where the figure of a job comes from, as far as that is settled.
-    name : str
-        The folder in `results/` of the runs.
-    site : Site
-    cores : int
-        Of this machine: the threads of a rank where the point sets none.
-    timeout : float
-        Seconds.
-    settle : callable
-        Takes the run and returns what all jobs are judged by from now on.
-    strict : bool
-        No job has given a figure so far, so one without a figure is no row but an error.
-    early : Early, optional
-        Ends a hopeless job.
-
-    Returns
-    -------
-    dict
-        status, reason, rate, unit, values, metric, wall_s (seconds), run_id, command, utc, cpu,
-        cores, huge_pages (as the system has it), early (whether it was ended as hopeless), disturbed
-        (the share of the CPUs' time that others took; 0 where that left the job enough, and on
-        other machines).
-
-    Raises
-    ------
-    NoFigure
-        The job ended well and gave no figure, and `strict` asks for one.
-    JobInterrupted
-    """
+    """Runs one job; a failure of it is a row too."""
     watch = Watch()
     try:
         run = launch.run(

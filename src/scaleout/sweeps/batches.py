@@ -9,28 +9,12 @@ from ..jobs.environment import SHORT_STEPS
 from .outcome import Result
 from .run import sweep
 
-__all__ = ["batch_grid"]
-
 
 def batch_grid(script: Path | str, batches: Sequence[int], repeat: int = 1) -> Result:
     """A script at each effective batch, on one rank and on two, with one thread each and with as
     many as there are cores.
 
     With SCALEOUT_QUICK=1 the batch in the middle alone, and ranks that share the cores.
-
-    Parameters
-    ----------
-    script : path
-        That takes --batch, the images of a step on all ranks together, and --steps and --warmup.
-    batches : sequence of int
-        To try.
-    repeat : int
-        Jobs a point.
-
-    Returns
-    -------
-    Result
-        Of a sweep, with the batch in the column BATCH.
     """
     file = shlex.quote(str(script))
     each = f"exec python -m mpi4py {file} --steps 30 --warmup 5 --batch ${{BATCH:-{batches[0]}}}"

@@ -4,34 +4,19 @@ import argparse
 import math
 from collections.abc import Sequence
 
-from ..clusters.site import Site
 from ..errors import ScaleoutError
 from ..jobs.ranges import spread
+from ..jobs.site import Site
 from ..paths import show
 from ..words import listed
 from .conditions import condition
 from .run import sweep
 
-__all__ = ["main"]
-
 KEPT = (".jsonl", ".md", ".png", ".sbatch", ".sh")
 
 
 def main(args: argparse.Namespace, command: Sequence[str]) -> int:
-    """`scaleout sweep`: prints as it goes, then the table.
-
-    Parameters
-    ----------
-    args : Namespace
-        The flags.
-    command : sequence of str
-        What follows the `--`.
-
-    Returns
-    -------
-    int
-        The exit status: 1 when no point gave a figure.
-    """
+    """`scaleout sweep`: prints as it goes, then the table."""
     values, only = _variables(args.env)
     result = sweep(
         command,

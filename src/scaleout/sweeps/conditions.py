@@ -14,8 +14,6 @@ from ..errors import ScaleoutError
 from ..paths import show
 from .points import Choices, Value, filled
 
-__all__ = ["Only", "check", "condition", "read_by", "settle", "told"]
-
 Only = Mapping[str, tuple[str, str]]  # {axis: (other axis, its value)}
 Settle = Callable[[Mapping[str, Value]], dict[str, Value]]
 
@@ -27,17 +25,7 @@ IF = " if "
 
 
 def condition(text: str) -> tuple[str, tuple[str, str] | None]:
-    """What --env takes, without its condition; and that: NAME=V,V if OTHER=VALUE.
-
-    Parameters
-    ----------
-    text : str
-
-    Raises
-    ------
-    ScaleoutError
-        The condition is none.
-    """
+    """What --env takes, without its condition; and that: NAME=V,V if OTHER=VALUE."""
     values, word, said = text.rpartition(IF)
     if not word:
         return text, None
@@ -50,17 +38,7 @@ def condition(text: str) -> tuple[str, tuple[str, str] | None]:
 
 
 def check(only: Only, choices: Choices) -> None:
-    """Refuses a condition that no point fulfils.
-
-    Parameters
-    ----------
-    only : mapping of axis to (other axis, its value)
-    choices : dict of axis to tuple of values
-
-    Raises
-    ------
-    ScaleoutError
-    """
+    """Refuses a condition that no point fulfils."""
     for axis, (other, value) in only.items():
         if axis not in choices or other not in choices or other == axis or other in only:
             axes = [name for name in choices if name != axis and name not in only]
@@ -77,16 +55,7 @@ def check(only: Only, choices: Choices) -> None:
 
 
 def settle(words: Sequence[str], only: Only, here: bool) -> Settle:
-    """What takes the axes' values of a point away that do not count there.
-
-    Parameters
-    ----------
-    words : sequence of str
-        The command of a rank.
-    only : mapping
-    here : bool
-        The jobs run on this machine, as its files and variables have it.
-    """
+    """What takes the axes' values of a point away that do not count there."""
 
     def settled(named: Mapping[str, Value]) -> dict[str, Value]:
         env = {name: None if value is None else str(value) for name, value in named.items()}
@@ -104,18 +73,7 @@ def settle(words: Sequence[str], only: Only, here: bool) -> Settle:
 def told(
     choices: Choices, places: Sequence[Sequence[Value]], words: Sequence[str], here: bool
 ) -> list[str]:
-    """What a person should know of axes that count nowhere, or not everywhere.
-
-    Parameters
-    ----------
-    choices : dict of axis to tuple of values
-    places : sequence of places
-        Settled, each once.
-    words : sequence of str
-        The command of a rank.
-    here : bool
-        The jobs run on this machine.
-    """
+    """What a person should know of axes that count nowhere, or not everywhere."""
     said = []
     if here and Path(words[0]).name == "numactl" and machine.facts().numa_nodes < 2:
         said.append("This machine has one memory for all cores: numactl can change nothing here.")
@@ -139,13 +97,6 @@ def told(
 def read_by(name: str, program: str) -> tuple[str, ...] | None:
     """The libraries of a Python that read a variable; none where there is no such library, and None
     where that cannot be known.
-
-    Parameters
-    ----------
-    name : str
-        Of the variable.
-    program : str
-        The first word of a command.
     """
     wanted = next((files for family, files in READERS.items() if name.startswith(family)), None)
     path = os.pathsep.join([str(Path(sys.prefix) / "bin"), os.environ.get("PATH", os.defpath)])

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from ..jobs.job import Enough
 from .rates import Lines, Metric, NoFigure
 
-__all__ = ["Early"]
-
 FEW = 10  # figures of each rank: that all of them are poor by chance happens once in a thousand
 MOST = 20_000  # lines to look at: a job that says more runs to its end
 RANK = re.compile(r"\[([0-9]+)\] (.*)")
@@ -17,25 +15,7 @@ RANK = re.compile(r"\[([0-9]+)\] (.*)")
 
 @dataclass
 class Early:
-    """Takes a job's lines as they come.
-
-    Attributes
-    ----------
-    figure : Metric
-        With a pattern.
-    voices : int
-        How many ranks print that figure.
-    least : float
-        The logarithm of the rate below which a point is hopeless.
-    lower : bool
-        The figure is a time.
-    hopeless : bool
-        Whether it has ended the job.
-    lines : list of (rank, text)
-        So far.
-    look_at : int
-        How many lines there must be before it looks again.
-    """
+    """Takes a job's lines as they come."""
 
     figure: Metric
     voices: int
@@ -46,17 +26,7 @@ class Early:
     look_at: int = FEW
 
     def __call__(self, line: str) -> None:
-        """Takes one line, marked with its rank.
-
-        Parameters
-        ----------
-        line : str
-
-        Raises
-        ------
-        Enough
-            The job need not go on.
-        """
+        """Takes one line, marked with its rank."""
         found = RANK.fullmatch(line)
         if not found or self.look_at > MOST:
             return

@@ -4,36 +4,14 @@ import math
 
 from ..errors import ScaleoutError
 
-__all__ = ["check_length", "duration", "how_long"]
-
 
 def how_long(jobs: int, each_s: float) -> str:
-    """What to say of the jobs that are left.
-
-    Parameters
-    ----------
-    jobs : int
-        How many.
-    each_s : float
-        Seconds of one, by those so far.
-    """
+    """What to say of the jobs that are left."""
     return f"{jobs} more jobs of about {each_s:.1f} s: {duration(jobs * each_s)}."
 
 
 def check_length(rest_s: float, max_minutes: float) -> None:
-    """Refuses a sweep that would take too long.
-
-    Parameters
-    ----------
-    rest_s : float
-        Seconds that the rest will take.
-    max_minutes : float
-        Minutes that it may take.
-
-    Raises
-    ------
-    ScaleoutError
-    """
+    """Refuses a sweep that would take too long."""
     if rest_s > 60 * max_minutes:
         raise ScaleoutError(
             f"The rest would take {duration(rest_s)}, more than --max-minutes {max_minutes:g}: "

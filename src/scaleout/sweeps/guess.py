@@ -4,8 +4,6 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 
-__all__ = ["EXAMPLE", "candidates", "question", "quoted"]
-
 NUMBER = r"[0-9][0-9.,]*(?:[eE][+-]?[0-9]+)?"
 # "123.4 images/s", "12.3 it/s", "100 img/sec per CPU", after a word such as "speed "
 AFTER = re.compile(
@@ -26,18 +24,7 @@ EXAMPLE = (
 
 
 def candidates(said: Iterable[str]) -> dict[str, str]:
-    """The kinds of rates in what a job printed.
-
-    Parameters
-    ----------
-    said : iterable of str
-        Its lines; one that is written over again and again, as a progress bar, counts as many.
-
-    Returns
-    -------
-    dict of str to str
-        A pattern for each kind, and the last line that it was found in.
-    """
+    """The kinds of rates in what a job printed."""
     found: dict[str, str] = {}
     for line in (part for text in said for part in text.split("\r")):
         if len(line) > LONGEST:

@@ -16,24 +16,6 @@ from ..locks import held
 from ..paths import results, show
 from .points import Point
 
-__all__ = [
-    "BEGINS",
-    "COPIES",
-    "ENDS",
-    "FIRST",
-    "LAST",
-    "OTHERS_FIRST",
-    "OTHERS_LAST",
-    "POINT",
-    "Journal",
-    "Key",
-    "description",
-    "digest",
-    "load",
-    "point_of",
-    "scripts",
-]
-
 FIRST, POINT, LAST = "default, first", "point", "default, last"
 OTHERS_FIRST, OTHERS_LAST = "published, first", "published, last"
 BEGINS, ENDS = (FIRST, OTHERS_FIRST), (LAST, OTHERS_LAST)
@@ -59,17 +41,6 @@ def load(path: Path, say: Callable[[str], None] = lambda text: None) -> dict[Key
 
     A later line of the same job replaces an earlier one, as after --retry. A default that was
     measured last is not the last any more once a point comes after it.
-
-    Parameters
-    ----------
-    path : Path
-    say : callable
-        Is told once what was left out, where lines are damaged.
-
-    Returns
-    -------
-    dict
-        {(role, point, repeat): line}.
     """
     found: dict[Key, Row] = {}
     rows, left_out = jsonlines.read(path, _wrong)
@@ -123,20 +94,7 @@ class Journal:
 
     @contextlib.contextmanager
     def open(self, this: Mapping[str, Any], say: Callable[[str], None]) -> Iterator[None]:
-        """Reads what is there and holds the folder for this sweep alone.
-
-        Parameters
-        ----------
-        this : mapping
-            What the sweep is: the command, its settings, the machine.
-        say : callable
-            Is told once what was left out, where lines are damaged.
-
-        Raises
-        ------
-        ScaleoutError
-            The sweep is running already, or the folder is another one's.
-        """
+        """Reads what is there and holds the folder for this sweep alone."""
         with held(self.folder / ".lock") as mine:
             if not mine:
                 raise ScaleoutError(
@@ -182,15 +140,7 @@ class Journal:
             del self.done[key]
 
     def add(self, key: Key, row: Row) -> None:
-        """Keeps one job, on disk before anything else happens.
-
-        Parameters
-        ----------
-        key : (role, point, repeat)
-            role: POINT, or one of BEGINS or ENDS.
-        row : dict
-            What the job gave.
-        """
+        """Keeps one job, on disk before anything else happens."""
         role, point, repeat = key
         whole = {
             "schema": 1,

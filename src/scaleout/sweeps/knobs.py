@@ -9,8 +9,6 @@ import difflib
 
 from ..errors import ScaleoutError
 
-__all__ = ["KNOBS", "check"]
-
 COLLECTIVES = (
     "ALLGATHER ALLGATHERV ALLREDUCE ALLTOALL ALLTOALLV ALLTOALLW BARRIER BCAST EXSCAN GATHER "
     "GATHERV REDUCE "
@@ -86,15 +84,6 @@ ALIKE = 0.85  # of 1, as difflib counts: one or two letters wrong in a name of u
 def check(name: str) -> None:
     """Refuses a name that is no known variable but nearly one. One that resembles none is the
     program's own.
-
-    Parameters
-    ----------
-    name : str
-        Of a variable.
-
-    Raises
-    ------
-    ScaleoutError
     """
     if not name or "=" in name or "\0" in name:
         raise ScaleoutError(f"A variable needs a name, such as OMP_NUM_THREADS, not {name!r}.")

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 from ..machine import noise
 
-__all__ = ["Load", "Watch"]
-
 # Shares of the CPUs' time
 OTHERS = 0.10  # that others may take
 ROOM = 0.25  # idle: with as much, others computed on cores that the job left free
@@ -15,17 +13,7 @@ STOLEN = 0.05  # that the host of a virtual machine may take
 
 @dataclass(frozen=True)
 class Load:
-    """What others took of the CPUs' time, each from 0 to 1.
-
-    Attributes
-    ----------
-    others : float
-        Processes that are not the job's.
-    stolen : float
-        The host, where this machine is a virtual one.
-    idle : float
-        Nobody.
-    """
+    """What others took of the CPUs' time, each from 0 to 1."""
 
     others: float = 0.0
     stolen: float = 0.0

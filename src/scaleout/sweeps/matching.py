@@ -8,31 +8,11 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
-__all__ = ["LIMIT_S", "matches"]
-
 LIMIT_S = 60.0
 
 
 def matches(pattern: str, lines: Sequence[str], limit_s: float = LIMIT_S) -> list[tuple[int, str]]:
-    """What a pattern finds.
-
-    Parameters
-    ----------
-    pattern : str
-    lines : sequence of str
-    limit_s : float
-        How long it may take.
-
-    Returns
-    -------
-    list of (int, str)
-        Of each match the line's index, and what its first group holds, or all that it matched.
-
-    Raises
-    ------
-    TimeoutError
-        It takes longer.
-    """
+    """What a pattern finds."""
     asked = json.dumps({"pattern": pattern, "lines": list(lines)}).encode()
     command = [sys.executable, "-I", "-S", __file__]
     try:

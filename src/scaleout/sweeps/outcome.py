@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..clusters.site import Site
 from ..errors import ScaleoutError
+from ..jobs.site import Site
 from ..paths import show
 from ..words import rounded, sort_key
 from . import written
@@ -29,7 +29,6 @@ from .summary import summary
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Result", "read"]
 
 Row = Mapping[str, Any]
 SINGLE = ("role", "repeat", "rate", "status", "reason", "wall_s", "utc", "run_id")

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from .. import words
-from ..clusters.site import Site
 from ..errors import ScaleoutError
 from ..jobs.environment import check_variables, exports, job_environment, thread_variables
+from ..jobs.site import Site
 from . import allocators, knobs
-
-__all__ = ["Choices", "Point", "Value", "choices", "default", "ends", "filled", "grid", "programs"]
 
 MOST_RANKS = 16  # a core: beyond it a machine is out of memory before it has measured anything
 MOST_THREADS = 64  # a core
@@ -26,16 +24,7 @@ Choices = dict[str, tuple[Value, ...]]
 
 @dataclass(frozen=True)
 class Point:
-    """One setting of a job.
-
-    Attributes
-    ----------
-    ranks : int
-    threads : int or None
-        That a rank may use; None where nothing is set and mpirun binds nothing, as in the default.
-    env : tuple of (name, value)
-        Variables; a value of None takes the variable away.
-    """
+    """One setting of a job."""
 
     ranks: int
     threads: int | None
@@ -71,14 +60,7 @@ class Point:
         return {name: value for name, value in self.env if value is not None}
 
     def shell(self, line: str, site: Site) -> str:
-        """The environment and the mpirun line of this point, for sh.
-
-        Parameters
-        ----------
-        line : str
-            The mpirun line. It gets no input, which mpirun would take from the shell's.
-        site : Site
-        """
+        """The environment and the mpirun line of this point, for sh."""
         given = job_environment(self.threads, site_env=site.env, env=self.variables)
         return "\n".join([*exports(given), f"{line} < /dev/null"])
 
@@ -86,12 +68,6 @@ class Point:
 def filled(command: Sequence[str], env: Mapping[str, str | None]) -> list[str]:
     """The words with the point's values for {NAME}; where it is unset, the word is left out, and so
     is a flag that stands before it.
-
-    Parameters
-    ----------
-    command : sequence of str
-    env : mapping
-        Values of the axes; None where one is unset.
     """
     found: list[str] = []
     for word in command:
@@ -109,26 +85,13 @@ def filled(command: Sequence[str], env: Mapping[str, str | None]) -> list[str]:
 def default(axes: Iterable[str], kept: Mapping[str, str] = MappingProxyType({})) -> Point:
     """The point that sets nothing: 1 rank, and every variable that the sweep would set taken
     away.
-
-    Parameters
-    ----------
-    axes : iterable of str
-    kept : mapping
-        Variables without which there is no job, see `programs`.
     """
     names = [name for name in axes if name not in ("ranks", "threads")]
     return Point(1, None, tuple((name, kept.get(name)) for name in names))
 
 
 def programs(found: Choices, words: Sequence[str]) -> dict[str, str]:
-    """{name: first value} of the variable that names the program itself, as in {PY} train.py.
-
-    Parameters
-    ----------
-    found : dict of axis to tuple of values
-    words : sequence of str
-        The command of a rank.
-    """
+    """{name: first value} of the variable that names the program itself, as in {PY} train.py."""
     return {k: str(values[0]) for k, values in found.items() if "{" + k + "}" in words[0]}
 
 
@@ -138,26 +101,7 @@ def choices(
     env: Mapping[str, str | int | Sequence[str | int | None]],
     cores: int,
 ) -> Choices:
-    """The values on each axis that was asked for, in order, each once.
-
-    Parameters
-    ----------
-    ranks, threads : int or sequence of int
-        An empty sequence is no axis.
-    env : mapping of name to values
-        None or "" takes the variable away.
-    cores : int
-        Of this machine; more than 16 ranks or 64 threads a core are refused.
-
-    Returns
-    -------
-    dict of axis to tuple of values
-
-    Raises
-    ------
-    ScaleoutError
-        They make no grid here.
-    """
+    """The values on each axis that was asked for, in order, each once."""
     found: Choices = {
         "ranks": _counts("ranks", "-n", ranks, MOST_RANKS * cores, cores),
         "threads": _counts("threads", "-t", threads, MOST_THREADS * cores, cores),
@@ -212,22 +156,7 @@ def _counts(
 def grid(
     found: Choices, cores: int, settle: Callable[[Mapping[str, Value]], dict[str, Value]] = dict
 ) -> dict[tuple[Value, ...], Point]:
-    """Every combination of the choices, each once.
-
-    Parameters
-    ----------
-    found : dict of axis to tuple of values
-        Of `choices`.
-    cores : int
-        Threads that were not asked for are a rank's share of these, as in `scaleout run`.
-    settle : callable
-        Takes the values away that do not count at a point.
-
-    Returns
-    -------
-    dict
-        {values in their order: point}.
-    """
+    """Every combination of the choices, each once."""
     points = {}
     for values in itertools.product(*found.values()):
         named = settle(dict(zip(found, values, strict=True)))

@@ -10,8 +10,6 @@ import statistics
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TypeVar
 
-__all__ = ["confirm", "halve", "hopeless", "leader", "least", "scatter"]
-
 Place = TypeVar("Place", bound=Hashable)
 
 SCATTER = 0.035  # relative, of two jobs of one point, as likely before any were seen
@@ -20,12 +18,7 @@ APART = 2.0  # standard errors: beyond, chance alone does not swap two points
 
 
 def scatter(worth: Mapping[Place, Sequence[float]]) -> float:
-    """How much jobs of one point differ, from all that were repeated.
-
-    Parameters
-    ----------
-    worth : mapping of place to logarithms of rates
-    """
+    """How much jobs of one point differ, from all that were repeated."""
     again = [values for values in worth.values() if len(values) > 1]
     squares = sum((v - statistics.fmean(values)) ** 2 for values in again for v in values)
     repeats = sum(len(values) - 1 for values in again)
@@ -33,23 +26,13 @@ def scatter(worth: Mapping[Place, Sequence[float]]) -> float:
 
 
 def leader(worth: Mapping[Place, Sequence[float]]) -> Place | None:
-    """The place with the best median; None where all failed.
-
-    Parameters
-    ----------
-    worth : mapping of place to logarithms of rates
-    """
+    """The place with the best median; None where all failed."""
     found = {place: statistics.median(values) for place, values in worth.items() if values}
     return max(found, key=lambda place: found[place]) if found else None
 
 
 def least(worth: Mapping[Place, Sequence[float]]) -> float | None:
-    """The low end of the leader's interval; None where all failed.
-
-    Parameters
-    ----------
-    worth : mapping of place to logarithms of rates
-    """
+    """The low end of the leader's interval; None where all failed."""
     first = leader(worth)
     if first is None:
         return None
@@ -58,12 +41,7 @@ def least(worth: Mapping[Place, Sequence[float]]) -> float | None:
 
 
 def hopeless(worth: Mapping[Place, Sequence[float]]) -> set[Place]:
-    """The places whose interval lies below the leader's, and those that failed.
-
-    Parameters
-    ----------
-    worth : mapping of place to logarithms of rates
-    """
+    """The places whose interval lies below the leader's, and those that failed."""
     lowest = least(worth)
     if lowest is None:
         return set(worth)
@@ -81,24 +59,7 @@ def halve(
     jobs: int,
     measure: Callable[[Place, int], float | None],
 ) -> int:
-    """Measures the better half of those still in once more, then the better half of these.
-
-    Parameters
-    ----------
-    worth : dict of place to logarithms of rates
-        Filled on; a place that fails loses what it had.
-    repeat : int
-        The most jobs of one place.
-    jobs : int
-        How many may be started.
-    measure : callable
-        Takes a place and how often it was measured before; None where that fails.
-
-    Returns
-    -------
-    int
-        How many jobs are left.
-    """
+    """Measures the better half of those still in once more, then the better half of these."""
     for times in range(1, repeat):
         out = hopeless(worth)
         still = [p for p, values in worth.items() if len(values) == times and p not in out]
@@ -117,13 +78,7 @@ def confirm(
     jobs: int,
     measure: Callable[[Place, int], float | None],
 ) -> None:
-    """Measures the leader until it leads with so many jobs.
-
-    Parameters
-    ----------
-    worth, repeat, jobs, measure
-        As in `halve`.
-    """
+    """Measures the leader until it leads with so many jobs."""
     while jobs > 0 and (first := leader(worth)) is not None and len(worth[first]) < repeat:
         jobs -= 1
         _once_more(worth, first, measure)

@@ -13,8 +13,6 @@ from ..jobs.job import Run
 from . import guess
 from .matching import LIMIT_S, matches
 
-__all__ = ["Lines", "Metric", "NoFigure"]
-
 Lines = Sequence[tuple[int | None, str]]
 LAST = 5  # lines of output to show when they hold no figure
 THOUSANDS = re.compile(r"[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?")
@@ -28,20 +26,7 @@ class NoFigure(ScaleoutError):
 
 @dataclass(frozen=True)
 class Metric:
-    """Where the figure of a job comes from.
-
-    Parameters
-    ----------
-    pattern : str
-        A regular expression whose first group is a number, looked for in every line of every rank.
-        Without it, the record that the job writes counts: its `rate`, or steps/s where it has none;
-        or else what `settled` finds.
-    reduce : str
-        "sum" or "mean" over the ranks.
-    skip : int
-        Values that each rank gives first and that are left out, as warm-up; of the others the
-        median counts.
-    """
+    """Where the figure of a job comes from."""
 
     pattern: str = ""
     reduce: str = "sum"
@@ -90,11 +75,6 @@ class Metric:
         """This, with a pattern for the one kind of line in a job's output that looks like a rate.
 
         It is as it was where there is a pattern already, a record, or no such line.
-
-        Raises
-        ------
-        NoFigure
-            There are several kinds: it lists them, to choose one.
         """
         if self.pattern or not run.records.empty:
             return self
@@ -106,20 +86,7 @@ class Metric:
         return replace(self, pattern=next(iter(found), ""))
 
     def doubt(self, values: Mapping[str, Sequence[float]], ranks: int) -> str:
-        """What may be wrong with the figures of a job.
-
-        Parameters
-        ----------
-        values : mapping of rank to sequence of float
-            What each rank gave.
-        ranks : int
-            How many the job had.
-
-        Returns
-        -------
-        str
-            A sentence; empty when they look right.
-        """
+        """What may be wrong with the figures of a job."""
         if (
             self.pattern
             and ranks > 1
@@ -143,21 +110,11 @@ class Metric:
         return ""
 
     def of_ranks(self, each: Sequence[float]) -> float:
-        """The figure of a job from one of each rank.
-
-        Parameters
-        ----------
-        each : sequence of float
-        """
+        """The figure of a job from one of each rank."""
         return sum(each) if self.reduce == "sum" else statistics.fmean(each)
 
     def read_lines(self, lines: Lines) -> dict[str, list[float]]:
-        """What the pattern finds in each rank's lines; NoFigure where that is no number.
-
-        Parameters
-        ----------
-        lines : sequence of (rank, text)
-        """
+        """What the pattern finds in each rank's lines; NoFigure where that is no number."""
         found: dict[str, list[float]] = {}
         said = _of_ranks(lines)
         try:

@@ -17,7 +17,6 @@ from .search import Place, ask
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["replay"]
 
 Job = tuple[float | None, float]
 
@@ -25,32 +24,7 @@ Job = tuple[float | None, float]
 def replay(
     result: Result, trials: int, seed: int = 0, repeat: int = 1, cores: int = 2
 ) -> "pd.DataFrame":
-    """What `--search` would have found on a grid that was measured whole.
-
-    Parameters
-    ----------
-    result : Result
-        Of that sweep. Where the search repeats a point, it gets another of the point's jobs, in an
-        order that the seed draws; where it repeats it more often than the sweep did, the first
-        again.
-    trials, repeat : int
-        As `--search` and `--repeat`.
-    seed : int
-    cores : int
-        Of the machine that measured it.
-
-    Returns
-    -------
-    DataFrame
-        A row a job in the order of asking: the settings; `rate`; `spent`, the share of the time
-        that each point of the grid took once; `of_best`, the point that leads then, by its median
-        over all its jobs, as a share of the grid's best.
-
-    Raises
-    ------
-    ScaleoutError
-        When the grid has gaps.
-    """
+    """What `--search` would have found on a grid that was measured whole."""
     import pandas as pd
 
     kept, choices = _jobs(result)

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from .. import machine, settings
-from ..clusters.site import Site
 from ..errors import ScaleoutError
 from ..jobs.job import TIMEOUT_S, check_size
+from ..jobs.site import Site
 from . import conditions, points
 from .conditions import Only
 from .journal import Journal, digest, scripts
@@ -23,8 +23,6 @@ from .published import published as recommended
 from .rates import Metric
 from .schedule import Schedule
 from .work import Work
-
-__all__ = ["sweep"]
 
 Say = Callable[[str], None]
 MOST_JOBS = 10_000

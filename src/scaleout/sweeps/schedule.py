@@ -27,27 +27,10 @@ from .points import Point
 from .search import ask
 from .work import Work
 
-__all__ = ["Schedule"]
-
 
 @dataclass
 class Schedule:
-    """One sweep at work.
-
-    Attributes
-    ----------
-    work : Work
-        Does one job after another.
-    repeat : int
-        Jobs of each point.
-    max_minutes : float
-        A sweep that would take longer is refused.
-    total, count : int
-        Jobs in all, and jobs done.
-    told : bool
-        Whether it has said how long it will take.
-    bar : tqdm
-    """
+    """One sweep at work."""
 
     work: Work
     repeat: int
@@ -78,29 +61,6 @@ class Schedule:
     ) -> None:
         """Measures the default, the grid (or as much of it as a search asks for), the default
         again.
-
-        Parameters
-        ----------
-        choices : dict of axis to tuple of values
-        seed : int
-            Of the order of the points, and of the search.
-        search : int
-            How many points a search may try; 0 measures the whole grid.
-        lower : bool
-            Less is better.
-        others : Point, optional
-            A setting that others recommend, measured at both ends as the default is.
-        quiet : bool
-            Without a progress bar.
-        settle : callable
-            Takes the values away that do not count at a point.
-
-        Raises
-        ------
-        JobInterrupted
-            What was measured is kept.
-        ScaleoutError
-            The command does not work at all, or the rest would take too long.
         """
         from tqdm import tqdm
 

@@ -12,8 +12,6 @@ from .points import Choices, Value
 from .starts import starts
 from .surrogate import alike, promise
 
-__all__ = ["Place", "ask"]
-
 Place = tuple[Value, ...]
 TWICE = 2  # jobs at least of what is called the best
 
@@ -30,32 +28,6 @@ def ask(
 ) -> dict[Place, list[float]]:
     """Measures points of the grid of choices, one after another, each chosen by what those before
     gave; then again those that may be the best.
-
-    Parameters
-    ----------
-    choices : dict of axis to tuple of values
-    trials : int
-        At most so many different points.
-    repeat : int
-        At most so many jobs of a point, but two of the best; and trials x repeat in all.
-    seed : int
-        The same seed and the same figures give the same order, so that a search that was
-        interrupted can be gone through again.
-    cores : int
-        Of this machine.
-    measure : callable
-        Takes a value from each axis, and how often that point was measured before; returns its
-        figure, or None when it failed.
-    lower : bool
-        Less is better.
-    settle : callable
-        Takes the values away that do not count at a point, as in `points.grid`.
-
-    Returns
-    -------
-    dict of place to list of float
-        The logarithms of the figures, more being better, in the order of asking; none of a point
-        that failed.
     """
 
     def judged(place: Place, times: int) -> float | None:

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from ..words import sort_key
 from .points import Choices, Value
 
-__all__ = ["starts"]
-
 GOOD: Mapping[str, str] = {
     "HOROVOD_CYCLE_TIME": "4",  # ms: 05
     "KMP_AFFINITY": "granularity=fine,compact,1,0",
@@ -22,17 +20,6 @@ GOOD: Mapping[str, str] = {
 def starts(choices: Choices, cores: int) -> list[tuple[Value, ...]]:
     """A rank for each core, and one rank with all cores; each variable as it is usually good, or
     else unset, or else in the middle.
-
-    Parameters
-    ----------
-    choices : dict of axis to tuple of values
-    cores : int
-        Of this machine.
-
-    Returns
-    -------
-    list of tuple
-        One or two points of the grid, a value from each axis.
     """
     found = []
     for ranks in (cores, 1):

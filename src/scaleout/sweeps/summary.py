@@ -12,20 +12,12 @@ from .sure import sure
 if TYPE_CHECKING:
     from .outcome import Result
 
-__all__ = ["summary"]
 
 Rows = Sequence[Mapping[str, Any]]
 
 
 def summary(result: "Result", best: Rows, default: Rows, published: Rows) -> str:
-    """What was found, what the published setting gives beside it, and what was left out.
-
-    Parameters
-    ----------
-    result : Result
-    best, default, published : sequence of journal lines
-        The jobs of the best point, of the default, and of the published setting.
-    """
+    """What was found, what the published setting gives beside it, and what was left out."""
     return _found(result, best, default) + _published(result, best, published) + _left_out(result)
 
 

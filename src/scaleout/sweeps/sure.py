@@ -3,11 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..intervals import LEVEL, ROUNDS, paired, verdict
+from ..comparisons.intervals import LEVEL, ROUNDS, paired, verdict
 from ..words import count
 from .journal import BEGINS, FIRST, LAST
-
-__all__ = ["sure"]
 
 
 def sure(
@@ -19,18 +17,6 @@ def sure(
 ) -> str:
     """A sentence on the ratio of the best to the default, or to another setting; "" with fewer
     than three repeats.
-
-    Parameters
-    ----------
-    default, best : iterable of journal lines
-        The jobs of the default, which ran first and last, and those of the best point. They are
-        paired by their repeat.
-    points : int
-        How many the best was picked from: the interval is wider for it (Bonferroni).
-    lower : bool
-        The figure is a time.
-    name : str
-        What the first of them are.
     """
     ends: dict[str, dict[int, Any]] = {FIRST: {}, LAST: {}}
     for row in default:

@@ -13,24 +13,13 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["alike", "promise"]
 
 LEVEL, EACH, TOGETHER = 1.0, 1.0, 0.5  # what is shared by all, by an axis' value, by a whole point
 LEAST = 0.1  # spread of logarithms that is expected before points differ
 
 
 def alike(some: "Array", points: "Array", sizes: Sequence[int], ordered: Sequence[bool]) -> "Array":
-    """How much points have in common, (some, points).
-
-    Parameters
-    ----------
-    some, points : ndarray
-        (some, axes) and (points, axes): the index of each one's value.
-    sizes : sequence of int
-        Values on each axis.
-    ordered : sequence of bool
-        Whether the axis holds numbers.
-    """
+    """How much points have in common, (some, points)."""
     import numpy as np
 
     each, together = np.zeros((len(some), len(points))), np.ones((len(some), len(points)))
@@ -43,23 +32,7 @@ def alike(some: "Array", points: "Array", sizes: Sequence[int], ordered: Sequenc
 
 
 def promise(shared: "Array", seen: Sequence[int], values: "Array", noise: float) -> "Array":
-    """How much better than the best so far each point can be expected to be, (points,).
-
-    Parameters
-    ----------
-    shared : ndarray
-        (seen, points), of `alike`.
-    seen : sequence of int
-        The points that were measured.
-    values : ndarray
-        Logarithms of their rates.
-    noise : float
-        The scatter of one value.
-
-    References
-    ----------
-    J. Mockus, "On Bayesian methods for seeking the extremum", 1974: expected improvement.
-    """
+    """How much better than the best so far each point can be expected to be, (points,)."""
     import numpy as np
     from scipy.special import ndtr
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .. import settings
-from ..clusters.site import Site
 from ..errors import ScaleoutError
 from ..jobs.job import Run
+from ..jobs.site import Site
 from ..paths import show
 from . import race
 from .attempt import attempt
@@ -18,33 +18,12 @@ from .journal import COPIES, POINT, Journal
 from .points import Point
 from .rates import Metric
 
-__all__ = ["Work"]
-
 HOPELESS = 3  # settings that fail, and none that works, before a sweep gives up
 
 
 @dataclass
 class Work:
-    """What the jobs of a sweep have in common.
-
-    Attributes
-    ----------
-    words : list of str
-        The command of a rank.
-    site : Site
-    cores : int
-        Of this machine.
-    figure : Metric
-        Where the figure of a job comes from.
-    timeout : float
-        Seconds a job may take.
-    journal : Journal
-    say : callable
-        Takes each line that a person should read.
-    warned, copied, restless : bool
-        Whether it has said what may be wrong with the figures, that ranks never talked, and that
-        others compute here too.
-    """
+    """What the jobs of a sweep have in common."""
 
     words: list[str]
     site: Site
@@ -71,16 +50,7 @@ class Work:
             self.figure = replace(self.figure, pattern=kept.pop())
 
     def at_rest(self, point: Point, early: bool = False, lower: bool = False) -> dict[str, Any]:
-        """The point's job; once more where others took a part of what it computed on.
-
-        Parameters
-        ----------
-        point : Point
-        early : bool
-            The job may be ended as soon as it is hopeless.
-        lower : bool
-            The figure is a time.
-        """
+        """The point's job; once more where others took a part of what it computed on."""
         row = self._job(point, self._early(point, lower) if early else None)
         if settings.quick() or not row["disturbed"]:
             return row
@@ -95,14 +65,7 @@ class Work:
         return again
 
     def remark(self, point: Point, row: Mapping[str, Any]) -> None:
-        """Says once what may be wrong with the figures.
-
-        Parameters
-        ----------
-        point : Point
-        row : mapping
-            What its job gave.
-        """
+        """Says once what may be wrong with the figures."""
         if row["status"] == COPIES and not self.copied:
             self.copied = True
             self.say(row["reason"])
@@ -115,13 +78,7 @@ class Work:
             self.say(doubt)
 
     def look(self, row: Mapping[str, Any]) -> None:
-        """Stops a sweep whose command does not work at all.
-
-        Parameters
-        ----------
-        row : mapping
-            The last one.
-        """
+        """Stops a sweep whose command does not work at all."""
         failed = {
             point for (_, point, _), kept in self.journal.done.items() if kept["status"] != "ok"
         }

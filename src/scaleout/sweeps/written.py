@@ -7,15 +7,13 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..clusters.jobscript import job_script
-from ..clusters.site import Site
+from ..jobs.jobscript import job_script
+from ..jobs.site import Site
 from ..words import markdown_table, rounded
 from .journal import point_of
 
 if TYPE_CHECKING:
     from .outcome import Result
-
-__all__ = ["write"]
 
 
 def write(
@@ -23,22 +21,6 @@ def write(
 ) -> list[Path]:
     """Writes what a person goes on with into the sweep's folder: a heat map for each pair of axes
     with a choice, table.md, and the best point as best.sh and as best.sbatch, for Slurm.
-
-    Parameters
-    ----------
-    result : Result
-        Of a sweep with a folder and a best point.
-    job : mapping
-        The row of a job of that point.
-    command : sequence of str
-        Of a rank, as it was given to the sweep.
-    site : Site
-        Where it ran.
-
-    Returns
-    -------
-    list of Path
-        What was written.
     """
     from .. import plots
 

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from scaleout import lab, launch, machine
-from scaleout.clusters.site import Site
+from scaleout import lab, machine
 from scaleout.course.topic import _flags
 from scaleout.errors import ScaleoutError
 from scaleout.jobs import failures, output
+from scaleout.jobs import run as launch
 from scaleout.jobs.binding import binding
 from scaleout.jobs.environment import clean_environment
 from scaleout.jobs.job import JobFailed, JobInterrupted, JobTimeout, Run
+from scaleout.jobs.site import Site
 
 ID = "20300101T000000-abcdef"
 

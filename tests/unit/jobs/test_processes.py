@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from scaleout import launch
 from scaleout.errors import ScaleoutError
 from scaleout.jobs import local
+from scaleout.jobs import run as launch
 
 WORDS = {
     errno.EAGAIN: "no room for more now: end other jobs, or look at  ulimit -a",

@@ -13,11 +13,12 @@ import pytest
 
 import scaleout
 from scaleout import Comparison, compare, explain
+from scaleout.comparisons import metric as figure
+from scaleout.comparisons import rounds
+from scaleout.comparisons.commands import variants
+from scaleout.comparisons.intervals import paired, verdict
 from scaleout.errors import ScaleoutError
-from scaleout.intervals import paired, verdict
 from scaleout.jobs.job import JobInterrupted
-from scaleout.measure import figure, rounds
-from scaleout.measure.commands import variants
 
 TWO = {"base": {"speed": 1.0}, "fast": {"speed": 1.3}}
 

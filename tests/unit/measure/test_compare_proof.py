@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scaleout.measure.comparison import Comparison
-from scaleout.measure.rounds import columns, enough, plan
+from scaleout.comparisons.comparison import Comparison
+from scaleout.comparisons.rounds import columns, enough, plan
 
 NOISE = 0.05  # of one run: the standard deviation of its logarithm
 

@@ -8,9 +8,10 @@ import pandas as pd
 import pytest
 
 from scaleout import machine
+from scaleout.comparisons import references
+from scaleout.comparisons.comparison import Comparison
 from scaleout.errors import ScaleoutError
-from scaleout.measure import kernels, pytorch, references
-from scaleout.measure.comparison import Comparison
+from scaleout.measure import kernels, pytorch
 
 VARIANTS = {
     "default": {"kernels": "default"},

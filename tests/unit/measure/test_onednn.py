@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from scaleout.errors import ScaleoutError
-from scaleout.measure import formats, onednn
+from scaleout.measure import formats
+from scaleout.traces import onednn
 
 RUNME = Path(__file__).resolve().parents[3] / "solutions/01_onednn/runme.py"
 TEMPLATE = (

@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 
 from scaleout import machine, paths, plots, records
+from scaleout.comparisons import references
 from scaleout.errors import ScaleoutError
-from scaleout.measure import openmp, references
+from scaleout.measure import openmp
 
 ROOT = Path(__file__).resolve().parents[3]
 LOCK = ROOT / "requirements-intel.lock"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from scaleout.errors import ScaleoutError
-from scaleout.measure import profile
+from scaleout.traces import tensorflow as profile
 
 # name of the event, milliseconds of each call
 EVENTS = {
@@ -94,7 +94,7 @@ def test_what_is_no_profile_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_reading_does_not_load_tensorflow() -> None:
-    code = "from scaleout.measure import profile; import sys; profile._description().XSpace(); "
+    code = "from scaleout.traces import tensorflow; import sys; tensorflow._description().XSpace(); "
     code += "assert 'tensorflow' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 

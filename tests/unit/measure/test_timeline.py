@@ -10,7 +10,7 @@ import pytest
 
 from scaleout import plots
 from scaleout.errors import ScaleoutError
-from scaleout.measure import timeline
+from scaleout.traces import horovod as timeline
 
 HEAD = (
     '[\n{"name": "process_name", "ph": "M", "pid": 0, '

@@ -8,8 +8,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from scaleout import Comparison, plots, scaling
+from scaleout.comparisons.intervals import Ratio
 from scaleout.errors import ScaleoutError
-from scaleout.intervals import Ratio
 
 
 def _frame(ranks: int = 1, **more: object) -> pd.DataFrame:

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from scaleout import scaling
+from scaleout.comparisons.intervals import Ratio
 from scaleout.errors import ScaleoutError
-from scaleout.intervals import Ratio
 
 ALPHA_S, BETA_S = 2e-6, 0.5e-9
 BYTES = 4.0 ** np.arange(1, 13)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from scaleout import settings
-from scaleout.clusters.site import Site
+from scaleout.jobs.site import Site
 from scaleout.machine import noise
 from scaleout.machine.noise import Ticks
 from scaleout.sweeps import loaded

@@ -1,2 +1,0 @@
-"""Where a job runs when it is not this machine alone: sites, hosts over ssh, Slurm, other MPI
-libraries."""

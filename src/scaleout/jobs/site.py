@@ -1,0 +1,210 @@
+"""A site: one small TOML file that says how a machine launches jobs."""
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from .. import jsonlines
+from ..errors import ScaleoutError
+from ..words import plain
+from .environment import allocated_nodes
+
+
+def _is(kind: type, more: Callable[[Any], bool] = lambda value: True) -> Callable[[Any], bool]:
+    return lambda value: type(value) is kind and more(value)
+
+
+def _one_of(*words: str) -> Callable[[Any], bool]:
+    return lambda value: value in words
+
+
+def _scalar(value: object) -> bool:
+    return isinstance(value, (str, int, float)) and "\0" not in str(value)
+
+
+def _is_host(value: object) -> bool:
+    """Whether ssh and mpirun take it for the name of one machine, and not for an option."""
+    return isinstance(value, str) and bool(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]*", value))
+
+
+_texts = _is(list, lambda value: all(type(word) is str and word for word in value))
+_lines = _is(list, lambda value: _texts(value) and "\n" not in "".join(value))
+_word = _is(str, lambda value: bool(value.strip()) and "\n" not in value)
+_plain = _is(str, lambda value: re.fullmatch(r"[\w.,:@+-]*", value) is not None)
+MOST_CORES = 100_000  # of a node
+MOST_MINUTES = 366 * 24 * 60
+WANTED: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "mpirun": (_word, 'a name or a path, such as "mpirun"'),
+    "options": (_is(list, lambda v: all(map(_scalar, v))), 'a list, such as ["-iface", "ib0"]'),
+    "env": (_is(dict, lambda v: all(map(_scalar, v.values()))), "a table: a line  [env]  and variables below it"),
+    "cores": (_is(int, lambda value: 0 <= value <= MOST_CORES), f"a number, 0 or more (and no more than {MOST_CORES})"),
+    "launcher": (_one_of("hydra", "openmpi"), '"hydra" (MPICH, Intel MPI) or "openmpi"'),
+    "bind": (_one_of("core", "none"), '"core" or "none"'),
+    "hosts": (_is(list, lambda v: all(map(_is_host, v))), 'a list of names, such as ["node1", "node2"]'),
+    "ssh": (_is(str), 'the path of a program that takes ssh\'s arguments, or ""'),
+    "scheduler": (_one_of("", "slurm"), '"slurm", or "" where there is none'),
+    "start": (_one_of("mpirun", "srun"), '"mpirun" or "srun"'),
+    "srun": (_texts, 'a list, such as ["--mpi=pmi2"]'),
+    "partition": (_plain, 'a name that sinfo shows, or ""'),
+    "account": (_plain, 'a name without spaces, or ""'),
+    "reservation": (_plain, 'a name without spaces, or ""'),
+    "minutes": (_is(int, lambda value: 1 <= value <= MOST_MINUTES), "a number of minutes, 1 or more, a year at most"),
+    "sbatch": (_lines, 'a list, such as ["--exclusive"]'),
+    "modules": (_is(list, lambda v: _texts(v) and not re.search(r"[^\w./+ -]", " ".join(v))), 'a list, as ["gcc/12"]'),
+    "prelude": (_texts, "a list of shell lines"),
+    "scratch": (_is(str, lambda value: value.startswith(("/", "~", "$")) or not value), 'an absolute path, or ""'),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Site:
+    """How jobs start here. The default is the laptop: this environment's own mpirun, on this
+    machine.
+
+    Attributes
+    ----------
+    mpirun : str
+        Its name or path.
+    options : tuple of str
+        More arguments for it.
+    env : dict
+        Variables for every job.
+    cores : int
+        To fill on each node, where the machine cannot be asked; 0 asks it.
+    launcher : {"hydra", "openmpi"}
+        Whose options mpirun understands: MPICH and Intel MPI have Hydra's. Open MPI's does not say
+        which rank printed a line.
+    bind : {"core", "none"}
+        "core" gives each rank its own cores, "none" leaves that to others.
+    hosts : tuple of str
+        Machines to start on over ssh.
+    ssh : str
+        A program to call in place of ssh, "" for ssh itself.
+    scheduler : {"", "slurm"}
+        "slurm" for a cluster. All that follows is for a cluster alone.
+    start : {"mpirun", "srun"}
+        What starts the ranks in the job script.
+    srun : tuple of str
+        Arguments of srun.
+    partition, account, reservation : str
+        What is asked for, "" for the cluster's default.
+    minutes : int
+        The time limit that is asked for.
+    sbatch : tuple of str
+        Further options of sbatch.
+    modules, prelude : tuple of str
+        Modules to load, and shell lines to run, before the job.
+    scratch : str
+        A folder of the cluster's where the job writes, and what it wrote is brought home from.
+    """
+
+    mpirun: str = "mpirun"
+    options: tuple[str, ...] = ()
+    env: dict[str, str] = field(default_factory=dict)
+    cores: int = 0
+    launcher: str = "hydra"
+    bind: str = "core"
+    hosts: tuple[str, ...] = ()
+    ssh: str = ""
+    scheduler: str = ""
+    start: str = "mpirun"
+    srun: tuple[str, ...] = ("--mpi=pmi2",)
+    partition: str = ""
+    account: str = ""
+    reservation: str = ""
+    minutes: int = 10
+    sbatch: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    prelude: tuple[str, ...] = ()
+    scratch: str = ""
+
+    def __post_init__(self) -> None:
+        for host in self.hosts:
+            if not _is_host(host):
+                raise ScaleoutError(
+                    f"{host!r} is no name of a machine: name each by itself, such as node1."
+                )
+
+    @classmethod
+    def read(cls, path: Path | str) -> "Site":
+        """The site in a file.
+
+        Parameters
+        ----------
+        path : Path or str
+            A TOML file.
+
+        Raises
+        ------
+        ScaleoutError
+            The file cannot be read, or a key in it is wrong; it names both.
+        """
+        import tomllib
+
+        try:
+            table = tomllib.loads(jsonlines.text(Path(path)))
+        except (OSError, ValueError, RecursionError) as error:  # TOML's own is a ValueError
+            why = getattr(error, "strerror", None) or error
+            shown = plain(str(path), 400)
+            raise ScaleoutError(f"The site file {shown} cannot be read: {why}.") from None
+        known = [f.name for f in fields(cls)]
+        for key, value in table.items():
+            if key not in known:
+                raise ScaleoutError(
+                    f"{path}: there is no key {key!r}; a site has {', '.join(known)}."
+                )
+            fits, words = WANTED[key]
+            if not fits(value):
+                raise ScaleoutError(f"{path}: {key} must be {words}, not {value!r}.")
+        if wrong := _contradiction(table):
+            raise ScaleoutError(f"{path}: {wrong}")
+        lists = {key: tuple(map(str, value)) for key, value in table.items() if type(value) is list}
+        table["env"] = {k: str(v) for k, v in table.get("env", {}).items()}
+        return cls(**{**table, **lists})
+
+    @classmethod
+    def here(cls) -> "Site":
+        """The site where none was named: this machine, or the whole Slurm allocation that we are
+        in.
+
+        An allocation of one node counts as this machine: the cores that it gives us are those that
+        we are bound to."""
+        return cls(scheduler="slurm") if allocated_nodes(os.environ) > 1 else cls()
+
+    def nodes(self) -> int:
+        """How many nodes there are to use from here: the hosts named, those of the allocation
+        around us, or one."""
+        inside = allocated_nodes(os.environ) if self.scheduler else 0
+        return inside or len(self.hosts) or 1
+
+
+def _contradiction(table: Mapping[str, Any]) -> str:
+    """What does not go together in a site file, or ""."""
+    cluster = (
+        "start",
+        "srun",
+        "partition",
+        "account",
+        "reservation",
+        "minutes",
+        "sbatch",
+        "modules",
+        "prelude",
+    )
+    alone = [key for key in (*cluster, "scratch") if table.get(key) and not table.get("scheduler")]
+    if alone:
+        return f'{alone[0]} needs a scheduler: add a line  scheduler = "slurm"  or take {alone[0]} out.'
+    if table.get("hosts") and table.get("scheduler"):
+        return "hosts and scheduler exclude each other: Slurm chooses the nodes."
+    if table.get("ssh") and not table.get("hosts"):
+        return 'ssh needs hosts: add a line such as  hosts = ["node1", "node2"]'
+    if len(set(table.get("hosts", ()))) < len(table.get("hosts", ())):
+        return (
+            "a host stands twice in hosts: name each once, and give -n as many ranks as you want."
+        )
+    if table.get("launcher") == "openmpi" and (table.get("hosts") or table.get("scheduler")):
+        return 'several nodes need launcher = "hydra"; Open MPI runs on one machine here.'
+    return ""

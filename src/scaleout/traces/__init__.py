@@ -1,0 +1,1 @@
+"""What other programs wrote of their work, read: oneDNN, TensorFlow, Horovod."""

@@ -1,0 +1,126 @@
+"""Horovod's timeline (HOROVOD_TIMELINE=file): what rank 0 saw of each tensor, after a clean end or
+after a crash.
+
+The format is Chrome's trace events: a list of objects, one "process" a tensor. Horovod writes it as
+it goes; a job that is ended leaves it cut off anywhere, and what is whole before the cut is read.
+Times are those of rank 0, in seconds from the start of Horovod there; when a rank was ready is
+known to one cycle (HOROVOD_CYCLE_TIME). Ranks are told apart only while they negotiate, which a
+cached answer leaves out: set HOROVOD_CACHE_CAPACITY=0 to see them in every step."""
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ScaleoutError
+from ..paths import show
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """What one timeline holds."""
+
+    spans: "pd.DataFrame"
+    ready: "pd.DataFrame"
+    whole: bool
+    open: dict[str, str]
+
+    def steps(self) -> "pd.DataFrame":
+        """Where the time of each step went: a row a step and rank, with start_s, compute_s,
+        waiting_s, communication_s.
+
+        A rank computes until its last gradient is ready, waits until that is so on all ranks, and
+        communicates until the last average is there, when the next step begins. What is sent while
+        it still computes counts as compute, and so does all that it does between two steps. The
+        first step is left out: its start is not known."""
+        import pandas as pd
+
+        columns = ["step", "rank", "start_s", "compute_s", "waiting_s", "communication_s"]
+        done = self.spans[self.spans.phase == "ALLREDUCE"]
+        often = Counter(done.tensor)
+        most = max(often.values(), default=0)
+        gradients = {
+            tensor for tensor, count in often.items() if count >= most - 1
+        }  # a crash may cut the last step
+        ends = done[done.tensor.isin(gradients)].groupby("count").end_s.agg(["max", "size"])
+        mine = (
+            self.ready[self.ready.tensor.isin(gradients)]
+            .groupby(["count", "rank"])
+            .at_s.agg(["max", "size"])
+        )
+        rows = []
+        for step in range(1, most):
+            if (
+                step not in ends.index
+                or ends["size"][step] < len(gradients)
+                or (step, 0) not in mine.index
+            ):
+                continue
+            start, end, last = ends["max"][step - 1], ends["max"][step], mine.loc[step]["max"]
+            for rank, at in last.items():
+                rows.append([step, rank, start, at - start, last.max() - at, end - last.max()])
+        return pd.DataFrame(rows, columns=columns)
+
+
+def read(path: Path | str) -> Timeline:
+    """The timeline in a file."""
+    import pandas as pd
+
+    file = Path(path)
+    try:
+        text = file.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise ScaleoutError(
+            f"There is no timeline in {show(file)} ({error.strerror}). Horovod writes one from "
+            "hvd.init() on, "
+            "in a job with  HOROVOD_TIMELINE=THAT_FILE"
+        ) from None
+    names: dict[int, str] = {}
+    begun: dict[int, list[tuple[str, float]]] = defaultdict(list)
+    counts: Counter[tuple[int, str]] = Counter()
+    spans, ready = [], []
+    for event in _events(text):
+        tensor, kind, name = event.get("pid", 0), event.get("ph"), event.get("name", "")
+        at = event.get("ts", 0) / 1e6
+        if kind == "M" and name == "process_name":
+            names[tensor] = event.get("args", {}).get("name", "")
+        elif kind == "B":
+            begun[tensor].append((name, at))
+        elif kind == "E" and begun[tensor]:
+            phase, start = begun[tensor].pop()
+            spans.append([names.get(tensor, ""), phase, counts[tensor, phase], start, at])
+            counts[tensor, phase] += 1
+        elif kind == "X" and name.isdigit() and begun[tensor]:
+            ready.append(
+                [names.get(tensor, ""), int(name), counts[tensor, begun[tensor][-1][0]], at]
+            )
+    if not spans:
+        raise ScaleoutError(
+            f"{show(file)} holds no phase of any tensor: it is no timeline, or the job ended too "
+            "early."
+        )
+    return Timeline(
+        pd.DataFrame(spans, columns=["tensor", "phase", "count", "start_s", "end_s"]),
+        pd.DataFrame(ready, columns=["tensor", "rank", "count", "at_s"]),
+        text.rstrip().endswith("]"),
+        {names.get(tensor, ""): phases[-1][0] for tensor, phases in begun.items() if phases},
+    )
+
+
+def _events(text: str) -> Iterator[dict[str, Any]]:
+    """The events that are whole, in order, up to the end or to the place where the file was cut."""
+    decoder = json.JSONDecoder()
+    at = text.find("{")
+    while at >= 0:
+        try:
+            event, end = decoder.raw_decode(text, at)
+        except ValueError:
+            return
+        if isinstance(event, dict):
+            yield event
+        at = text.find("{", end)

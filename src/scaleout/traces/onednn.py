@@ -1,0 +1,155 @@
+"""What oneDNN did, from the lines it prints with ONEDNN_VERBOSE=1.
+
+The lines are described in oneDNN's developer guide, "Verbose Mode": comma-separated fields, named
+by a template line in the header, so that a newer oneDNN may add or move some."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from ..errors import ScaleoutError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+Line = str | tuple[int | None, str]
+MARKER = re.compile(r"(?:onednn|dnnl|mkldnn)_verbose,")
+HEADER = {
+    "version": r"info,(?:oneDNN|DNNL|MKL-DNN) v([\d.]+)",
+    "isa": r"cpu,isa:(.*)",
+    "runtime": r"cpu,(runtime:.*)",
+}
+
+
+def parse(lines: Iterable[Line], after: str | None = None) -> "pd.DataFrame":
+    """The primitives that oneDNN executed, from a job's output."""
+    import pandas as pd
+
+    about: dict[str, str] = {}
+    rows, damaged, seen, began = [], 0, 0, after is None
+    names: dict[int | None, list[str]] = {}  # each rank prints a header of its own
+    for line in lines:
+        rank, text = line if isinstance(line, tuple) else _rank(line)
+        seen, began = seen + 1, began or str(after) in text
+        found = MARKER.search(text)
+        if not found:
+            continue
+        text = text[found.start() :]
+        if "template:" in text and ",primitive," in text.partition("template:")[2]:
+            fields = text.partition("template:")[2].strip().split(",")
+            names[rank] = fields[fields.index("operation") :]
+        elif ",exec," in text:
+            row = _row(text, names.get(rank) or next(iter(names.values()), None))
+            damaged += row is None
+            if row and began:
+                rows.append({"rank": rank, **row})
+        else:
+            about |= {k: m[1].strip() for k, v in HEADER.items() if (m := re.search(v, text))}
+    if not names and damaged:
+        raise ScaleoutError(
+            "oneDNN's header is missing: it names the fields, so keep the output from its first "
+            "line."
+        )
+    if not rows:
+        raise ScaleoutError(
+            f"oneDNN reported nothing in these {seen} lines: "
+            + (
+                "run the job with ONEDNN_VERBOSE=1."
+                if not names
+                else "it was loaded, but given no work."
+            )
+        )
+    frame = pd.DataFrame(rows)
+    frame.attrs = {**about, "damaged": damaged}
+    return frame
+
+
+def _rank(text: str) -> tuple[int | None, str]:
+    found = re.match(r"\[(\d+)\] ", text)
+    return (int(found[1]), text[found.end() :]) if found else (None, text)
+
+
+def _row(text: str, names: Sequence[str] | None) -> dict[str, object] | None:
+    """One executed primitive; None for a line that is not whole."""
+    fields = text.strip().split(",")
+    fields = fields[fields.index("exec") :] if "exec" in fields else []
+    if not names or len(fields) != len(names):
+        return None
+    told = dict(zip(names, fields, strict=True))
+    if not re.fullmatch(r"\d+(\.\d+)?(e[-+]?\d+)?", told["exec_time"]):
+        return None
+    # A memory descriptor reads NAME_TYPE:properties:kind:LAYOUT:flags, such as
+    # wei_f32:a:blocked:Acdb16a::f0
+    memory = {}
+    for descriptor in told["memory_descriptors"].split():
+        name, _, rest = descriptor.partition(":")
+        name, _, dtype = name.rpartition("_")
+        memory[name] = (dtype, (rest.split(":") + ["", ""])[2])
+    nothing = ("", "")
+    post_ops = re.search(r"attr-post-ops:(\S+)", told["attributes"])
+    isa = re.search(r"\b(?:sse|avx|amx)\w*", told["implementation"])
+    return {
+        "primitive": told["primitive"],
+        "implementation": told["implementation"],
+        "isa": isa[0] if isa else "not named",
+        "prop_kind": told["prop_kind"].replace("undef", ""),
+        "src": memory.get("src", nothing)[1],
+        "wei": memory.get("wei", nothing)[1],
+        "dst": memory.get("dst", nothing)[1],
+        "src_type": memory.get("src", nothing)[0],
+        "dst_type": memory.get("dst", nothing)[0],
+        "post_ops": post_ops[1] if post_ops else "",
+        "auxiliary": told["auxiliary"],
+        "problem": told["problem_desc"],
+        "time_ms": float(told["exec_time"]),
+    }
+
+
+def _grouped(frame: "pd.DataFrame", by: list[str]) -> "pd.DataFrame":
+    times = frame.groupby(by, sort=False)["time_ms"]
+    table = (
+        times.agg(calls="size", time_ms="sum").sort_values("time_ms", ascending=False).reset_index()
+    )
+    return table.assign(share=table.time_ms / max(frame.time_ms.sum(), 1e-12))
+
+
+def shares(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """Where oneDNN's time went: primitive, prop_kind, calls, time_ms, share (of 1), the longest
+    first."""
+    return _grouped(frame, ["primitive", "prop_kind"])
+
+
+def isa(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """The instruction sets of the kernels that ran: isa, calls, time_ms, share (of 1)."""
+    return _grouped(frame, ["isa"])
+
+
+def reorders(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """The changes of layout: what moved, from, to, calls, time_ms, share (of the time of all
+    primitives, of 1)."""
+    moved = frame[frame.primitive == "reorder"]
+    weights = [
+        _of_weights(src) or _of_weights(dst) for src, dst in zip(moved.src, moved.dst, strict=True)
+    ]
+    told = moved.assign(moved=["weights" if w else "images" for w in weights])
+    for end in ("src", "dst"):
+        told[end] = [layout(tag, weights=w) for tag, w in zip(moved[end], weights, strict=True)]
+    table = _grouped(told.rename(columns={"src": "from", "dst": "to"}), ["moved", "from", "to"])
+    return table.assign(share=table.time_ms / max(frame.time_ms.sum(), 1e-12))
+
+
+def _of_weights(tag: str) -> bool:
+    """Whether a layout can only be one of weights: its first dimension is cut in blocks, or moves
+    fastest."""
+    return "A" in tag or tag.endswith("a") or tag in ("cdba", "ba")
+
+
+def layout(tag: str, weights: bool = False) -> str:
+    """oneDNN's letters in the usual ones: "acdb" is nhwc, "aBcd16b" nChw16c, "cdba" of weights
+    hwio.
+    """
+    spelled = dict(zip("abcd", "oihw" if weights else "nchw", strict=True))
+    return "".join(
+        spelled.get(c, spelled.get(c.lower(), c).upper() if c.isalpha() else c) for c in tag
+    )

@@ -1,0 +1,109 @@
+"""What each operation of a TensorFlow program took, from a profile that TensorFlow wrote.
+
+In the program, around the steps that count:
+
+    tf.profiler.experimental.start(folder)
+    tf.profiler.experimental.stop()
+
+With TF_NUM_INTEROP_THREADS=1 the operations run one after another, so their times add up.
+"""
+
+import importlib.util
+import re
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ScaleoutError
+from ..jobs.job import Run
+from ..paths import show
+from ..words import rounded
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+OPERATION = re.compile(r"([^: ]+):(\w+)")  # its name in the graph, and what it does
+CALLS = {"PartitionedCall", "StatefulPartitionedCall", "While", "If"}  # they hold other operations
+
+
+def read(job: Run | Path | str) -> "pd.DataFrame":
+    """The operations of a job that ran with a profiler, the dearest first."""
+    import pandas as pd
+
+    folder = job.folder if isinstance(job, Run) else Path(job)
+    calls: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for plane in _space(folder).planes:
+        for line in plane.lines:
+            for event in line.events:
+                found = OPERATION.fullmatch(plane.event_metadata[event.metadata_id].name)
+                if found and found[2] not in CALLS:
+                    calls[found[1], found[2]].append(event.duration_ps / 1e9)
+    if not calls:
+        raise ScaleoutError(f"The profile in {show(folder)} holds no operation of TensorFlow.")
+    steps = job.records.step_s.iloc[0] if isinstance(job, Run) else [0.0]
+    rows = [
+        (name, _plain(op), _library(op), len(ms) / len(steps), sum(ms) / len(steps))
+        for (name, op), ms in calls.items()
+    ]
+    frame = pd.DataFrame(rows, columns=["name", "op", "library", "calls", "time_ms"])
+    frame = frame.sort_values("time_ms", ascending=False, ignore_index=True)
+    frame.attrs = {"step_ms": 1000 * float(pd.Series(steps).median())}
+    return frame
+
+
+def by_op(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """One row for all operations that do the same: op, library, calls, time_ms, share (of 1)."""
+    sums = frame.groupby(["op", "library"])[["calls", "time_ms"]].sum().reset_index()
+    sums = sums.sort_values("time_ms", ascending=False, ignore_index=True)
+    return sums.assign(share=sums.time_ms / sums.time_ms.sum())
+
+
+def words(frame: "pd.DataFrame", most: int = 3) -> str:
+    """A step in one sentence: what it takes, its dearest operations, and what none of them takes."""
+    sums, step_ms = by_op(frame), frame.attrs["step_ms"]
+    told = [f"{row.op} {row.time_ms / step_ms:.0%}" for row in sums.head(most).itertuples()]
+    parts = {f"others of {name}": ms for name, ms in _others(sums, most).items()}
+    parts["between operations"] = step_ms - float(sums.time_ms.sum())
+    told += [f"{name} {ms / step_ms:.0%}" for name, ms in parts.items() if ms > 0]
+    return f"{rounded(step_ms)} ms a step: {', '.join(told)}."
+
+
+def _others(sums: "pd.DataFrame", most: int) -> dict[str, float]:
+    """What each library takes beyond the dearest operations."""
+    return dict(sums.iloc[most:].groupby("library").time_ms.sum().sort_values(ascending=False))
+
+
+def _library(op: str) -> str:
+    return "oneDNN" if op.startswith("_Mkl") else "Eigen"
+
+
+def _plain(op: str) -> str:
+    """Without what TensorFlow adds to a name when it changes who runs it, or puts a bias behind."""
+    return re.sub("^_(Mkl(Native)?)?(Fused(?=Conv2D|MatMul))?|WithBias$", "", op)
+
+
+def _space(folder: Path) -> Any:
+    """The newest profile in a folder, as TensorFlow describes it."""
+    files = sorted(folder.glob("plugins/profile/*/*.xplane.pb"))
+    if not files:
+        raise ScaleoutError(f"There is no profile in {show(folder)}: run the job with --profile.")
+    space = _description().XSpace()
+    try:
+        space.ParseFromString(files[-1].read_bytes())
+    except Exception as error:  # a DecodeError, of a package that is loaded only here
+        raise ScaleoutError(f"{show(files[-1])} is no whole profile: {error}.") from None
+    return space
+
+
+def _description() -> Any:
+    """The protocol buffers of a profile. The file is loaded alone: TensorFlow takes seconds."""
+    package = importlib.util.find_spec("tensorflow")
+    if package is None or not package.submodule_search_locations:
+        raise ScaleoutError("TensorFlow is missing, and with it the description of its profiles.")
+    path = Path(package.submodule_search_locations[0], "tsl/profiler/protobuf/xplane_pb2.py")
+    spec = importlib.util.spec_from_file_location("xplane_pb2", path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,349 @@
+"""The job script, and what is said about each way in which a job waits or ends; tests/cluster runs
+real ones."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from scaleout.course.lab import lab
+from scaleout.doctor import checks
+from scaleout.doctor import site as site_checks
+from scaleout.errors import ScaleoutError
+from scaleout.jobs import jobscript, slurm, slurm_words
+from scaleout.jobs import run as launch
+from scaleout.jobs.environment import allocated_nodes
+from scaleout.jobs.follower import Follower
+from scaleout.jobs.job import JobFailed, JobTimeout, Run
+from scaleout.jobs.local import Mpirun
+from scaleout.jobs.output import prefixed
+from scaleout.jobs.site import Site
+from scaleout.jobs.transcript import Transcript
+
+SITE = Site(scheduler="slurm")
+COMMAND = ["python", "-m", "mpi4py", "labs/x y/runme.py", "--scale", "2"]
+
+
+def _script(site: Site = SITE, **how: object) -> str:
+    given = {
+        "name": "x",
+        "run_id": "ID",
+        "folder": "/shared/ID",
+        "ranks": 4,
+        "nodes": 2,
+        "threads": 3,
+        "env": {},
+    }
+    return jobscript.job_script(COMMAND, site=site, **{**given, **how})
+
+
+def test_a_script_asks_for_what_was_asked_and_no_more() -> None:
+    lines = _script().splitlines()
+    asked = [line for line in lines if line.startswith("#SBATCH")]
+    for want in (
+        "nodes=2",
+        "ntasks=4",
+        "ntasks-per-node=2",
+        "cpus-per-task=3",
+        "time=10",
+        "job-name=x",
+    ):
+        assert f"#SBATCH --{want}" in asked
+    assert not [
+        line for line in asked if line.endswith("=") or "partition" in line or "account" in line
+    ]
+    assert lines[-1].startswith("mpirun -n 4 -ppn 2 -bind-to core:3 -prepend-pattern")
+    assert lines[-1].endswith("python -m mpi4py 'labs/x y/runme.py' --scale 2")
+    for name, value in {"OMP_NUM_THREADS": 3, "SCALEOUT_NODES": 2, "SCALEOUT_CORES": 12}.items():
+        assert f"export {name}={value}" in lines
+
+
+def test_a_site_is_in_the_script_whole() -> None:
+    site = replace(
+        SITE,
+        partition="short",
+        account="me",
+        reservation="class",
+        minutes=30,
+        sbatch=("--exclusive",),
+    )
+    site = replace(
+        site,
+        modules=("gcc/12",),
+        prelude=("ulimit -s unlimited",),
+        env={"A": "b c"},
+        options=("-iface", "ib0"),
+    )
+    text = _script(site, env={"B": 1})
+    for line in (
+        "#SBATCH --partition=short",
+        "#SBATCH --account=me",
+        "#SBATCH --reservation=class",
+    ):
+        assert line in text.splitlines()
+    for line in (
+        "#SBATCH --time=30",
+        "#SBATCH --exclusive",
+        "module load gcc/12",
+        "ulimit -s unlimited",
+    ):
+        assert line in text.splitlines()
+    assert "export A='b c'\nexport B=1\n" in text and " -iface ib0 " in text
+
+
+def test_srun_starts_the_ranks_where_the_site_says_so() -> None:
+    last = _script(replace(SITE, start="srun")).splitlines()[-1]
+    assert (
+        last.startswith("srun --mpi=pmi2 --cpu-bind=cores --cpus-per-task=3")
+        and "--error=/shared/ID/stderr-%t" in last
+    )
+    assert "--cpu-bind" not in _script(replace(SITE, start="srun", bind="none"))
+    assert "-bind-to" not in _script(replace(SITE, bind="none"))
+
+
+@pytest.mark.parametrize(
+    ("ranks", "nodes", "take"), [(5, 2, "-n 4 -N 2"), (1, 2, "-n 2 -N 2"), (3, 0, "-n 3 -N 1")]
+)
+def test_ranks_that_cannot_be_shared_out_are_refused(ranks: int, nodes: int, take: str) -> None:
+    with pytest.raises(
+        ScaleoutError, match=f"cannot be shared out evenly over {nodes} nodes: take  {take}"
+    ):
+        jobscript.per_node(ranks, nodes)
+    assert jobscript.per_node(6, 2) == 3
+
+
+def test_a_dry_run_shows_the_script_and_does_nothing(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    text = slurm.dry_run(COMMAND, name="x", ranks=2, nodes=2, site=SITE)
+    assert text.startswith("#!/bin/bash\n") and not results.exists()
+
+
+def test_without_slurm_it_is_said_in_a_sentence(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(ScaleoutError, match="There is no sbatch here: log in to the cluster"):
+        slurm.submit(COMMAND, name="x", site=SITE)
+    assert site_checks.checks(SITE)[0].fix == "log in to the cluster, and ask there"
+
+
+@pytest.mark.parametrize(
+    "how", [{"threads": 0}, {"ranks": 1.5}, {"timeout": 0.0}, {"timeout": float("inf")}]
+)
+def test_what_can_be_no_job_is_refused(how: dict[str, float]) -> None:
+    with pytest.raises(ScaleoutError, match="A job needs"):
+        slurm.submit(COMMAND, name="x", site=SITE, **how)  # type: ignore[arg-type]
+
+
+def test_a_scratch_variable_that_is_not_set_is_named() -> None:
+    with pytest.raises(
+        ScaleoutError, match="'.NOWHERE_SET/x' names a variable that is not set here"
+    ):
+        slurm.dry_run(COMMAND, name="x", site=replace(SITE, scratch="$NOWHERE_SET/x"))
+
+
+@pytest.fixture
+def follower(tmp_path: Path) -> Follower:
+    job = Run("ID", "x", "mpirun", tmp_path, 2, 1)
+    return Follower(job, "7", tmp_path / "slurm.txt", lambda text: None)
+
+
+@pytest.mark.parametrize(
+    ("state", "kind", "words"),
+    [
+        ({"JobState": "TIMEOUT"}, JobTimeout, "reached its limit of 10 minutes"),
+        ({"JobState": "CANCELLED"}, JobFailed, "was cancelled"),
+        ({"JobState": "NODE_FAIL"}, JobFailed, "lost one of its nodes"),
+        (
+            {"JobState": "OUT_OF_MEMORY", "ExitCode": "0:125"},
+            JobFailed,
+            "more memory than it was given",
+        ),
+        ({"JobState": "PREEMPTED"}, JobFailed, "submit it again"),
+        ({"JobState": "FAILED", "ExitCode": "3:0"}, JobFailed, "x failed: exit status 3"),
+        ({"JobState": "NEW_KIND"}, JobFailed, "ended as NEW_KIND"),
+    ],
+)
+def test_every_end_is_told_in_words(
+    follower: Follower, state: dict, kind: type, words: str
+) -> None:
+    with pytest.raises(kind, match=words) as caught:
+        follower._judge(state, SITE.minutes)
+    assert "Job 7" in str(caught.value) and caught.value.status
+    assert follower.job.status == {"3:0": 3, "0:125": 253}.get(state.get("ExitCode", ""), 1)
+
+
+def test_a_good_end_is_none_of_them(follower: Follower) -> None:
+    follower._judge({"JobState": "COMPLETED", "ExitCode": "0:0"}, SITE.minutes)
+    assert follower.job.status == 0
+
+
+def test_why_it_waits_is_said_once(follower: Follower) -> None:
+    said: list[str] = []
+    follower.say = said.append
+    reason = "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved"
+    for why in ("None", "Priority", "Priority", reason, "SomethingNew"):
+        follower._say_why({"JobState": "PENDING", "Reason": why})
+    follower._say_why({"JobState": "RUNNING", "NodeList": "node[1-2]"})
+    assert said == [
+        "Job 7 waits: jobs of higher priority are before it.",
+        "Job 7 waits: nodes that it needs are down, drained or reserved; `sinfo -R` says why.",
+        "Job 7 waits: Slurm says SomethingNew.",
+        "Job 7 runs on node[1-2].",
+    ]
+
+
+@pytest.mark.parametrize("reason", slurm_words.NEVER)
+def test_what_never_starts_is_not_waited_for(follower: Follower, reason: str) -> None:
+    with pytest.raises(JobFailed, match="Job 7 would wait for ever: .+[a-z]"):
+        follower._say_why({"JobState": "PENDING", "Reason": reason})
+
+
+def test_output_is_put_together_from_all_files(follower: Follower, tmp_path: Path) -> None:
+    (tmp_path / "slurm.txt").write_text("\x1eID:1\x1fwho", newline="")
+    (tmp_path / "stderr-0.txt").write_text("0: late\nslurmstepd: error: x\n 9: not one of ours\n")
+    with Transcript(follower.job, follower.say) as taken:
+        follower._take_output(taken)
+    with open(tmp_path / "slurm.txt", "a") as file:
+        file.write("\x1eID:1\x1fle\nbatch's own\n")
+    with Transcript(follower.job, follower.say) as taken:
+        follower._take_output(taken, last=True)
+    lines = ["[0] late", "slurmstepd: error: x", " 9: not one of ours", "[1] whole", "batch's own"]
+    assert sorted(prefixed(*line) for line in follower.job.lines) == sorted(lines)
+    assert sorted((tmp_path / "output.txt").read_text().splitlines()) == sorted(lines)
+
+
+def test_an_allocation_is_known_by_three_variables() -> None:
+    inside = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "node[1-2]", "SLURM_JOB_NUM_NODES": "2"}
+    assert allocated_nodes(inside) == 2
+    for name in inside:
+        assert allocated_nodes({k: v for k, v in inside.items() if k != name}) == 0
+
+
+def test_the_site_is_what_is_around_us(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Site.here() == Site() and SITE.nodes() == 1
+    for name, value in {
+        "SLURM_JOB_ID": "7",
+        "SLURM_JOB_NODELIST": "n",
+        "SLURM_JOB_NUM_NODES": "1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    assert Site.here() == Site()  # one node is this machine
+    monkeypatch.setenv("SLURM_JOB_NUM_NODES", "3")
+    assert Site.here().scheduler == "slurm" and Site.here().nodes() == 3
+    assert Site().nodes() == 1  # a site that was named decides
+
+
+def test_places() -> None:
+    two = Site(hosts=("a", "b"), ssh="/my/ssh")
+    ssh = ["-launcher", "ssh", "-launcher-exec", "/my/ssh"]
+    assert launch._nodes(two, 4, None) == 2
+    assert launch._mpirun(two, 2).hosts == ["-hosts", "a,b", *ssh]
+    assert launch._mpirun(two, 1).hosts == ["-hosts", "a", *ssh]
+    found = launch._mpirun(two, 2)  # a port is asked for where rank 0 runs
+    assert (
+        found.first == "a" and found.ask[0] == "/my/ssh" and found.ask[-2:] == ["a", sys.executable]
+    )
+    assert launch._nodes(Site(), 4, 2) == 1  # the same cell as on a cluster runs on a laptop
+    assert launch._mpirun(Site(), 1) == Mpirun(hosts=[], ask=[])
+    for ranks, nodes in ((4, 3), (1, 2), (4, 0), (4, -1)):
+        with pytest.raises(ScaleoutError, match=f"{nodes} nodes asked for"):
+            launch._nodes(two, ranks, nodes)
+
+
+# What the doctor says of a host
+
+OURS = {
+    "versions": {"python": "3.11.7", "mpich": "4.3.2"},
+    "mpirun": "MPICH 4.3.2",
+    "prefix": "/env",
+    "home": "login",
+}
+SAID = {
+    "time": 100.5,
+    "began": 100.0,
+    "ended": 101.0,
+    "prefix": "/env",
+    "host": "a",
+    "back": "",
+    "address": "10.0.0.1",
+}
+SAID |= {
+    "address_back": "",
+    "shared": True,
+    "folder": True,
+    "load": 0.2,
+    "cores": 8,
+    "mpirun": "MPICH 4.3.2",
+}
+SAID |= {"versions": {"python": "3.11.7", "mpich": "4.3.2"}}
+
+
+def test_a_host_that_is_well() -> None:
+    assert {check.status for check in site_checks.judge("a", SAID, OURS)} == {"ok"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "name", "seen", "fix"),
+    [
+        (
+            {"error": "Permission denied (publickey)"},
+            "host a",
+            "without a password: Permission denied",
+            "ssh-copy-id a",
+        ),
+        (
+            {"error": "No such file", "reached": True},
+            "host a",
+            "has no environment in",
+            "share that folder",
+        ),
+        ({"broken": "ModuleNotFoundError: x"}, "host a", "has no environment in", "make lab"),
+        ({"versions": {"python": "3.11.7"}}, "host a", "mpich missing (here 4.3.2)", "make lab"),
+        ({"mpirun": "Open MPI 5"}, "host a: MPI", "its mpirun is Open MPI 5", "make clean"),
+        (
+            {"back": "timed out", "address_back": "timed out"},
+            "host a: way back",
+            "cannot reach us at login",
+            "firewall",
+        ),
+        (
+            {"back": "refused"},
+            "host a: way back",
+            "but by 10.0.0.1",
+            'options = ["-localhost", "10.0.0.1"]',
+        ),
+        ({"time": 90.0}, "host a: clock", "is off by 10.0 s", "timedatectl"),
+        ({"time": 109.0}, "host a: clock", "is off by 8.0 s", "timedatectl"),
+        ({"shared": False}, "host a: files", "does not see our results folder", "SCALEOUT_RESULTS"),
+        ({"folder": False}, "host a: files", "does not see this folder", "share it"),
+        ({"load": 7.5}, "host a: cores", "about 0 of 8 free", "wait"),
+    ],
+)
+def test_what_is_wrong_with_a_host_is_named_with_its_fix(
+    wrong: dict, name: str, seen: str, fix: str
+) -> None:
+    bad = [
+        check for check in site_checks.judge("a", {**SAID, **wrong}, OURS) if check.status != "ok"
+    ]
+    assert [check.name for check in bad] == [name] and seen in bad[0].seen and fix in bad[0].fix
+
+
+def test_a_notebook_shows_the_script_without_a_path_of_this_machine(
+    workshop: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lab("00_tiny").job_script(ranks=2, nodes=2, site=SITE, steps=9)
+    said = capsys.readouterr().out
+    assert "cd WORKSHOP\n" in said and str(workshop) not in said
+    assert said.rstrip().endswith("python -m mpi4py labs/00_tiny/runme.py --steps 9")
+
+
+def test_the_doctor_says_whose_nodes_are_used() -> None:
+    inside = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "node[1-2]", "SLURM_JOB_NUM_NODES": "2"}
+    assert "inside Slurm job 7, 2 nodes: scaleout run uses all" in checks.scheduler(inside).seen
+    assert (
+        "local runs leave them out" in checks.scheduler({**inside, "SLURM_JOB_NUM_NODES": "1"}).seen
+    )
