@@ -20,7 +20,7 @@ help:
 	@echo "make intel  TensorFlow's OpenMP build beside ours, for 02 (370 MB, Python 3.11)"
 	@echo "make ccl    Horovod on oneCCL beside ours, for 05 (700 MB, 2 minutes to compile)"
 	@echo "make torch  PyTorch for CPUs beside ours, for 09, 10, 11 and scripts of your own (270 MB, Python 3.11)"
-	@echo "make pages  the course as web pages, in results/pages"
+	@echo "make pages  the course as web pages, in results/pages  (ARGS=--with-answers: the solutions)"
 	@echo "make lock   choose all versions anew: writes requirements.lock"
 	@echo
 	@echo "The first run builds the environment: 3 to 5 minutes. It needs Linux on x86-64,"
@@ -70,7 +70,7 @@ torch:
 	@exec $(IN_ENV) python tools/make_torch.py
 
 pages:
-	@exec $(IN_ENV) python tools/make_pages.py
+	@exec $(IN_ENV) python tools/make_pages.py $(ARGS)
 
 lock:
 	@$(PYTHON) tools/make_lock.py

@@ -1,11 +1,12 @@
-"""The course as web pages, to read before and after: the solutions with their figures, offline, in
-one folder.
+"""Write the course as web pages, to read before and after, offline, in one folder.
 
-    python tools/make_pages.py [FOLDER]       (make pages writes results/pages)
+    python tools/make_pages.py [FOLDER] [--with-answers]       (make pages writes results/pages)
 
-Every relative link is checked; one that leads nowhere ends this with its page and an exit status of
-1."""
+Without --with-answers they hold what attendees get: the notebooks as they are handed out. With it,
+the solutions and their figures, and what is for instructors. Every relative link is checked; one
+that leads nowhere ends this with its page and an exit status of 1."""
 
+import argparse
 import html
 import re
 import shutil
@@ -21,6 +22,7 @@ from scaleout.jobs import messages
 
 ROOT = Path(__file__).resolve().parents[1]
 DEFAULT = ROOT / "results" / "pages"
+FOR_INSTRUCTORS = ("instructors.md", "teaching.md")
 PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>
 <meta name="viewport" content="width=device-width">
 <style>
@@ -45,10 +47,17 @@ summary {{ cursor: pointer }}
 """
 
 
-def main(folder: Path) -> int:
-    """Writes the pages; returns 1 when a link leads nowhere, 2 when the folder is somebody's."""
-    books = sorted((ROOT / "solutions").glob("[0-9][0-9]_*.ipynb"))
-    texts = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+def main(folder: Path = DEFAULT, answers: bool = False) -> int:
+    """Write the pages; return 1 when a link leads nowhere, 2 when the folder is somebody's."""
+    books = sorted((ROOT / ("solutions" if answers else "notebooks")).glob("[0-9][0-9]_*.ipynb"))
+    texts = [
+        ROOT / ("README.md" if answers else "etc/class/README.md"),
+        *(
+            p
+            for p in sorted((ROOT / "docs").glob("*.md"))
+            if answers or p.name not in FOR_INSTRUCTORS
+        ),
+    ]
     if folder.exists() and folder != DEFAULT:
         print(f"{folder} exists already: remove it, or give the pages another folder.")
         return 2
@@ -126,4 +135,7 @@ def _lost(page: Path) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]) if len(sys.argv) > 1 else DEFAULT))
+    arguments = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    arguments.add_argument("folder", nargs="?", type=Path, default=DEFAULT)
+    arguments.add_argument("--with-answers", action="store_true", dest="answers")
+    sys.exit(main(**vars(arguments.parse_args())))

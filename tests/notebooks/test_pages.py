@@ -1,5 +1,5 @@
 """The course as web pages: complete, offline, every link leading somewhere, every picture with
-words."""
+words, and no answer in those that attendees get."""
 
 import re
 import runpy
@@ -15,43 +15,47 @@ make_pages = runpy.run_path(str(ROOT / "tools/make_pages.py"))
 
 
 @pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("web") / "answers"
+    assert make_pages["main"](folder, answers=True) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("web") / "pages"
     assert make_pages["main"](folder) == 0
     return folder
 
 
-def test_every_topic_has_its_page_and_none_needs_a_network(pages: Path) -> None:
+@pytest.mark.parametrize("kind", ["answers", "pages"])
+def test_every_topic_has_its_page_and_none_needs_a_network(
+    kind: str, request: pytest.FixtureRequest
+) -> None:
+    folder = request.getfixturevalue(kind)
     assert {f"{book}.html" for book in BOOKS} | {"index.html", "errors.html"} <= {
-        p.name for p in pages.glob("*.html")
+        p.name for p in folder.glob("*.html")
     }
-    for page in pages.glob("*.html"):
+    for page in folder.glob("*.html"):
         assert not re.findall(
             r'(?:src|<link[^>]*href)="(?:https?:)?//[^"]*', page.read_text(encoding="utf-8")
         )
 
 
+def test_attendees_pages_hold_no_answer(pages: Path) -> None:
+    assert not {"teaching.html", "instructors.html"} & {p.name for p in pages.glob("*.html")}
+    assert not (pages / "solutions").exists()
+    for page in pages.glob("[0-9]*.html"):
+        assert "jp-OutputArea-output" not in page.read_text(encoding="utf-8"), page.name
+
+
 @pytest.mark.parametrize("book", BOOKS)
-def test_every_picture_has_words_that_stand_in_for_it(pages: Path, book: str) -> None:
-    images = re.findall(r"<img[^>]*>", (pages / f"{book}.html").read_text(encoding="utf-8"), re.S)
+def test_every_picture_has_words_that_stand_in_for_it(answers: Path, book: str) -> None:
+    images = re.findall(r"<img[^>]*>", (answers / f"{book}.html").read_text(encoding="utf-8"), re.S)
     assert images
     for image in images:
         alt = re.search(r'alt="([^"]+)"', image)
         assert alt and len(alt[1]) > 20 and "No description" not in alt[1], alt and alt[1]
-
-
-def test_a_link_that_leads_nowhere_is_seen(pages: Path) -> None:
-    page = pages / "broken.html"
-    links = (
-        "gone.html#there",
-        "index.html",
-        "errors.html#nosuchkernel",
-        "errors.html#no-such-place",
-        "#here",
-    )
-    page.write_text("".join(f'<a href="{link}">x</a>' for link in links), encoding="utf-8")
-    assert make_pages["_lost"](page) == ["#here", "errors.html#no-such-place", "gone.html#there"]
-    page.unlink()
 
 
 def test_headings_have_the_names_that_the_doctor_and_the_jobs_give_them(pages: Path) -> None:

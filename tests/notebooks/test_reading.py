@@ -46,9 +46,9 @@ def test_every_guess_comes_back(book: Path) -> None:
 
 @each_master
 def test_an_instructor_knows_what_to_expect_of_every_guess(book: Path) -> None:
-    page = (ROOT / "docs" / "instructors.md").read_text()
-    section = re.search(rf"^## {book.stem[:2]} .*?(?=^## )", page, re.M | re.S)
-    assert section, f"docs/instructors.md has no section about {book.stem}"
+    page = (ROOT / "docs" / "teaching.md").read_text()
+    section = re.search(rf"^## {book.stem[:2]} .*?(?=^## |\Z)", page, re.M | re.S)
+    assert section, f"docs/teaching.md has no section about {book.stem}"
     source = "\n".join(cell.source for cell in _cells(book, "code"))
     missing = {g for g in re.findall(r"^(guess_\w+) = ", source, re.M) if g not in section[0]}
     assert not missing

@@ -16,7 +16,7 @@ UNKNOWN = (".rar", ".7z", ".gz", ".bz2", ".xz", ".zst")
 # What only an instructor or an author needs: files, and folders with all that is in them.
 NOT_GIVEN = (
     "solutions", "labs", "notebooks", "tests", ".ci", ".gitignore", "CHANGELOG.md",
-    "CONTRIBUTING.md", "docs/instructors.md", "docs/tour.png",
+    "CONTRIBUTING.md", "docs/instructors.md", "docs/teaching.md", "docs/tour.png",
 )  # fmt: skip
 OWN = "etc/class/"  # what takes the place of the file of the same name: README.md, Makefile
 

@@ -94,7 +94,9 @@ def test_what_is_no_profile_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_reading_does_not_load_tensorflow() -> None:
-    code = "from scaleout.traces import tensorflow; import sys; tensorflow._description().XSpace(); "
+    code = (
+        "from scaleout.traces import tensorflow; import sys; tensorflow._description().XSpace(); "
+    )
     code += "assert 'tensorflow' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 
