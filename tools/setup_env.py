@@ -27,7 +27,6 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SOONER = ROOT / "tools/start_sooner.py"
 STAGES = ("python", "packages", "horovod", "scaleout")
 # Measured: .venv takes 2.4 GiB, Horovod 0.4 GiB more while it compiles; the rest is air.
 NEEDED_GIB = {"python": 0.1, "packages": 2.9, "horovod": 0.5, "scaleout": 0.0}
@@ -295,7 +294,7 @@ class Setup:
             parts += [self.locked[name] for name in ("horovod", "mpich", "tensorflow-cpu")]
             parts += [str(sorted(HOROVOD_BUILD.items())), HOROVOD_CXXFLAGS, HOROVOD_CMAKE]
         if stage == "scaleout":
-            parts += [str(ROOT), (ROOT / "pyproject.toml").read_text(), SOONER.read_text()]
+            parts += [str(ROOT), (ROOT / "pyproject.toml").read_text()]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
     def due(self) -> list:
@@ -398,14 +397,12 @@ class Setup:
         self.run("horovod, compiled (2 minutes on 2 cores)", [build, proof], variables)
 
     def scaleout(self) -> None:
-        """This tree's own package, editable; and what makes TensorFlow start sooner, but not in an
-        environment of somebody else's making."""
+        """Install this tree's own package, editable."""
         command = self.pip("--no-build-isolation", "--editable", str(ROOT))
         self.run("scaleout", [command], {"PIP_REQUIRE_HASHES": "0"})
-        if not self.conda:
-            site = next((self.prefix / "lib").glob("python*/site-packages"))
-            shutil.copy(str(SOONER), str(site))
-            (site / SOONER.with_suffix(".pth").name).write_text(f"import {SOONER.stem}\n")
+        # An environment of before had an import hook; nothing of ours changes its Python now.
+        for hook in self.prefix.glob("lib/python*/site-packages/start_sooner.*"):
+            hook.unlink()
 
     def pip(self, *args: str) -> list:
         return [self.python_path, "-m", "pip", "install", "--no-deps", *args]
