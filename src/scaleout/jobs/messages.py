@@ -10,7 +10,9 @@ ECHOES = (SHUT_DOWN, KILLED)  # what other ranks may say, or mpirun of them, bec
 MESSAGES = {
     "Intra op parallelism cannot be modified after initialization": r"(Intra|Inter) op parallelism cannot be modified",
     "libmpi.so.12: cannot open shared object file": r"libmpi\.so\.\d+: cannot open shared object",
-    "'Variable' object has no attribute 'ref'": r"'Variable' object has no attribute 'ref'",
+    "'Variable' object has no attribute 'ref'": r"no attribute 'ref'|'experimental_run_tf_function'",
+    "Distributed package doesn't have NCCL built in": r"Distributed package doesn't have NCCL built in",
+    "ModuleNotFoundError: No module named 'torch'": r"No module named 'torch'",
     "Stalled tensor": r"tensors were submitted to be (reduced|allreduced|gathered|broadcast).* by subset of ranks",
     "not enough slots": r"not enough slots available",
     "NoSuchKernel": r"No such kernel named",
