@@ -101,7 +101,7 @@ def test_what_it_cannot_train_is_one_sentence(how: dict, says: str) -> None:
 @pytest.mark.choice
 @pytest.mark.parametrize(
     ("topic", "script"),
-    [("09_networks", "ddp.py"), ("09_networks", "fsdp.py"), ("11_parallelism", "torch_split.py")],
+    [("09_networks", "ddp.py"), ("09_networks", "more/fsdp.py")],
 )
 def test_a_script_for_pytorch_says_in_one_sentence_that_it_is_missing(
     topic: str, script: str
@@ -169,7 +169,7 @@ def test_the_solution_passes_all_its_checks() -> None:
 @with_torch
 @pytest.mark.choice
 def test_under_fsdp_a_rank_keeps_its_part_and_takes_the_same_steps() -> None:
-    script = lab("09_networks", solution=True).other("fsdp.py")
+    script = lab("09_networks", solution=True).other("more/fsdp.py")
     run = script.run(
         ranks=2, threads=1, echo=False, timeout=240, python=frameworks.python(), layers=3, width=256
     )

@@ -90,7 +90,7 @@ def test_what_torch_cannot_split_is_one_sentence(
 
 
 def _split(ranks: int, *words: str) -> Run:
-    script = "solutions/11_parallelism/torch_split.py"
+    script = "solutions/11_parallelism/more/torch_split.py"
     return launch.run(
         [str(TORCH / "bin" / "python"), "-m", "mpi4py", script, *words],
         name="torch_split",

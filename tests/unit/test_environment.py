@@ -151,7 +151,6 @@ BESIDE = dict.fromkeys(
     (
         "torch_split.py",
         "torch_loader.py",
-        "grain_loader.py",
         "ddp.py",
         "fsdp.py",
         "networks_torch.py",
@@ -169,7 +168,8 @@ def undeclared(files: Iterable[tuple[Path, str]], declared: Iterable[str]) -> li
     found = []
     for path, text in files:
         rooms = [room.stem for room in (ROOT / "tests").iterdir()]  # pytest's pythonpath
-        own = {"scaleout", *rooms, *(beside.stem for beside in path.parent.glob("*.py"))}
+        beside = [*path.parent.glob("*.py"), *path.parents[path.parent.name == "more"].glob("*.py")]
+        own = {"scaleout", *rooms, *(file.stem for file in beside)}
         own |= set(locked(BESIDE[path.name])) if path.name in BESIDE else set()
         own |= ELSEWHERE.get(path.name, set())
         for module in sorted(imported(text) - own - sys.stdlib_module_names):

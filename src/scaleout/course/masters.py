@@ -61,14 +61,14 @@ def generated() -> Iterator[tuple[Path, str]]:
         yield folder / "runme.py", text
         yield root / STARTERS / f"{folder.name}.py", text
         others = {
-            file for kind in ("*.py", "*.jsonl") for file in master.parent.glob(kind)
-        }  # scripts and records
+            file for kind in ("*.py", "*.jsonl", "more/*.py") for file in master.parent.glob(kind)
+        }  # scripts, records, and what lies outside the class minutes
         for other in sorted({master.with_name("checks.py"), *others} - {master}):
             text = read_text(other).replace(f"solutions/{folder.name}/", f"labs/{folder.name}/")
             if numbers(text):  # a second script with gaps
                 text = cut(text, show(other))
                 yield root / STARTERS / f"{folder.name}-{other.name}", text
-            yield folder / other.name, text
+            yield folder / other.relative_to(master.parent), text
 
 
 def starter(name: str, script: str = "runme.py") -> Path:

@@ -1,6 +1,6 @@
 r"""The pipeline of runme.py by PyTorch's DataLoader: images/s of input alone.
 
-    scaleout run labs/10_input/torch_loader.py -n 1 \
+    scaleout run solutions/10_input/more/torch_loader.py -n 1 \
         --python .side/torch/bin/python
 
 After `make torch`, on any number of ranks; it takes about 20 seconds. Beside

@@ -1,6 +1,6 @@
 r"""What does a rank keep: everything, or its own part? DDP beside FSDP.
 
-    scaleout run labs/09_networks/fsdp.py -n 2 -t 1 \
+    scaleout run solutions/09_networks/more/fsdp.py -n 2 -t 1 \
         --python .side/torch/bin/python
 
 After `make torch`. Under DistributedDataParallel (DDP) each rank keeps all

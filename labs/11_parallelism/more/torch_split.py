@@ -1,6 +1,6 @@
 r"""Two of the splits as PyTorch brings them: columns and rows, and a pipeline.
 
-    scaleout run labs/11_parallelism/torch_split.py -n 2 -t 1 \
+    scaleout run labs/11_parallelism/more/torch_split.py -n 2 -t 1 \
         --python .side/torch/bin/python
 
 After `make torch`, on any number of ranks; it takes about 10 seconds. You will
@@ -11,10 +11,14 @@ weights transposed, (out, in), so its first axis holds our columns.
 
 import argparse
 import os
+import sys
+from pathlib import Path
 from time import sleep
 
 import numpy as np
 from flags import one_or_more, refuse
+
+sys.path.append(str(Path(__file__).parents[1]))
 from network import examples, layer, serial
 
 from scaleout import data, records
