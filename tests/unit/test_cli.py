@@ -23,64 +23,18 @@ def _one_sentence(done: "subprocess.CompletedProcess[str]") -> str:
     return line
 
 
-BAD = {
-    "no command": ([], "required: COMMAND"),
-    "unknown command": (["runn", "00_tiny"], "invalid choice: 'runn'"),
-    "unknown lab": (["run", "00_tinny"], "Did you mean 00_tiny?"),
-    "no lab": (["run"], "required: LAB"),
-    "no ranks": (
-        ["run", "00_tiny", "-n", "0"],
-        "at least 1 rank and 1 thread, in whole numbers; asked for 0",
-    ),
-    "fewer than no ranks": (
-        ["run", "00_tiny", "-n", "-1"],
-        "at least 1 rank and 1 thread, in whole numbers; asked for -1",
-    ),
-    "ranks in words": (["run", "00_tiny", "-n", "two"], "invalid int value: 'two'"),
-    "no threads": (["run", "00_tiny", "-t", "0"], "at least 1 rank and 1 thread"),
-    "no time": (["run", "00_tiny", "--timeout", "0"], "above 0 and finite; asked for 0"),
-    "endless time": (["run", "00_tiny", "--timeout", "inf"], "above 0 and finite; asked for inf"),
-    "time that is none": (
-        ["run", "00_tiny", "--timeout", "nan"],
-        "above 0 and finite; asked for nan",
-    ),
-    "variable without value": (["run", "00_tiny", "--env", "OMP"], "--env takes NAME=VALUE"),
-    "variable without name": (["run", "00_tiny", "--env", "=1"], "--env takes NAME=VALUE"),
-    "a Python that is not there": (
-        ["run", "00_tiny", "--python", "nix/python"],
-        "no Python to start at nix/python",
-    ),
-    "missing script": (["run", "missing.py"], "There is no script missing.py"),
-    "missing script elsewhere": (["run", "../missing"], "There is no script ../missing"),
-    "a folder": (["run", "labs/00_tiny/"], "is a folder: type the script's path, or a lab's name"),
-    "no Python script": (["run", "./train.sh"], "is no Python script"),
-    "missing site": (
-        ["run", "00_tiny", "--site", "no.toml"],
-        "The site file no.toml cannot be read: No such file",
-    ),
-    "wrong site": (["run", "00_tiny", "--site", "bad.toml"], "there is no key 'mpirum'"),
-    "site without its mpirun": (
-        ["run", "00_tiny", "--site", "gone.toml"],
-        "/no/mpirun cannot be started (No such file",
-    ),
-    "the lab's own flag": (["run", "00_tiny", "--steps", "9"], "put the script's own after --"),
-    "unknown TODO to check": (["check", "00_tiny", "9"], "00_tiny has no TODO 9; it has 1, 2"),
-    "TODO in words": (["check", "00_tiny", "one"], "invalid int value: 'one'"),
-    "check an unknown lab": (["check", "nothing"], "There is no lab called 'nothing'"),
-    "unknown TODO to hint": (["hint", "00_tiny", "0"], "00_tiny has no TODO 0"),
-    "hint without a number": (["hint", "00_tiny"], "required: TODO"),
-    "reset an unknown lab": (["reset", "09"], "There is no lab called '09'"),
-    "unknown data": (["data", "fetch", "cifar"], "invalid choice: 'cifar'"),
-}
-
-
-@pytest.mark.parametrize("name", BAD)
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (["run", "00_tinny"], "Did you mean 00_tiny?"),
+        (["run", "00_tiny", "-n", "0"], "asked for 0"),
+        (["run", "00_tiny", "--site", "gone.toml"], "/no/mpirun cannot be started (No such file"),
+    ],
+)
 def test_bad_input_is_answered_with_one_sentence(
-    name: str, workshop: Path, scaleout: Command
+    words: list[str], answer: str, workshop: Path, scaleout: Command
 ) -> None:
-    words, answer = BAD[name]
-    (workshop / "train.sh").write_text("echo training\n")
-    (workshop / "bad.toml").write_text("mpirum = 'mpirun'\n")
+    """From a terminal; tests/faults/test_bad_input.py has a row for each sentence."""
     (workshop / "gone.toml").write_text("mpirun = '/no/mpirun'\n")
     assert answer in _one_sentence(scaleout(*words))
 
