@@ -1,14 +1,18 @@
 """What several tests need: waiting for a state, starting a lab's script, and a look at what a job
 left."""
 
+import inspect
+import re
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import psutil
 
+from scaleout.course.topic import Topic
 from scaleout.jobs import run as launch
 from scaleout.jobs.job import Run
 
@@ -73,3 +77,44 @@ def left_of(run_id: str) -> dict[int, str]:
 
     Found in a way of its own, because it judges scaleout's reaper."""
     return processes_with("SCALEOUT_RUN_ID", run_id)
+
+
+def lesson(topic: str, name: str = "figures") -> ModuleType:
+    """A module of a topic's folder in solutions/, as its notebook has it."""
+    return Topic(topic, solution=True).module(name)
+
+
+def figures_of(topic: str) -> set[str]:
+    """The names of the figures that a topic's own module draws."""
+    module = lesson(topic)
+    found = inspect.getmembers(module, inspect.isfunction)
+    return {n for n, f in found if hasattr(f, "__wrapped__") and f.__module__ == module.__name__}
+
+
+UNIT = re.compile(r"\(.+\)|/s\b|/|times|speed-up|efficiency|share|number|of \d+ ranks")
+
+
+def read_figure(figure: Any) -> str:
+    """The words of a figure that has a title, words for who cannot see it, and a label with its
+    unit at each axis of numbers."""
+    words = " ".join(str(figure.get_label()).split())
+    title = " ".join(figure.get_suptitle().split())
+    assert title and words.startswith(title), "a title that the words begin with"
+    assert len(words) > len(title) + 20, "the words say more than the title"
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            ticks = [tick.get_text() for tick in axis.get_ticklabels() if tick.get_visible()]
+            numbers = [
+                text for text in ticks if re.fullmatch(r"[\d,.\N{MINUS SIGN}]+|\$.*\$", text)
+            ]
+            if axes.axison and numbers:
+                assert UNIT.search(axis.get_label_text()), f"no unit: {axis.get_label_text()!r}"
+    return words
+
+
+def guesses_in(figure: Any) -> list[str]:
+    """What a picture says of its reader's guess: in its legends, or beside a row."""
+    legends = [axes.get_legend() for axes in figure.axes] + figure.legends
+    texts = [text for legend in legends if legend for text in legend.get_texts()]
+    texts += [tick for axes in figure.axes for tick in axes.get_yticklabels()]
+    return [text.get_text() for text in texts if "your guess" in text.get_text()]

@@ -1,10 +1,13 @@
 """The scripts of one topic: where they are, and how a job of them runs."""
 
 import copy
+import importlib.util
 import os
 import re
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Self
 
 from ..errors import ScaleoutError
@@ -64,6 +67,39 @@ class Topic:
         untouched = copy.copy(self)
         untouched.script = starter(self.name, self.script.name)
         return untouched
+
+    def module(self, name: str) -> ModuleType:
+        """A Python file of the topic's own folder as a module, loaded anew once it has changed.
+
+        Two topics may each have one of the same name. `figures` is short for `module("figures")`.
+
+        Parameters
+        ----------
+        name : str
+            Such as "kernels", for what the notebook computes with `kernels.py`.
+
+        Raises
+        ------
+        ScaleoutError
+            There is no such file.
+        """
+        path = self.folder / f"{name}.py"
+        if not path.is_file():
+            raise ScaleoutError(f"{self.name} has no module {name!r}: there is no {show(path)}.")
+        known = f"{self.folder.parent.name}.{self.name}.{name}"  # such as labs.05_horovod.figures
+        state = (path, path.stat().st_mtime_ns)
+        loaded = sys.modules.get(known)
+        if loaded is None or loaded.__dict__.get("_state") != state:
+            spec: Any = importlib.util.spec_from_file_location(known, path)
+            sys.modules[known] = loaded = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(loaded)
+            loaded.__dict__["_state"] = state
+        return loaded
+
+    @property
+    def figures(self) -> ModuleType:
+        """The figures that this topic alone draws: `figures.py` of its folder."""
+        return self.module("figures")
 
     def run(
         self,

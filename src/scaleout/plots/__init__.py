@@ -26,7 +26,6 @@ from .threads import rank_map, rate_over_threads, thread_census, which_knob
 from .tuning import accuracy_over_time, made_digits, memory_over_time, time_shares
 from .waiting import step_parts, who_waits
 from .waterfall import waterfall
-from .welcome import limits, shares
 
 __all__ = [
     "accuracy_over_time",
@@ -52,7 +51,6 @@ __all__ = [
     "kept_steps",
     "ladder",
     "layouts",
-    "limits",
     "loss_curves",
     "machine_picture",
     "made_digits",
@@ -78,7 +76,6 @@ __all__ = [
     "seconds_bars",
     "server_load",
     "servers_or_ring",
-    "shares",
     "simulated_allreduce",
     "speed_up",
     "stale_losses",

@@ -1,4 +1,9 @@
-"""The look that all figures share."""
+"""The look that all figures share: colours, lines, the title, the words for who cannot see it, and
+the reader's own guess.
+
+A figure's function is decorated with `style` and ends with `return finish(figure, title)`. The text
+that stands in for the picture is made here, from what was drawn.
+"""
 
 import base64
 import io
@@ -12,16 +17,41 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection
+from matplotlib.container import BarContainer, ErrorbarContainer
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.rcsetup import cycler
 
 from ..errors import ScaleoutError
+from ..words import rounded
 
 # From dark to light, so that the order survives without colour.
 DARK, MIDDLE, LIGHT, PALE = "#1b4965", "#c1666b", "#7fb7be", "#e8e4d8"
+GOLD = "#a98600"
 GREY = "#888888"  # of lines that only guide the eye
+INK = "#444444"  # of words and arrows inside a picture
 Look = dict[str, Any]  # matplotlib's keywords for how a thing is drawn
 NOT_ALLOWED: Look = {"facecolor": "white", "edgecolor": "#8a8a8a", "hatch": "////"}
+WAITING: Look = {"facecolor": PALE, "edgecolor": GREY, "hatch": "////", "linewidth": 0}
+# One look a line, told apart by its marker and its dashes where colours are not seen.
+LINES: tuple[Look, ...] = (
+    {"color": DARK, "linestyle": "-", "marker": "o"},
+    {"color": MIDDLE, "linestyle": "--", "marker": "s"},
+    {"color": GOLD, "linestyle": ":", "marker": "^"},
+    {"color": GREY, "linestyle": "-.", "marker": "D"},
+    {"color": LIGHT, "linestyle": "-", "marker": "v"},
+)
+# One look a bar, in the same order.
+FILLS: tuple[Look, ...] = (
+    {"color": DARK, "edgecolor": DARK},
+    {"color": LIGHT, "edgecolor": DARK},
+    {"color": PALE, "edgecolor": DARK, "hatch": "//"},
+    {"color": MIDDLE, "edgecolor": DARK, "hatch": ".."},
+    {"color": "white", "edgecolor": DARK, "hatch": "xx"},
+)
+LETTERS = 12  # of a title, for each inch of its figure
+POINTS = 12  # of a line, that its words name one by one
 LOOK: Any = {
     "figure.figsize": (7, 4),
     "figure.dpi": 100,
@@ -39,15 +69,11 @@ LOOK: Any = {
 
 
 def style(draw: Callable[..., Figure]) -> Callable[..., Figure]:
-    """Draws with the look that all figures share. The figure is returned, closed, so that it is
-    shown once.
-
-    What its docstring says first is the text that stands in for the picture where it cannot be
-    seen, unless the figure has a label of its own (figure.set_label), made from its numbers. A guess=
-    that is no number where one is asked for is refused in a sentence."""
+    """Draw with the look that all figures share, and return the figure closed, so that it is shown
+    once. A guess= that is no number where one is asked for is refused in a sentence.
+    """
     takes = signature(draw)
     words = "guess" in takes.parameters and "str" in str(takes.parameters["guess"].annotation)
-    alt = " ".join((draw.__doc__ or "").split("\n\n")[0].split())
 
     @wraps(draw)
     def drawn(*args: Any, **kwargs: Any) -> Figure:
@@ -60,44 +86,116 @@ def style(draw: Callable[..., Figure]) -> Callable[..., Figure]:
             figure = draw(*args, **kwargs)
             figure.canvas.draw()  # the look ends here, so the layout is settled here
         plt.close(figure)
-        shown = partial(_shown, figure, str(figure.get_label() or alt))
-        setattr(figure, "_repr_mimebundle_", shown)  # noqa: B010  (a name that IPython asks for)
+        figure.set_label(str(figure.get_label() or in_words(figure)))
+        setattr(figure, "_repr_mimebundle_", partial(_shown, figure))  # noqa: B010  (IPython's name)
         return figure
 
     return drawn
 
 
-def _shown(
-    figure: Figure, alt: str, **_: object
-) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
+def _shown(figure: Figure, **_: object) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
     """What a notebook keeps of a figure: the picture, and the words that stand in for it."""
     png = io.BytesIO()
     figure.savefig(png, format="png", bbox_inches="tight")
+    alt = str(figure.get_label())
     data = {"image/png": base64.b64encode(png.getvalue()).decode(), "text/plain": alt}
     return data, {"image/png": {"alt": alt}}
 
 
+def finish(figure: Figure, title: str, values: str = "", legend: int = 0) -> Figure:
+    """Give a figure its title, and a legend of all its panels below them, in so many columns.
+
+    Its words are made from what was drawn; `values` are for a picture whose artists cannot tell.
+    """
+    unbroken = title.replace(" %", "\N{NO-BREAK SPACE}%")
+    width = round(LETTERS * figure.get_figwidth())
+    figure.suptitle(fill(unbroken, width), fontsize=11, x=0.01, ha="left")
+    if values:
+        figure.set_label(f"{title} {values}")
+    if legend:
+        named: dict[str, Any] = {}
+        for axes in figure.axes:
+            for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+                named.setdefault(label, handle)
+        figure.legend(
+            named.values(), named.keys(), loc="outside lower center", ncols=legend, fontsize=9
+        )
+    return figure
+
+
+def in_words(figure: Figure) -> str:
+    """A figure for those who do not see it: its title, and of each panel the title, the axes, what
+    its legend names with the values, and the notes inside it.
+    """
+    said = [figure.get_suptitle()]
+    for axes in figure.axes:
+        said.append(axes.get_title(loc="left") or axes.get_title())
+        labels = {"Across": axes.get_xlabel(), "up": axes.get_ylabel()}
+        said.append("; ".join(f"{way}: {label}" for way, label in labels.items() if label))
+        for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
+            said.append(f"{name}: {_values(axes, handle)}".removesuffix(": "))
+        said.append(", ".join(text.get_text() for text in axes.texts))
+    plain = [" ".join(text.split()).removesuffix(".") for text in said]
+    return " ".join(f"{text}." for text in plain if text)
+
+
+def _values(axes: Axes, artist: Any) -> str:
+    """The values of something that a legend names; of a line with many points the two ends."""
+    if isinstance(artist, ErrorbarContainer):
+        artist = artist[0]
+    if isinstance(artist, BarContainer):
+        upright = artist.orientation == "vertical"
+        pairs = [
+            (bar.get_x() + bar.get_width() / 2, bar.get_height())
+            if upright
+            else (bar.get_y() + bar.get_height() / 2, bar.get_width())
+            for bar in artist
+        ]
+        return ", ".join(f"{_name(axes, at, upright)} {rounded(value)}" for at, value in pairs)
+    if isinstance(artist, PathCollection):
+        _, values = np.asarray(artist.get_offsets(), float).reshape(-1, 2).T
+        several = len(values) > 1
+        return f"{rounded(values.min())} to {rounded(values.max())}" if several else ""
+    if not isinstance(artist, Line2D):
+        return ""
+    x, y = (np.asarray(data, float) for data in artist.get_data())
+    if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:  # its name says where it is
+        return ""
+    chosen = range(len(x)) if len(x) <= POINTS else (0, len(x) - 1)
+    return ", ".join(f"{_name(axes, x[n])} {rounded(y[n])}" for n in chosen)
+
+
+def _name(axes: Axes, at: float, upright: bool = True) -> str:
+    """What an axis calls a place: the words of its tick, else the number."""
+    axis = axes.xaxis if upright else axes.yaxis
+    for place, tick in zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=False):
+        text = tick.get_text().strip()
+        if abs(place - at) < 0.3 and text and not text.replace(".", "").isdecimal():
+            return text + ":"
+    return f"{at:,.6g}:"
+
+
 def say(figure: Figure, found: str, values: str = "") -> None:
-    """Gives a figure its title, and the text that stands in for it."""
-    figure.suptitle(fill(found, round(12 * figure.get_figwidth())), fontsize=11, x=0.01, ha="left")
-    figure.set_label(f"{found} {values}".strip())
+    """Give a figure its title, and the text that stands in for it."""
+    finish(figure, found, values)
 
 
 def medians(rows: Iterable[tuple[int, float]]) -> dict[int, float]:
     """The median of several jobs on each number of ranks."""
     groups: dict[int, list[float]] = {}
-    for ranks, figure in rows:
-        groups.setdefault(ranks, []).append(figure)
+    for ranks, value in rows:
+        groups.setdefault(ranks, []).append(value)
     return {ranks: float(np.median(groups[ranks])) for ranks in sorted(groups)}
 
 
-def guess_line(axes: Axes, guess: float | None, upright: bool = False) -> None:
+def guess_line(axes: Axes, guess: float | None, upright: bool = False, unit: str = "") -> None:
     """The reader's own guess, where there is one: a dotted line across, or upright at a place on
     the x axis.
     """
     if guess is not None:
         draw = axes.axvline if upright else axes.axhline
-        draw(guess, color=MIDDLE, linestyle=":", linewidth=2, label=f"your guess: {guess:g}")
+        label = f"your guess: {guess:g} {unit}".strip()
+        draw(guess, color=MIDDLE, linestyle=":", linewidth=2, label=label)
 
 
 def guess_star(axes: Axes, x: float, y: float, guess: str, **how: Any) -> None:
@@ -106,15 +204,21 @@ def guess_star(axes: Axes, x: float, y: float, guess: str, **how: Any) -> None:
     axes.plot([x], [y], label=f"your guess: {guess}", linestyle="", zorder=5, **star | how)
 
 
+def find_name(names: Sequence[str], guess: str) -> int | None:
+    """Where a list has the name that a reader wrote: the whole of it, or a part, in any case."""
+    wanted = guess.strip().casefold()
+    plain = [" ".join(name.split()).casefold() for name in names]
+    whole = [at for at, name in enumerate(plain) if name == wanted]
+    part = [at for at, name in enumerate(plain) if wanted and wanted in name]
+    return next(iter(whole + part), None)
+
+
 def guess_name(axes: Axes, names: Sequence[str], guess: str | None, at: float) -> None:
     """A star at the name on the x axis that the reader guessed; else in the legend alone."""
     if guess is None:
         return
-    said = str(guess).strip()
-    plain = [" ".join(name.split()).casefold() for name in names]
-    found = [x for x, name in enumerate(plain) if name == said.casefold()]
-    found += [x for x, name in enumerate(plain) if said and said.casefold() in name]
-    if found:
-        guess_star(axes, found[0], at, said, transform=axes.get_xaxis_transform())
+    said, place = str(guess).strip(), find_name(names, str(guess))
+    if place is not None:
+        guess_star(axes, place, at, said, transform=axes.get_xaxis_transform())
     else:
         axes.plot([], [], linestyle="", label=f"your guess: {said} (not among these)")

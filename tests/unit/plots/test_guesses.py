@@ -23,10 +23,6 @@ def _frame(ranks: int = 1, **more: object) -> pd.DataFrame:
     return pd.DataFrame([{**row, **more}])
 
 
-def _limits(guess: object) -> Figure:
-    return plots.limits([100.0, 110.0], [10.0], guess)
-
-
 def _speed_up(guess: object) -> Figure:
     return plots.speed_up([_frame(1), _frame(2)], guess)
 
@@ -119,7 +115,7 @@ def _who_waits(guess: object) -> Figure:
     return plots.who_waits({"rank 0": frame, "all": frame}, guess)
 
 
-NUMBERS = [_limits, _speed_up, _rate_bars, _seconds_bars, _thread_census, _rate_over_threads, _bytes_sent, _quality,
+NUMBERS = [_speed_up, _rate_bars, _seconds_bars, _thread_census, _rate_over_threads, _bytes_sent, _quality,
            _cycle_times, _step_parts, _amdahl, _networks, _simulated, _predictions, _who_waits]  # fmt: skip
 NAMES = {_waterfall: "Cycle 5 ms"}
 

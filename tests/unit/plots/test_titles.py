@@ -93,15 +93,6 @@ def _strong_and_weak() -> Figure:
     return plots.strong_and_weak(jobs({1: 8.0, 2: 5.0, 4: 6.0}), jobs({1: 8.0, 2: 10.0, 4: 20.0}))
 
 
-def _limits() -> Figure:
-    return plots.limits([90.0, 100.0, 110.0], [10.0])
-
-
-def _shares() -> Figure:
-    shares = [{"rank": r, "first": 500 * r, "last": 500 * r + 500, "part": 1.5} for r in range(2)]
-    return plots.shares(pd.DataFrame({"metrics.shares": [shares]}))
-
-
 def _drifting() -> Figure:
     weights = {"no-broadcast": [[1.0, 0.5], [2.0, 1.5]], "right": [[1.0, 0.5], [1.0, 0.5]]}
     return plots.drifting_ranks(
@@ -135,10 +126,8 @@ TITLES = {
     _quality: ("8 colours reach 28.0 dB, 2 reach 22.0 dB.", "4: 24.0 dB"),
     _memory: ("batch 200, distributed 90.", "All rows have 200 MiB."),
     _strong_and_weak: ("Speed-up 1.60 on 2 ranks", "Efficiency over ranks: 1: 1.00, 2: 0.80, 4: 0.40."),
-    _limits: ("At most 100 GFLOP/s from the cores, and 10 GB/s from memory.", "meet at 10.0 "),
     _drifting: ("weights end: no-broadcast 1.00, right 0.00.", ""),
     _step_shares: ("slower rank, in the median: tuned 36.0 ms.", "rank 0: computes 20.0 ms"),
-    _shares: ("2 ranks took 1,000 strips together; there are 1,000.", "rank 1 500"),
 }  # fmt: skip
 
 

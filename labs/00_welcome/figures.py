@@ -1,0 +1,71 @@
+"""The figures of 00_welcome: the limits of a machine, and who took what."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from scaleout.plots import look
+from scaleout.words import count
+
+SGEMM = 2048 / 6  # operations for each byte of a product of 2048 x 2048
+
+
+@look.style
+def limits(gflops, gb_per_s, guess: float | None = None):
+    """Draw the roofline: what is within reach, over how much a program
+    computes with each byte that it moves."""
+    peak = float(np.median(gflops))
+    bandwidth = float(np.median(gb_per_s))
+    corner = peak / bandwidth
+    per_byte = np.logspace(-2, 3, 300)  # operations for each byte
+    reach = np.minimum(peak, bandwidth * per_byte)
+    figure, axes = plt.subplots()
+    axes.loglog(per_byte, reach, color=look.DARK, linewidth=3)
+    axes.scatter([SGEMM] * len(gflops), gflops, s=25, color=look.MIDDLE,
+                 zorder=3, label="SGEMM, single runs")
+    look.guess_line(axes, guess, unit="GFLOP/s")
+    lowest = reach[0]
+    programs = {"a + b": 1 / 12, "the corner": corner,
+                "SGEMM, n = 2048": SGEMM}
+    for name, x in programs.items():
+        top = min(peak, bandwidth * x)
+        axes.plot([x, x], [lowest, top], "--", color=look.GREY, linewidth=1)
+        axes.text(x * 1.12, lowest * 1.3, name, rotation=90, va="bottom",
+                  fontsize=10, color=look.INK)
+    axes.text(0.011, bandwidth * 0.06, f"memory:\n{bandwidth:.0f} GB/s",
+              va="bottom", color=look.DARK)
+    axes.text(corner, peak * 1.2, f"cores: {peak:.0f} GFLOP/s",
+              color=look.DARK)
+    axes.set(xlabel="operations for each byte moved (FLOP/byte)",
+             ylabel="within reach (GFLOP/s)",
+             ylim=(lowest, max(peak, guess or 0) * 5))
+    axes.legend(loc="upper left")
+    title = (f"At most {peak:.0f} GFLOP/s from the cores, and "
+             f"{bandwidth:.0f} GB/s from memory. They meet at {corner:.1f} "
+             "operations for each byte.")
+    return look.finish(figure, title)
+
+
+@look.style
+def shares(records):
+    """Draw who took which strips: a bar for each rank, from its first strip
+    to its last."""
+    every = [share for row in records["metrics.shares"] for share in row]
+    last = max(share["last"] for share in every)
+    figure, axes = plt.subplots(figsize=(7, 2.6))
+    for row, share in enumerate(every):
+        width = share["last"] - share["first"]
+        axes.barh(row, width, left=share["first"], color=look.LIGHT,
+                  edgecolor=look.DARK)
+        axes.text(share["first"] + width / 2, row,
+                  f"{width:,} strips\npart {share['part']:.6f}",
+                  ha="center", va="center", fontsize=10)
+    axes.set_yticks(range(len(every)),
+                    [f"rank {share['rank']}" for share in every])
+    axes.set(xlabel="strip (number, counted from x = 0)", xlim=(0, last))
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.invert_yaxis()
+    axes.grid(False)
+    taken = sum(share["last"] - share["first"] for share in every)
+    title = (f"{count(len(every), 'rank')} took {taken:,} strips together; "
+             f"there are {last:,}.")
+    return look.finish(figure, title)

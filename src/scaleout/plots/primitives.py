@@ -1,0 +1,258 @@
+"""What figures are put together from: panels, lines, bars, shares, spans, intervals, boxes, images
+and maps of values.
+
+Each draws into axes and returns nothing but what a caller goes on with. A figure's own function
+names its axes and calls `finish`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from numpy.typing import ArrayLike
+
+from ..words import rounded
+from .look import DARK, FILLS, GREY, INK, LIGHT, LINES, MIDDLE, NOT_ALLOWED, PALE, Look
+
+DOT: Look = {"marker": "o", "color": "white", "edgecolor": "black", "s": 22, "zorder": 3}
+
+
+def panels(
+    names: Iterable[str], size: tuple[float, float], down: bool = False, **how: Any
+) -> tuple[Figure, dict[str, Axes]]:
+    """A figure with a panel for each name, side by side or one below the other; the axis that they
+    have in common is shared. Each panel's title is its name.
+    """
+    titles = list(names)
+    rows, columns = (len(titles), 1) if down else (1, len(titles))
+    shared: Look = {"sharex": True} if down else {"sharey": True}
+    figure, grid = plt.subplots(rows, columns, figsize=size, squeeze=False, **shared | how)
+    for axes, title in zip(grid.flat, titles, strict=True):
+        axes.set_title(title, fontsize=10, loc="left")
+    return figure, dict(zip(titles, grid.flat, strict=True))
+
+
+def line(
+    axes: Axes, x: ArrayLike, y: Sequence[Any], label: str = "", nth: int = 0, **look: Any
+) -> list[float]:
+    """A line with its markers, in the nth look of all; where a value is a list of single runs, they
+    are small points, and the line is their median. Returns what the line goes through.
+    """
+    own = {**LINES[nth % len(LINES)], "markersize": 6, **look}
+    runs = [np.atleast_1d(np.asarray(values, float)) for values in y]
+    middle = [float(np.median(values)) for values in runs]
+    places = np.asarray(x, float)
+    if any(len(values) > 1 for values in runs):
+        spread = np.concatenate([[at] * len(each) for at, each in zip(places, runs, strict=True)])
+        dots: Look = {"linestyle": "", "marker": ".", "markersize": 3, "alpha": 0.6}
+        axes.plot(spread, np.concatenate(runs), color=own["color"], **dots)
+    axes.plot(places, middle, label=label, **own)
+    return middle
+
+
+def curves(
+    axes: Axes,
+    runs: "Sequence[tuple[ArrayLike, ArrayLike]]",
+    label: str,
+    nth: int = 0,
+    points: int = 60,
+) -> None:
+    """Runs whose points lie at different places, as small points; and their median where all of
+    them reach.
+    """
+    look = {**LINES[nth % len(LINES)], "marker": ""}
+    each = [(np.asarray(x, float), np.asarray(y, float)) for x, y in runs]
+    for x, y in each:
+        axes.plot(x, y, ".", color=look["color"], markersize=2, antialiased=False)
+    at = np.linspace(max(x[0] for x, _ in each), min(x[-1] for x, _ in each), points)
+    middle = np.median([np.interp(at, x, y) for x, y in each], axis=0)
+    axes.plot(at, middle, label=label, linewidth=2.5, **look)
+
+
+def ideal(axes: Axes, x: ArrayLike, y: ArrayLike, label: str = "ideal") -> None:
+    """A dashed grey line: what a law, a formula or perfect scaling would give."""
+    axes.plot(x, y, linestyle="--", color=GREY, linewidth=1.2, label=label)
+
+
+def bars(
+    axes: Axes,
+    runs: "Mapping[str, Sequence[float]]",
+    text: Callable[[float, float], str] | None = None,
+    shift: float = 0.0,
+    width: float = 0.65,
+    label: str = "",
+    looks: Sequence[Look] = FILLS,
+    flat: bool = False,
+) -> None:
+    """A bar for each name at the median of its runs, with the runs as points. `text` makes what
+    stands at its end of the median and of the first bar's. Grouped bars are several calls, each
+    with its shift, its label and one look. Flat bars lie, the first on top.
+    """
+    middle = [float(np.median(values)) for values in runs.values()]
+    places = np.arange(len(runs)) + shift
+    chosen = [looks[n % len(looks)] for n in range(len(runs))]
+    own: Look = {key: [look.get(key, "") for look in chosen] for key in ("color", "hatch")}
+    own["edgecolor"] = [look.get("edgecolor", DARK) for look in chosen]
+    (axes.barh if flat else axes.bar)(places, middle, width, label=label, **own)
+    for place, value, each in zip(places, middle, runs.values(), strict=True):
+        if len(each) > 1:
+            spots = place + np.linspace(-0.2, 0.2, len(each)) * width
+            axes.scatter(*((each, spots) if flat else (spots, each)), **DOT)
+        if text:
+            end = (max(each), place) if flat else (place, max(each))
+            how: Look = {"va": "center"} if flat else {"ha": "center"}
+            axes.annotate(text(value, middle[0]), end, (7, 0) if flat else (0, 6),
+                          textcoords="offset points", fontsize=9, **how)  # fmt: skip
+    names = list(runs)
+    (axes.set_yticks if flat else axes.set_xticks)(range(len(names)), names)
+    axes.grid(axis="y" if flat else "x", visible=False)
+    if flat:
+        axes.set_ylim(len(names) - 0.4, -0.6)
+
+
+def times_first(value: float, first: float) -> str:
+    """What stands above a bar: its value, and how many times the first one it is."""
+    return rounded(value) if value == first else f"{rounded(value)}\n{value / first:.2f}x"
+
+
+def stacked(
+    axes: Axes,
+    rows: "Sequence[Mapping[str, float]]",
+    parts: Mapping[str, tuple[str, Look]],
+    places: Sequence[float] | None = None,
+    text: str = "",
+    flat: bool = True,
+    width: float = 0.7,
+) -> "np.ndarray[Any, Any]":
+    """A bar for each row, made of parts: {key: (label, look)}, drawn in that order. `text` is the
+    format of a part's value inside it, such as "{:.0f} %". Returns where the bars end.
+    """
+    at = np.arange(len(rows)) if places is None else np.asarray(places, float)
+    table = {key: np.array([row.get(key, 0.0) for row in rows], float) for key in parts}
+    whole = np.sum(list(table.values()), axis=0)
+    ends = np.zeros(len(rows))
+    for key, (label, look) in parts.items():
+        named = label if table[key].any() else ""
+        if flat:
+            axes.barh(at, table[key], width, left=ends, label=named, **look)
+        else:
+            axes.bar(at, table[key], width, bottom=ends, label=named, **look)
+        for place, value, end in zip(at, table[key], ends, strict=True):
+            if text and value > 0.06 * whole.max():
+                middle = (end + value / 2, place) if flat else (place, end + value / 2)
+                paper = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+                axes.text(*middle, text.format(value), ha="center", va="center", fontsize=9,
+                          bbox=paper)  # fmt: skip
+        ends = ends + table[key]
+    if flat and places is None:
+        axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.grid(axis="y" if flat else "x", visible=False)
+    return ends
+
+
+def spans(
+    axes: Axes,
+    rows: "Sequence[Sequence[tuple[str, float, float]]]",
+    looks: Mapping[str, tuple[str, Look]],
+    names: Sequence[str],
+    height: float = 0.7,
+    scale: float = 1e3,
+) -> None:
+    """What each row did and when: (what, from, to) in seconds, drawn in milliseconds; looks are
+    {what: (label, look)}, and each label is named once.
+    """
+    for what, (label, look) in looks.items():
+        own = [(n, a, b) for n, row in enumerate(rows) for name, a, b in row if name == what]
+        if own:
+            at, start, end = (np.array(column, float) for column in zip(*own, strict=True))
+            axes.barh(at, scale * (end - start), height, left=scale * start, **look)
+            axes.add_patch(Rectangle((0, 0), 0, 0, label=label, **look))
+    axes.set_yticks(range(len(names)), list(names))
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.grid(False)
+
+
+def interval(
+    axes: Axes, at: float, low: float, middle: float, high: float, label: str = "",
+    upright: bool = False, **look: Any,
+) -> None:  # fmt: skip
+    """A value with its interval, lying at a row, or upright at a place; without a finite end the
+    value alone.
+    """
+    known = np.isfinite([low, high]).all()
+    reach = [[middle - low], [high - middle]] if known else None
+    own: Look = {"fmt": "o", "color": DARK, "capsize": 5, "linewidth": 2, **look}
+    own["yerr" if upright else "xerr"] = reach
+    place = ([at], [middle]) if upright else ([middle], [at])
+    axes.errorbar(*place, label=label, **own)
+
+
+def noise_band(axes: Axes, noise: float, label: str = "") -> None:
+    """The ratios by which two identical jobs could differ, and the line at 1."""
+    if np.isfinite(noise):
+        axes.axvspan(1 / (1 + noise), 1 + noise, color=PALE, label=label, zorder=0)
+    axes.axvline(1, color=GREY, linestyle="--", linewidth=1)
+
+
+def heat(
+    figure: Figure, axes: Axes, values: "np.ndarray[Any, Any]", rows: Sequence[str],
+    columns: Sequence[str], unit: str, lower: bool = False, missing: Any = "",
+) -> Any:  # fmt: skip
+    """A map of values (rows, columns), the better the darker, the best framed; what is not a number
+    is white with the words `missing[row][column]`, or hatched where there are none. Returns the bar
+    of colours.
+    """
+    known = values[~np.isnan(values)]
+    low, high = (known.min(), known.max()) if known.size else (0.0, 1.0)
+    spread = high - low or 1.0
+    ramp = [PALE, LIGHT, DARK][:: -1 if lower else 1]
+    shades = mpl.colors.LinearSegmentedColormap.from_list("values", ramp)
+    picture = axes.imshow(values, cmap=shades, aspect="auto", vmin=low, vmax=low + spread)
+    for (row, column), value in np.ndenumerate(values):
+        corner = (column - 0.5, row - 0.5)
+        text = rounded(value) if not np.isnan(value) else missing[row][column] if missing else ""
+        dark = not np.isnan(value) and ((high - value if lower else value - low) / spread) > 0.6
+        axes.text(column, row, text, ha="center", va="center", fontsize=10,
+                  color="white" if dark else "black")  # fmt: skip
+        if not text:
+            axes.add_patch(Rectangle(corner, 1, 1, **NOT_ALLOWED | {"linewidth": 0}))
+        elif value == (low if lower else high):
+            frame: Look = {"fill": False, "edgecolor": "black", "linewidth": 3, "clip_on": False}
+            axes.add_patch(Rectangle(corner, 1, 1, **frame))
+    axes.set_xticks(range(len(columns)), list(columns))
+    axes.set_yticks(range(len(rows)), list(rows))
+    axes.invert_yaxis()
+    axes.grid(False)
+    return figure.colorbar(picture, ax=axes, label=unit, format=lambda value, _: rounded(value))
+
+
+def images(pictures: "Mapping[str, np.ndarray[Any, Any]]", width: float = 7.0) -> Figure:
+    """A row of pictures under their names, (h, w, 3) in colour or (h, w) in grey, from 0 to 1."""
+    height, across = next(iter(pictures.values())).shape[:2]
+    each = width / len(pictures)
+    figure, grid = plt.subplots(
+        1, len(pictures), squeeze=False, figsize=(width, each * height / across + 0.5)
+    )
+    for axes, (name, picture) in zip(grid.flat, pictures.items(), strict=True):
+        axes.imshow(picture, cmap="gray_r", vmin=0, vmax=1)
+        axes.set_title(name, fontsize=10)
+        axes.set_axis_off()
+    return figure
+
+
+def box(
+    axes: Axes, x: float, y: float, width: float, height: float, text: str = "",
+    size: float = 9, **look: Any,
+) -> None:  # fmt: skip
+    """A rectangle from its lower left corner, with words in its middle, white on dark."""
+    own: Look = {"facecolor": "white", "edgecolor": INK, "linewidth": 0.8, **look}
+    axes.add_patch(Rectangle((x, y), width, height, **own))
+    if text:
+        ink = "white" if own["facecolor"] in (DARK, MIDDLE) else "black"
+        axes.text(x + width / 2, y + height / 2, text, ha="center", va="center_baseline",
+                  fontsize=size, color=ink)  # fmt: skip
