@@ -13,6 +13,7 @@ MESSAGES = {
     "'Variable' object has no attribute 'ref'": r"no attribute 'ref'|'experimental_run_tf_function'",
     "Distributed package doesn't have NCCL built in": r"Distributed package doesn't have NCCL built in",
     "ModuleNotFoundError: No module named 'torch'": r"No module named 'torch'",
+    "operator torchvision::nms does not exist": r"operator torchvision::\w+ does not exist",
     "Stalled tensor": r"tensors were submitted to be (reduced|allreduced|gathered|broadcast).* by subset of ranks",
     "not enough slots": r"not enough slots available",
     "NoSuchKernel": r"No such kernel named",
