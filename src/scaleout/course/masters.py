@@ -60,9 +60,8 @@ def generated() -> Iterator[tuple[Path, str]]:
         )
         yield folder / "runme.py", text
         yield root / STARTERS / f"{folder.name}.py", text
-        others = {
-            file for kind in ("*.py", "*.jsonl", "more/*.py") for file in master.parent.glob(kind)
-        }  # scripts, records, and what lies outside the class minutes
+        kinds = ("*.py", "*.jsonl", "more/*.*")  # scripts, records, what is there for the curious
+        others = {file for kind in kinds for file in master.parent.glob(kind)}
         for other in sorted({master.with_name("checks.py"), *others} - {master}):
             text = read_text(other).replace(f"solutions/{folder.name}/", f"labs/{folder.name}/")
             if numbers(text):  # a second script with gaps

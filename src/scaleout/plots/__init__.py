@@ -11,7 +11,7 @@ from .kmeans import memory_bars, palettes, quality, quantised
 from .learning import drifting_ranks, schedules
 from .machine import hwloc_picture, machine_picture
 from .messages import allreduce_time, bytes_sent, message_time, mpi_libraries
-from .networks import efficiency_of_networks, simulated_allreduce
+from .networks import efficiency_of_networks
 from .onednn import layouts, number_formats, operations
 from .parallelism import crossing, crossover, rank_memory, who_talks
 from .pipeline import idle_over_micro_batches, pipeline_timeline
@@ -76,7 +76,6 @@ __all__ = [
     "seconds_bars",
     "server_load",
     "servers_or_ring",
-    "simulated_allreduce",
     "speed_up",
     "stale_losses",
     "step_parts",

@@ -1,4 +1,4 @@
-"""What a network between the ranks costs a step of 07_scaling: by the model, and simulated."""
+"""What a network between the ranks costs a step, by the model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -8,10 +8,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from .look import DARK, GREY, MIDDLE, PALE, Look, guess_star, style
+from .look import DARK, GREY, MIDDLE, Look, guess_star, style
 
 if TYPE_CHECKING:
-    from ..scaling import Simulated, Step
+    from ..scaling import Step
 
 
 LINES = ((DARK, "-", "o"), (MIDDLE, "--", "s"), ("#a98600", ":", "^"), (GREY, "-.", "D"))
@@ -54,70 +54,4 @@ def efficiency_of_networks(
     panels[0, 0].set_ylabel("efficiency (compute / step)")
     figure.legend(loc="outside upper center", ncols=3, fontsize=9)
     figure.set_label(" ".join(said))
-    return figure
-
-
-@style
-def simulated_allreduce(
-    simulated: "Sequence[Simulated]",
-    formula: Mapping[int, float],
-    recorded: "Sequence[Simulated]" = (),
-    guess: float | None = None,
-) -> Figure:
-    """An allreduce over the ranks: simulated (marks), by the formula (dashed line), with 20 % to
-    each side shaded.
-    """
-    figure, axes = plt.subplots()
-    counts = sorted(formula)
-    by_formula = 1e3 * np.array([formula[count] for count in counts])
-    axes.fill_between(
-        counts, 0.8 * by_formula, 1.2 * by_formula, color=PALE, linewidth=0, label="20 % around it"
-    )
-    axes.plot(
-        counts, by_formula, linestyle="--", color=DARK, label="2 (p - 1) (alpha + beta n / p)"
-    )
-    for runs, name, full in (
-        (simulated, "simulated here", True),
-        (recorded, "simulated before, recorded", False),
-    ):
-        if runs:
-            look: Look = {
-                "markerfacecolor": MIDDLE if full else "white",
-                "markeredgecolor": MIDDLE,
-                "markersize": 9,
-            }
-            axes.plot(
-                [run.ranks for run in runs],
-                [1e3 * run.seconds for run in runs],
-                "s",
-                label=name,
-                **look,
-            )
-    off = {}
-    for run in (*simulated, *recorded):
-        off[run.ranks] = f"{100 * (run.seconds / formula[run.ranks] - 1):+.0f} %"
-        axes.annotate(
-            off[run.ranks],
-            (run.ranks, 1e3 * run.seconds),
-            (0, 9),
-            textcoords="offset points",
-            ha="center",
-            fontsize=9,
-        )
-    runs = sorted((*simulated, *recorded), key=lambda run: run.ranks)
-    mb = runs[0].bytes / 1e6
-    if guess is not None and 2 in formula:
-        two = next((run.seconds for run in runs if run.ranks == 2), formula[2])
-        guess_star(axes, 128, 1e3 * two * guess, f"{guess:g} times as long as on 2")
-    axes.set(
-        xscale="log",
-        xlabel="ranks (count)",
-        ylabel=f"allreduce of {mb:.0f} MB (simulated ms)",
-        ylim=(0, None),
-    )
-    axes.set_xticks(counts, [str(count) for count in counts])
-    axes.minorticks_off()
-    axes.legend(loc="upper left")
-    said = "; ".join(f"on {n} ranks {more} beside the formula" for n, more in off.items())
-    figure.set_label(f"An allreduce of {mb:.0f} MB, simulated: {said}.")
     return figure

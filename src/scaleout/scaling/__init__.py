@@ -17,7 +17,6 @@ from .messages import (
 )
 from .published import LITERATURE, PUBLISHED, Published
 from .rates import Prediction, RateFit, fit_rates
-from .simulated import RECORDED, Simulated, simulable, simulate, smpi_missing
 from .step import NETWORKS, Network, Step
 from .table import main
 
@@ -26,7 +25,6 @@ __all__ = [
     "LITERATURE",
     "NETWORKS",
     "PUBLISHED",
-    "RECORDED",
     "AlphaBeta",
     "Amdahl",
     "Experiment",
@@ -37,7 +35,6 @@ __all__ = [
     "Prediction",
     "Published",
     "RateFit",
-    "Simulated",
     "Step",
     "calibration",
     "efficiency",
@@ -53,8 +50,5 @@ __all__ = [
     "read_measured",
     "read_table",
     "ring_allreduce_s",
-    "simulable",
-    "simulate",
-    "smpi_missing",
     "tree_allreduce_s",
 ]

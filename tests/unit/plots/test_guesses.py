@@ -97,11 +97,6 @@ def _networks(guess: object) -> Figure:
     return plots.efficiency_of_networks({"one": [step]}, guess=guess)
 
 
-def _simulated(guess: object) -> Figure:
-    runs = [scaling.Simulated(2, 10**8, 0.01), scaling.RECORDED[128]]
-    return plots.simulated_allreduce(runs, {2: 0.01, 128: 0.02}, guess=guess)
-
-
 def _predictions(guess: object) -> Figure:
     table = next(iter(scaling.PUBLISHED.values()))
     return plots.rate_predictions(
@@ -116,7 +111,7 @@ def _who_waits(guess: object) -> Figure:
 
 
 NUMBERS = [_speed_up, _rate_bars, _seconds_bars, _thread_census, _rate_over_threads, _bytes_sent, _quality,
-           _cycle_times, _step_parts, _amdahl, _networks, _simulated, _predictions, _who_waits]  # fmt: skip
+           _cycle_times, _step_parts, _amdahl, _networks, _predictions, _who_waits]  # fmt: skip
 NAMES = {_waterfall: "Cycle 5 ms"}
 
 
@@ -166,7 +161,6 @@ def test_a_guess_stands_where_the_measurement_would() -> None:
         "half efficient: as long as on one rank, 1 s in ms"
     )
     assert star(_networks(0.5)) == (1024, 0.5)
-    assert star(_simulated(2)) == (128, 20.0), "twice as long as on 2 ranks, in ms"
 
 
 def test_the_guess_of_what_is_lost_has_a_row_in_the_first_picture_alone() -> None:
