@@ -4,8 +4,8 @@ PYTHON ?= python3
 ARGS ?=
 IN_ENV = $(PYTHON) tools/setup_env.py $(if $(filter command,$(origin PYTHON)),--this-python)
 
-# Three tests at once, one of which mostly waits; tests/conftest.py says which share a lane. ARGS='-n 0' is one after another.
-LANES = -n 3 --dist loadscope --no-loadscope-reorder --durations=30
+# Three tests at once, as some mostly wait; tests/conftest.py says which stay together. ARGS='-n 0' is one after another.
+WORKERS = -n 3 --dist loadgroup --no-loadscope-reorder --durations=30
 
 .PHONY: help lab tour test quick test-all lint clean lock mpis intel ccl torch pages
 
@@ -34,17 +34,17 @@ tour:
 	@exec $(IN_ENV) scaleout tour $(ARGS)
 
 test:
-	@exec $(IN_ENV) pytest $(LANES) $(ARGS)
+	@exec $(IN_ENV) pytest $(WORKERS) $(ARGS)
 
 quick:
-	@exec $(IN_ENV) pytest $(LANES) -m "not mpi and not slow" tests/unit $(ARGS)
+	@exec $(IN_ENV) pytest $(WORKERS) -m "not mpi and not slow" tests/unit $(ARGS)
 
 # Also with the other MPI libraries and builds, on MNIST itself, and with a class of eight.
 test-all: export SCALEOUT_DATA ?= $(CURDIR)/.setup/mnist
 test-all: export SCALEOUT_ATTENDEES ?= 8
 test-all: mpis intel ccl torch
 	@$(IN_ENV) scaleout data fetch mnist
-	@$(IN_ENV) pytest $(LANES) --everything --ignore tests/classroom $(ARGS)
+	@$(IN_ENV) pytest $(WORKERS) --everything --ignore tests/classroom $(ARGS)
 	@$(IN_ENV) pytest -s tests/classroom
 
 lint:

@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 from helpers import COMMAND, UNDISTURBED, left_of
-from xdist.scheduler import LoadScopeScheduling
-from xdist.workermanage import WorkerController
 
 from scaleout.course.masters import generate
 from scaleout.jobs import output, processes, transcript
@@ -62,29 +60,11 @@ CHECKS = '''
 '''
 
 
-# Three lanes on 2 cores (make test): what shares something stays in one lane, and the longest begins
-# first. A file's tests are together, because they may share a fixture, but for those of ALONE.
-ALONE = (
-    "test_the_master_runs",
-    "tests/mpi/test_labs.py",
-    "tests/mpi/test_wrong_fills.py",
-    "tests/faults/test_jobs.py",
-)
-# These wait, for something to go wrong or for a page, more than they compute: one lane has them all.
-WAITING = ("tests/cluster", "tests/faults", "tests/browser")
-WAITING_LANE = "gw2"
-TOGETHER = ("tests/cluster", "tests/browser", "tests/classroom")
-LONGEST_FIRST = (
-    "tests/classroom",
-    "01_onednn.ipynb",
-    "06_tuning.ipynb",
-    "05_horovod.ipynb",
-    "tests/cluster",
-    "tests/browser",
-    "test_the_master_runs",
-    "tests/mpi",
-    "tests/faults",
-)
+# With several workers (make test), a file's tests stay on one of them, because they may share a fixture, but
+# for these: each is long, and needs nothing of the others.
+SINGLE = ("test_the_master_runs", "tests/mpi/test_labs.py", "tests/mpi/test_wrong_fills.py")
+# These wait, for something to go wrong or for a page, more than they compute: one worker has them all.
+WAITING = ("tests/cluster", "tests/browser", "tests/faults")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -97,75 +77,30 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-class Lanes(LoadScopeScheduling):
-    """Gives each lane a whole group of tests when it has done the last.
-
-    One lane has the groups that wait more than they compute, and ends with them; the others have the
-    rest, as many as there are cores: two that wait would leave the cores idle, three that compute
-    would share them."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        return _group(nodeid)
-
-    def _reschedule(self, node: WorkerController) -> None:
-        if _waits(node) and not any(map(_is_waiting, self.workqueue)):
-            if not node.shutting_down:
-                node.shutdown()
-        else:
-            super()._reschedule(node)
-
-    def _assign_work_unit(self, node: WorkerController) -> None:
-        for group in self.workqueue:
-            if _is_waiting(group) == _waits(node):
-                self.workqueue.move_to_end(group, last=False)
-                break
-        super()._assign_work_unit(node)
-
-
-def _waits(node: WorkerController) -> bool:
-    return bool(node.gateway.id == WAITING_LANE)
-
-
-def _is_waiting(group: str) -> bool:
-    return any(part in group for part in WAITING)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Lanes:
-    return Lanes(config, log)
-
-
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out what nobody asked for. In lanes, puts the longest first."""
+    """Leave out what nobody asked for, and say which tests stay on one worker."""
     left_out = [item for item in items if item.get_closest_marker("choice")]
     if left_out and not config.getoption("everything"):
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
-    if hasattr(config, "workerinput"):
-        items.sort(key=lambda item: _place(item.nodeid))
-
-
-def _group(test: str) -> str:
-    if any(part in test for part in ALONE):
-        return test
-    return next((folder for folder in TOGETHER if folder in test), test.partition("::")[0])
-
-
-def _place(test: str) -> int:
-    matches = (n for n, part in enumerate(LONGEST_FIRST) if part in test)
-    return next(matches, len(LONGEST_FIRST))
+    for item in items:
+        file = item.nodeid.partition("::")[0]
+        waits = file.startswith(WAITING) and (item.get_closest_marker("mpi") or "faults" not in file)
+        if waits or not any(part in item.nodeid for part in SINGLE):
+            item.add_marker(pytest.mark.xdist_group("waiting" if waits else file))
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What a lane writes, and the cores that its jobs lease, are no other lane's."""
+    """What a worker writes, and the cores that its jobs lease, are no other worker's."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SCALEOUT_LEASES", str(tmp_path_factory.mktemp("leases")))
         patch.setenv("SCALEOUT_RESULTS", str(tmp_path_factory.mktemp("results")))
         if "PYTEST_XDIST_WORKER" in os.environ:
-            # Lanes share the cores: ranks that wait must let other lanes' go on.
+            # Workers share the cores: ranks that wait must let those of others go on.
             patch.setenv("MPIR_CVAR_ENABLE_HEAVY_YIELD", "1")
-        # A sweep would measure each point again beside the other lanes, or beside whoever works here.
+        # A sweep would measure each point again beside the other workers, or beside whoever works here.
         patch.setattr(loaded, "OTHERS", math.inf)
         patch.setattr(loaded, "STOLEN", math.inf)
         yield

@@ -18,7 +18,7 @@ from scaleout.jobs.job import Run
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMAND = str(Path(sys.executable).with_name("scaleout"))
-# The same for a sweep, which would run each job once more beside the other lane's.
+# The same for a sweep, which would run each job once more beside other tests.
 UNDISTURBED = [
     sys.executable,
     "-c",

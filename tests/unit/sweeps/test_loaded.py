@@ -19,7 +19,7 @@ from scaleout.sweeps.work import Work
 
 @pytest.fixture(autouse=True)
 def _judged(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a sweep judges it outside of the two lanes of `make test`."""
+    """As a sweep judges it outside of `make test`."""
     monkeypatch.setattr(settings, "quick", lambda: False)
     monkeypatch.setattr(loaded, "OTHERS", 0.10)
     monkeypatch.setattr(loaded, "STOLEN", 0.05)
