@@ -52,6 +52,7 @@ lint:
 	@$(IN_ENV) ruff format --check --quiet
 	@$(IN_ENV) lint-imports --no-logo
 	@$(IN_ENV) mypy
+	@$(IN_ENV) python tools/lint_text.py
 
 clean:
 	rm -rf .venv .side .setup build dist src/*.egg-info .pytest_cache .ruff_cache

@@ -86,7 +86,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in left_out]
     for item in items:
         file = item.nodeid.partition("::")[0]
-        waits = file.startswith(WAITING) and (item.get_closest_marker("mpi") or "faults" not in file)
+        waits = file.startswith(WAITING) and (
+            item.get_closest_marker("mpi") or "faults" not in file
+        )
         if waits or not any(part in item.nodeid for part in SINGLE):
             item.add_marker(pytest.mark.xdist_group("waiting" if waits else file))
 

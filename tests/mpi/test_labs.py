@@ -50,10 +50,6 @@ def _every_job_ends(results: Path, no_process_left, monkeypatch: pytest.MonkeyPa
         no_process_left(about["id"])
 
 
-def test_there_are_topics() -> None:
-    assert "00_welcome" in TOPICS
-
-
 @pytest.mark.parametrize("topic", TOPICS)
 def test_every_todo_has_one_check_and_hints_from_vague_to_plain(topic: str, copy: Path) -> None:
     marked = checks._checks(lab(topic, solution=True))

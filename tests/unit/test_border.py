@@ -6,7 +6,6 @@ import json
 import os
 import pkgutil
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -56,32 +55,6 @@ def test_launching_a_job_loads_neither_a_framework_nor_anything_slow(script, res
         "scaleout" in loaded
         and not (NEVER | {"numpy", "pandas", "matplotlib", "sklearn", "IPython"}) & loaded
     )
-
-
-@pytest.mark.parametrize("framework", sorted(NEVER))
-@pytest.mark.parametrize("module", ["records", "paths"])
-def test_a_framework_in_the_package_would_be_seen(
-    framework: str, module: str, tmp_path: Path, script, results
-) -> None:
-    shutil.copytree(PACKAGE, tmp_path / "scaleout")
-    (tmp_path / framework).mkdir()
-    (tmp_path / framework / "__init__.py").touch()
-    guilty = tmp_path / "scaleout" / f"{module}.py"
-    guilty.write_text(guilty.read_text() + f"\nimport {framework}\n")
-    assert NEVER & _loaded(IMPORT_ALL, f"scaleout.{module}", path=tmp_path) == {framework}
-
-
-def test_a_framework_on_the_way_to_a_job_would_be_seen(
-    tmp_path: Path, script, results: Path
-) -> None:
-    shutil.copytree(PACKAGE, tmp_path / "scaleout")
-    guilty = tmp_path / "scaleout" / "jobs" / "local.py"
-    guilty.write_text(
-        guilty.read_text().replace(
-            "    start = time.monotonic()\n", "    import numpy\n\n    start = time.monotonic()\n"
-        )
-    )
-    assert "numpy" in _loaded(RUN, str(script("print('ran')")), path=tmp_path)
 
 
 def _from_package(text: str) -> Iterator[str]:

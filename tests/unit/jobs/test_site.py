@@ -17,10 +17,6 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "site.toml"
 
 
-def test_there_are_sites() -> None:
-    assert "laptop" in [path.stem for path in SITES]
-
-
 @pytest.mark.parametrize("path", SITES, ids=lambda path: path.stem)
 def test_every_site_of_the_workshop_can_be_read(path: Path) -> None:
     assert isinstance(Site.read(path), Site)

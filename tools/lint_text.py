@@ -1,0 +1,290 @@
+"""Check what people read: labs, notebooks and pages (a part of make lint).
+
+Each rule is a function that takes a file and yields what is wrong with it, a sentence each. The
+notebooks are the masters in solutions/, from which the others are made."""
+
+import ast
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+BOOKS = sorted((ROOT / "solutions").glob("*.ipynb"))
+SCRIPTS = sorted((ROOT / "solutions").glob("*/*.py"))
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+Cells = list[dict[str, Any]]
+Problems = Iterator[str]
+
+WIDTH, CELL_LINES, BOOK_KIB = 79, 15, 1024
+SUMMARY = "## What you take with you"
+TALKS = re.compile(r"(comm|hvd)\.[A-Za-z_]+\(|MPI\.COMM_WORLD$|distributed=True")
+
+
+# Scripts of a lesson
+
+
+def width(path: Path) -> Problems:
+    """A lab stands beside its notebook: 79 columns."""
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if len(line) > WIDTH:
+            yield f"line {number} has {len(line)} columns, {WIDTH} are the most"
+
+
+def started(path: Path) -> Problems:
+    """The docstring of a script gives the command that starts this very file, and how long it takes."""
+    text = path.read_text(encoding="utf-8")
+    if 'if __name__ == "__main__":' not in text:
+        return
+    docstring = ast.get_docstring(ast.parse(text), clean=False) or ""
+    how = r"^    (?:mpirun -n \d+ .*?python -m mpi4py|scaleout run) (\S+\.py)"
+    if set(re.findall(how, docstring, re.M)) != {str(path.relative_to(ROOT))}:
+        yield "its docstring has no command that starts this file, or one that starts another"
+    if not re.search(r"seconds?\b|minutes?\b|takes\s+as long as", docstring):
+        yield "its docstring does not say how long it takes"
+
+
+def asserts(path: Path) -> Problems:
+    """An assert may hold what was computed, never what somebody has typed."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Assert):
+            names = {name.id for name in ast.walk(node.test) if isinstance(name, ast.Name)}
+            if names and not names - {"args", "min", "max", "len"}:
+                yield f"line {node.lineno}: wrong input is a sentence, not an assert"
+
+
+def distributed(path: Path) -> Problems:
+    """Each line of a runme.py that talks to other ranks says why, in a comment above it or above
+    the lines that talk before it."""
+    if path.name != "runme.py":
+        return
+    text = path.read_text(encoding="utf-8")
+    lines = text.splitlines()
+    statements = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.stmt)]
+    for number, line in enumerate(lines, 1):
+        if line.strip().startswith("#") or not TALKS.search(line):
+            continue
+        first = max(s.lineno for s in statements if s.lineno <= number <= (s.end_lineno or 0)) - 1
+        while first > 0 and re.match(rf" *#|.*{TALKS.pattern}", lines[first - 1]):
+            first -= 1
+        if not any("# Distributed: " in near for near in lines[first:number]):
+            yield f"line {number} talks to other ranks without  # Distributed: why"
+
+
+# Notebooks
+
+
+def cells(path: Path, kind: str) -> Cells:
+    """The cells of a notebook of one kind, their source as one text."""
+    book = json.loads(path.read_text(encoding="utf-8"))
+    found = [cell for cell in book["cells"] if cell["cell_type"] == kind]
+    return [{**cell, "source": "".join(cell["source"])} for cell in found]
+
+
+def prose(path: Path) -> str:
+    return "\n\n".join(cell["source"] for cell in cells(path, "markdown"))
+
+
+def run_whole(path: Path) -> Problems:
+    """The stored outputs are those of one whole run without an error."""
+    code = cells(path, "code")
+    if [cell["execution_count"] for cell in code] != list(range(1, len(code) + 1)):
+        yield "it was not run whole, from the first cell to the last"
+    for number, cell in enumerate(code, 1):
+        if any(output["output_type"] == "error" for output in cell["outputs"]):
+            yield f"cell [{number}] ends in an error"
+
+
+def size(path: Path) -> Problems:
+    """Short cells, as much text as code, and a file that a browser loads at once."""
+    code, texts = cells(path, "code"), cells(path, "markdown")
+    if path.stat().st_size > BOOK_KIB * 1024:
+        yield f"it has more than {BOOK_KIB} KiB"
+    if len(texts) < len(code):
+        yield f"{len(texts)} text cells for {len(code)} code cells"
+    for number, cell in enumerate(code, 1):
+        if len(cell["source"].splitlines()) > CELL_LINES:
+            yield f"cell [{number}] has more than {CELL_LINES} lines"
+
+
+def launches(path: Path) -> Problems:
+    """Jobs are started by `lab.run`, whose failure turns the notebook red; no path is one
+    machine's."""
+    for number, cell in enumerate(cells(path, "code"), 1):
+        if re.search(r"^\s*!|%%(bash|sh)\b|%sx", cell["source"], re.M):
+            yield f"cell [{number}] starts a shell"
+    text = path.read_text(encoding="utf-8")
+    for found in re.findall(r"(?<![\w.])/(?:root|work|farm|home|tmp|Users)/\S{0,40}", text):
+        yield f"a path of one machine: {found}"
+
+
+SHOWN = re.compile(r"^(plots\.\w+|[\w.]*figures\.\w+|\w+\.plot|print|pd\.DataFrame|\w+\.assign)$")
+
+
+def guesses(path: Path) -> Problems:
+    """Each guess comes back in a picture, a table or a sentence."""
+    open_guesses: dict[str, bool] = {}
+    for cell in cells(path, "code"):
+        source = cell["source"]
+        open_guesses |= dict.fromkeys(re.findall(r"^(guess_\w+) = ", source, re.M), True)
+        plain = "" if source.startswith("%%") else re.sub(r"^%.*$", "", source, flags=re.M)
+        for node in ast.walk(ast.parse(plain)):
+            if isinstance(node, ast.Call) and SHOWN.match(ast.unparse(node.func)):
+                names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+                open_guesses |= dict.fromkeys(names & open_guesses.keys(), False)
+    if not open_guesses:
+        yield "it asks for no guess"
+    yield from (f"{name} never comes back" for name, is_open in open_guesses.items() if is_open)
+
+
+def teaching(path: Path) -> Problems:
+    """docs/teaching.md says what to expect of each guess, and what to discuss."""
+    page = (ROOT / "docs/teaching.md").read_text(encoding="utf-8")
+    section = re.search(rf"^## {path.stem[:2]} .*?(?=^## |\Z)", page, re.M | re.S)
+    source = "\n".join(cell["source"] for cell in cells(path, "code"))
+    parts = ("**Discuss.**", "**Those who are done early**", "**The open exercise**")
+    for wanted in (*parts, *dict.fromkeys(re.findall(r"^(guess_\w+) = ", source, re.M))):
+        if not section or wanted not in section[0]:
+            yield f"docs/teaching.md says nothing of {wanted}"
+
+
+def questions(path: Path) -> Problems:
+    """Two to four questions; of at least three answers one is right, and each has its reason."""
+    asking = [c for c in cells(path, "markdown") if "Choose an answer, then" in c["source"]]
+    if len(asking) != 1:
+        yield f"{len(asking)} cells with questions, not one"
+        return
+    text = asking[0]["source"].split(SUMMARY)[0]
+    parts = re.split(r"^\*\*(.+\?.*)\*\*$", text, flags=re.M)[1:]
+    if not 2 <= len(parts) // 2 <= 4:
+        yield f"{len(parts) // 2} questions, not 2 to 4"
+    answer = re.compile(r"<details><summary>(.+?)</summary>\s*(.+?)</details>", re.S)
+    for asked, below in zip(parts[::2], parts[1::2], strict=True):
+        reasons = [reason for _, reason in answer.findall(below)]
+        if len(reasons) < 3 or sum(reason.startswith("Right") for reason in reasons) != 1:
+            yield f"{asked!r} needs three answers or more, one of them right"
+        if any(reason.startswith("Yes") or len(reason.split()) < 3 for reason in reasons):
+            yield f"{asked!r} has an answer without a reason, or one that begins with Yes"
+
+
+def ending(path: Path) -> Problems:
+    """It ends with three lines to take along, and a link to the next notebook."""
+    last = prose(path).partition(SUMMARY)[2].split("\n## ")[0]
+    if len(re.findall(r"^- .+$", last, re.M)) != 3:
+        yield f"no three lines under {SUMMARY!r}"
+    following = [book.name for book in BOOKS if book.name > path.name][:1]
+    linked = re.findall(r"\]\((\d\d_\w+\.ipynb)\)", cells(path, "markdown")[-1]["source"])
+    if linked != following:
+        yield f"its last cell links to {linked}, and the next notebook is {following}"
+
+
+def pictures(path: Path) -> Problems:
+    """Each stored picture has words that stand in for it."""
+    for number, cell in enumerate(cells(path, "code"), 1):
+        for output in cell["outputs"]:
+            if "image/png" in output.get("data", {}):
+                alt = output["metadata"].get("image/png", {}).get("alt", "")
+                if len(alt.split()) < 5 or "<" in alt:
+                    yield f"cell [{number}] has a picture without words: {alt!r}"
+
+
+def simple(path: Path) -> Problems:
+    """What is simple for us may not be so for a reader."""
+    found = re.findall(r"\b(?:simply|just|obviously|of course)\b", prose(path), re.I)
+    yield from (f"leave out {word!r}" for word in found)
+
+
+# Figures in a text that nobody has measured: settings, sizes, formulas, aims, what a question gives.
+GIVEN = {
+    "00": "95 %, 100 times",
+    "01": "3000.7, 25.6, 22.9",
+    "02": "370 MB",
+    "03": "95 %, 16 MiB, 140 MB",
+    "04": "6 dB, 40 dB, 153 MiB",
+    "05": "0.85, 1.7 times, 2 times, 0.9, 1.8",
+    "06": "1 ms, 10 Gb/s",
+    "07": "8 seconds, 2 seconds, 4 MiB, 95 %, 10 Gb/s, 100 Gb/s, 100 MB, 2,046 times, 182 images/s, "
+    "0.9, 0.6",
+    "08": "0.0, 0.00000006",
+    "09": "900 MiB, 3.5 ms, 10 Gb/s",
+    "10": "0 ms, 20 ms, 5 %, 2 ms, 50 MB/s, 1 GB/s, 42 GB, 1.28",
+    "11": "2 KiB, 1 MiB",
+}
+UNIT = (
+    r"\s?%|\s(?:per cent|percentage points?|points?|times|dB|CPUs|[\w-]+/s|[kKMGT]i?B|"
+    r"[mun]?s|h|seconds?|minutes?|milliseconds?|microseconds?)"
+)
+FIGURE = re.compile(rf"(?<![\w.,`-])(?:\d[\d,]*(?:\.\d+)?(?:{UNIT})|\d+\.\d+)(?![\w/]|\.\d)")
+SOURCE = re.compile(r"\[[A-Z]{2,}\d*\]")
+APART = r"```.*?```|^\*\*How long[^\n]*|^(?:Choose an answer|## Read on).*?(?=^#|\Z)"
+
+
+def measured(path: Path) -> Problems:
+    """No text holds what a machine has measured, unless it names its source: cells print it."""
+    given = re.split(r", (?=\d)", GIVEN.get(path.stem[:2], ""))
+    for cell in cells(path, "markdown"):
+        for line in re.sub(APART, "", cell["source"], flags=re.S | re.M).splitlines():
+            for figure in [] if SOURCE.search(line) else FIGURE.findall(line):
+                if figure not in given:
+                    yield f"{figure!r} in a text: let a cell print it, or name its source"
+
+
+def stamps() -> Problems:
+    """All stored outputs name the one machine that they come from."""
+    stamp = re.compile(r"^Run on (.+, \d+ cores?), .+, \d+ [A-Z][a-z]+ \d{4}\.$", re.M)
+    machines: dict[str, set[str]] = {}
+    for path in BOOKS:
+        outputs = [output for cell in cells(path, "code") for output in cell["outputs"]]
+        text = "\n".join("".join(output.get("text", "")) for output in outputs)
+        machines[path.stem] = set(stamp.findall(text))
+    if len(set().union(*machines.values())) != 1:
+        yield f"the notebooks come from several machines: {machines}"
+
+
+# Pages and links
+
+
+def links(path: Path) -> Problems:
+    """What a notebook or a page links to is there, and its pictures have words."""
+    text = prose(path) if path.suffix == ".ipynb" else path.read_text(encoding="utf-8")
+    text = re.sub(r"```.*?```", "", text, flags=re.S)
+    for pair in re.findall(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"", text):
+        link = (pair[0] or pair[1]).split("#")[0]
+        if link and not re.match(r"[a-z]+:", link) and not (path.parent / link).exists():
+            yield f"there is no {link}"
+    for alt in re.findall(r"!\[(.*?)\]\(", text):
+        if len(alt.split()) < 5:
+            yield f"a picture without words: {alt!r}"
+
+
+def folders() -> Problems:
+    """The same two digits and topic name everywhere."""
+    names = {book.stem for book in BOOKS}
+    for room in ("notebooks", "labs", "solutions"):
+        seen = {path.stem for path in (ROOT / room).iterdir() if path.name[0] in "01"}
+        if seen != names:
+            yield f"{room} has other topics: {sorted(seen ^ names)}"
+
+
+RULES: list[tuple[list[Path], list[Callable[[Path], Problems]]]] = [
+    (SCRIPTS, [width, started, asserts, distributed]),
+    (BOOKS, [run_whole, size, launches, guesses, teaching, questions, ending, pictures]),
+    (BOOKS, [simple, measured, links]),
+    (PAGES, [links]),
+]
+
+
+def main() -> int:
+    found = [*stamps(), *folders()]
+    for paths, rules in RULES:
+        for path in paths:
+            for rule in rules:
+                found += [f"{path.relative_to(ROOT)}: {problem}" for problem in rule(path)]
+    print("\n".join(found), end="\n" if found else "")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
