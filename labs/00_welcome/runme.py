@@ -14,12 +14,12 @@ import os
 import time
 
 import numpy as np
-from flags import one_or_more, refuse
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
 
 from scaleout import data, records
+from scaleout.flags import Parser, one_or_more
 
 # So many strips are added up at a time: their numbers fit into the cache.
 BLOCK = 20_000
@@ -27,8 +27,7 @@ BLOCK = 20_000
 
 def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.error = refuse
+    parser = Parser(__doc__)
     parser.add_argument("--strips", type=one_or_more, default=10_000_001,
                         help="strips to cut the area into (10000001)")
     parser.add_argument("--repeats", type=one_or_more, default=5,

@@ -9,18 +9,17 @@ the message: half the time of a way there and back, the median of many.
 import argparse
 
 import numpy as np
-from flags import one_or_more, refuse, zero_or_more
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
 
 from scaleout import data, records
+from scaleout.flags import Parser, one_or_more, refuse, zero_or_more
 
 
 def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.error = refuse
+    parser = Parser(__doc__)
     parser.add_argument("--sizes", type=zero_or_more, nargs="+",
                         default=[4**k for k in range(13)],
                         help="sizes of the message, in bytes "

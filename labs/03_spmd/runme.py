@@ -10,19 +10,18 @@ takes, and how many bytes the busiest rank sends. It takes about 5 seconds.
 import argparse
 
 import numpy as np
-from flags import one_or_more, refuse, zero_or_more
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
 from trees import gather_broadcast, tree
 
 from scaleout import data, records
+from scaleout.flags import Parser, one_or_more, zero_or_more
 
 
 def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.error = refuse
+    parser = Parser(__doc__)
     parser.add_argument("--algorithm", choices=["all", *WAYS], default="all",
                         help="one way, or all (all)")
     parser.add_argument("--sizes", type=zero_or_more, nargs="+",

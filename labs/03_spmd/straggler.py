@@ -18,12 +18,18 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-from flags import above_zero, one_or_more, refuse, zero_or_more
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
 
 from scaleout import data, records
+from scaleout.flags import (
+    Parser,
+    above_zero,
+    one_or_more,
+    refuse,
+    zero_or_more,
+)
 
 # The tags of what rank 0 sends: weights to go on with, or the end.
 GO = 1
@@ -32,8 +38,7 @@ STOP = 2
 
 def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.error = refuse
+    parser = Parser(__doc__)
     parser.add_argument("--wait-for", type=zero_or_more, default=0,
                         help="gradients that an update waits for "
                         "(0: one from each worker)")

@@ -9,7 +9,6 @@ will see the seconds, the inertia and the peak memory of a rank. It takes about
 5 seconds.
 """
 
-import argparse
 import os
 import resource
 import tempfile
@@ -17,12 +16,12 @@ from time import perf_counter
 
 import daal4py as d4p
 import numpy as np
-from flags import one_or_more, refuse, zero_or_more
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
 
 from scaleout import data, records
+from scaleout.flags import Parser, one_or_more, refuse, zero_or_more
 
 # What daal4py calls NumPy's two precisions.
 FPTYPE = {"float32": "float", "float64": "double"}
@@ -30,8 +29,7 @@ FPTYPE = {"float32": "float", "float64": "double"}
 
 def settings():
     """What was typed behind the name of this file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.error = refuse
+    parser = Parser(__doc__)
     parser.add_argument("--mode", default="online",
                         choices=["batch", "distributed", "online"],
                         help="how the rows come (online)")

@@ -18,10 +18,10 @@ import horovod.tensorflow as hvd
 import keras
 import numpy as np
 import tensorflow as tf
-from flags import above_zero, one_or_more, refuse
 from mpi4py import MPI
 
 from scaleout import data, records
+from scaleout.flags import Parser, above_zero, one_or_more
 
 SMALL = 64  # images a step that --lr is meant for
 WARM_UP = 0.2  # of all steps
@@ -41,8 +41,7 @@ SCHEDULES = {
 
 def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.error = refuse
+    parser = Parser(__doc__)
     images = 300 if data.quick() else 6000
     parser.add_argument("--images", type=one_or_more, default=images,
                         help=f"to train on, two thirds at most ({images})")

@@ -28,11 +28,11 @@ import horovod.tensorflow as hvd
 import keras
 import numpy as np
 import tensorflow as tf
-from flags import one_or_more, refuse
 from mpi4py import MPI
 from runme import network
 
 from scaleout import data, records
+from scaleout.flags import Parser, one_or_more, refuse
 
 WARM_UP = 4  # steps
 CYCLE = "HOROVOD_CYCLE_TIME"
@@ -42,8 +42,7 @@ CACHE = "HOROVOD_CACHE_CAPACITY"
 
 def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.error = refuse
+    parser = Parser(__doc__)
     start = ["1 rank", "2 ranks, unbound", "2 ranks", "2 ranks, cycle 4 ms"]
     parser.add_argument("--variants", nargs="+", default=start,
                         help="the first is run twice a round")

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 import psutil
-from flags import one_or_more, refuse, zero_or_more
 
 from scaleout import data, records
+from scaleout.flags import Parser, one_or_more, refuse, zero_or_more
 
 QUICK_STEPS = 12
 QUICK_BATCH = 8
@@ -29,8 +29,7 @@ def arguments(
     what: str, words: list[str] | None = None
 ) -> argparse.Namespace:
     """The flags, as typed or as words; what: the program in a sentence."""
-    parser = argparse.ArgumentParser(description=what)
-    parser.error = refuse
+    parser = Parser(what)
     steps = 2000
     parser.add_argument("--labels", type=zero_or_more, default=20,
                         help="training images whose label is known (20)")

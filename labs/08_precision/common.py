@@ -7,13 +7,13 @@ import argparse
 from collections.abc import Callable
 
 import numpy as np
-from flags import one_or_more, refuse
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
 from network import examples, fp16, gradients, start
 
 from scaleout import data, records
+from scaleout.flags import Parser, one_or_more, refuse
 
 BATCH = 64  # images
 LEARNING_RATE = 0.05
@@ -23,8 +23,7 @@ HOW = ["fp32", "bf16", "fp16", "fp16 scaled"]
 
 def settings(about: str) -> argparse.Namespace:
     """What was typed behind the name of runme.py."""
-    parser = argparse.ArgumentParser(description=about)
-    parser.error = refuse
+    parser = Parser(about)
     parser.add_argument("--part", choices=["all", "int8", "fp16"],
                         default="all", help="few bits, learning, or all (all)")
     parser.add_argument("--bits", type=one_or_more, nargs="+",

@@ -14,7 +14,6 @@ import os
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import numpy as np
-from flags import one_or_more, refuse, zero_or_more
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
@@ -31,12 +30,12 @@ from trained import (
 )
 
 from scaleout import data, records
+from scaleout.flags import Parser, one_or_more, refuse, zero_or_more
 
 
 def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.error = refuse
+    parser = Parser(__doc__)
     parser.add_argument("--calibrate", type=zero_or_more, nargs="+",
                         default=[1, 10] if data.quick() else [1, 10, 100],
                         help="batches to calibrate with (1 10 100)")

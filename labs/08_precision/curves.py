@@ -16,13 +16,13 @@ os.environ["TF_ENABLE_ONEDNN_OPTS"] = "1"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import numpy as np
-from flags import one_or_more, refuse
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
 from trained import make_model
 
 from scaleout import data, records
+from scaleout.flags import Parser, one_or_more, refuse
 
 POLICIES = {"fp32": "float32", "bf16, graph rewrite": "float32",
             "bf16, Keras": "mixed_bfloat16"}
@@ -30,8 +30,7 @@ POLICIES = {"fp32": "float32", "bf16, graph rewrite": "float32",
 
 def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.error = refuse
+    parser = Parser(__doc__)
     parser.add_argument("--seeds", type=one_or_more,
                         default=1 if data.quick() else 3,
                         help="trainings of each kind (3)")

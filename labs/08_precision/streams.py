@@ -16,7 +16,6 @@ from pathlib import Path
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import numpy as np
-from flags import one_or_more, refuse
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
@@ -24,12 +23,12 @@ from rounds import SECONDS, in_rounds
 from trained import Model, read
 
 from scaleout import data, records
+from scaleout.flags import Parser, one_or_more
 
 
 def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.error = refuse
+    parser = Parser(__doc__)
     parser.add_argument("--model", type=Path, required=True,
                         help="a TFLite model")
     parser.add_argument("--batches", type=one_or_more, nargs="+",

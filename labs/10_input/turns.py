@@ -17,7 +17,6 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import numpy as np
 import tensorflow as tf
 from bookkeeping import STEPS, examples, milliseconds, steps_of
-from flags import one_or_more, refuse, zero_or_more
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
@@ -33,6 +32,7 @@ from runme import (
 )
 
 from scaleout import data, records
+from scaleout.flags import Parser, one_or_more, zero_or_more
 
 # What is ready at the start of a turn was made while others had theirs.
 WARM_UP = 2 if data.quick() else 5  # steps
@@ -46,8 +46,7 @@ def device(text: str) -> float | None:
 
 def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.error = refuse
+    parser = Parser(__doc__)
     added = [STEPS[:count] for count in range(len(STEPS) + 1)]
     parser.add_argument("--pipelines", nargs="+", type=steps_of,
                         default=added, metavar="STEPS",

@@ -12,18 +12,17 @@ each rank sends.
 import argparse
 
 import numpy as np
-from flags import one_or_more, refuse
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
 
 from scaleout import data, records
+from scaleout.flags import Parser, one_or_more
 
 
 def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.error = refuse
+    parser = Parser(__doc__)
     parser.add_argument("--rows", type=one_or_more, default=1000,
                         help="rows of the table (1000)")
     parser.add_argument("--columns", type=one_or_more, default=100,

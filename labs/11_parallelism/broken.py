@@ -11,7 +11,6 @@ often the alarm went off when nothing was wrong.
 import argparse
 
 import numpy as np
-from flags import one_or_more, refuse, zero_or_more
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
@@ -19,6 +18,7 @@ from network import examples, layer, serial
 from runme import alarm
 
 from scaleout import records
+from scaleout.flags import Parser, one_or_more, refuse, zero_or_more
 
 FAULTS = ["one copy", "lost part", "changed places"]
 BLOCKS = 8  # of which a fault hits one or two
@@ -26,8 +26,7 @@ BLOCKS = 8  # of which a fault hits one or two
 
 def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.error = refuse
+    parser = Parser(__doc__)
     parser.add_argument("--trials", type=one_or_more, default=100,
                         help="with a fault, and as many without (100)")
     parser.add_argument("--seed", type=zero_or_more, default=0,

@@ -12,19 +12,18 @@ import argparse
 import threading
 
 import numpy as np
-from flags import above_zero, one_or_more, refuse
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
 from schedules import one_forward_one_backward
 
 from scaleout import records
+from scaleout.flags import Parser, above_zero, one_or_more, refuse
 
 
 def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.error = refuse
+    parser = Parser(__doc__)
     parser.add_argument("--width", type=one_or_more, default=8,
                         help="of the activations that travel (8)")
     parser.add_argument("--rows", type=one_or_more, default=64,

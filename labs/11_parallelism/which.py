@@ -12,7 +12,6 @@ import argparse
 
 import numpy as np
 from common import pieces
-from flags import one_or_more, refuse
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
@@ -20,14 +19,14 @@ from network import examples, layer
 from runme import data_parallel, tensor_parallel
 
 from scaleout import data, records
+from scaleout.flags import Parser, one_or_more, refuse
 
 WAYS = {"data": data_parallel, "tensor": tensor_parallel}
 
 
 def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.error = refuse
+    parser = Parser(__doc__)
     parser.add_argument("--widths", type=one_or_more, nargs="+",
                         default=[128, 256, 512],
                         help="numbers that a layer takes (128 256 512)")

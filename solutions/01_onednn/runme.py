@@ -17,13 +17,13 @@ import os
 import time
 
 import numpy as np
-from flags import one_or_more, refuse, zero_or_more
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
 from networks import flops_per_image, load_data, make_model, with_batch_norm
 
 from scaleout import data, records
+from scaleout.flags import Parser, one_or_more, zero_or_more
 
 NETWORKS = ["cnn", "normed", "resnet50"]
 KERNELS = ["default", "onednn", "bf16", "mixed", "xla"]
@@ -31,8 +31,7 @@ KERNELS = ["default", "onednn", "bf16", "mixed", "xla"]
 
 def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.error = refuse
+    parser = Parser(__doc__)
     parser.add_argument("--network", choices=NETWORKS,
                         default="cnn", help="what to train (cnn)")
     parser.add_argument("--kernels", choices=KERNELS, default="onednn",

@@ -15,19 +15,18 @@ import os
 from pathlib import Path
 
 import numpy as np
-from flags import one_or_more, refuse, zero_or_more
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
 from training import train
 
 from scaleout import data, records
+from scaleout.flags import Parser, one_or_more, zero_or_more
 
 
 def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.error = refuse
+    parser = Parser(__doc__)
     parser.add_argument("--network", choices=["cnn", "resnet50"],
                         default="cnn", help="what to train (cnn)")
     parser.add_argument("--intra", type=zero_or_more, default=0,

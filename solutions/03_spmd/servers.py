@@ -13,13 +13,13 @@ of the parameters, and sends the sum to everybody.
 import argparse
 
 import numpy as np
-from flags import one_or_more, refuse, zero_or_more
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
 from runme import Counting, blocks, ring
 
 from scaleout import data, records
+from scaleout.flags import Parser, one_or_more, zero_or_more
 
 # The tags of a gradient on its way to a server, and of a sum on its way back.
 PUSH = 1
@@ -28,8 +28,7 @@ PULL = 2
 
 def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.error = refuse
+    parser = Parser(__doc__)
     parser.add_argument("--parameters", type=zero_or_more, default=262_144,
                         help="length of the gradient, in floats of 4 bytes "
                         "(262144)")

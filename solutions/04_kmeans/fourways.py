@@ -9,7 +9,6 @@ You will see the seconds of one fit and the inertia, which must be the same
 whichever way you take. It takes about 5 seconds.
 """
 
-import argparse
 import os
 from time import perf_counter
 
@@ -19,12 +18,12 @@ import numpy as np
 from mpi4py import MPI
 
 from scaleout import data, records
+from scaleout.flags import Parser, one_or_more, refuse, zero_or_more
 
 
 def settings():
     """What was typed behind the name of this file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.error = refuse
+    parser = Parser(__doc__)
     parser.add_argument("--way", choices=WAYS, default="daal4py",
                         help="who clusters (daal4py)")
     parser.add_argument("--rows", type=one_or_more, default=1_000_000,
@@ -46,29 +45,6 @@ def settings():
         args.rows //= 10
         args.iterations = min(args.iterations, 2)
     return args
-
-
-# As in flags.py, which sklearnex would not find beside this file.
-def one_or_more(text):
-    """The value of a flag that counts something."""
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"it takes 1 or more, not {text}")
-    return int(text)
-
-
-def zero_or_more(text):
-    """The value of a flag that may be 0."""
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"it takes 0 or more, not {text}")
-    return int(text)
-
-
-def refuse(problem):
-    """Ends the job with one sentence about what was wrong."""
-    rank = MPI.COMM_WORLD.Get_rank()
-    # Distributed: all ranks leave together, and rank 0 says why
-    MPI.Finalize()
-    raise SystemExit(problem if rank == 0 else 1)
 
 
 # Each way takes rows, (rows_local, columns), and start, (k, columns), and

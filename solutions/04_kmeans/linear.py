@@ -11,24 +11,22 @@ The ranks tell each other sums of products, a table of columns x columns,
 however many rows there are.
 """
 
-import argparse
 import os
 from time import perf_counter
 
 import daal4py as d4p
 import numpy as np
-from flags import one_or_more, refuse, zero_or_more
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
 
 from scaleout import data, records
+from scaleout.flags import Parser, one_or_more, refuse, zero_or_more
 
 
 def settings():
     """What was typed behind the name of this file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.error = refuse
+    parser = Parser(__doc__)
     parser.add_argument("--mode", default="distributed",
                         choices=["batch", "distributed", "online"],
                         help="how the rows come (distributed)")

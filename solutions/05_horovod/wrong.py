@@ -16,15 +16,14 @@ os.environ.setdefault("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "20")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import horovod.tensorflow as hvd
 import tensorflow as tf
-from flags import one_or_more, refuse
 
 from scaleout import records
+from scaleout.flags import Parser, one_or_more
 
 
 def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.error = refuse
+    parser = Parser(__doc__)
     parser.add_argument("--how", nargs="+", default=["right"],
                         choices=["right", "no-broadcast", "uneven"],
                         help="what goes wrong, one after another (right: "

@@ -36,7 +36,6 @@ import tensorflow as tf
 
 # Beside this file: what it can be asked for and notes, and what it trains.
 from bookkeeping import Notes, arguments, refuse_unusable, say_out_of_memory
-from flags import refuse
 from mpi4py import MPI
 from networks import (
     NOISE,
@@ -48,6 +47,7 @@ from networks import (
 )
 
 from scaleout import data, records
+from scaleout.flags import refuse
 
 # Images without a label in a step, and the learning rate that suits them.
 BASE_BATCH = 64

@@ -29,7 +29,6 @@ import keras
 import numpy as np
 import tensorflow as tf
 from bookkeeping import EVALUATIONS
-from flags import one_or_more, refuse
 from mpi4py import MPI
 from networks import networks, way_to_classify, with_label
 from runme import (
@@ -41,6 +40,7 @@ from runme import (
 )
 
 from scaleout import data, records
+from scaleout.flags import Parser, one_or_more, refuse
 
 DEFAULTS = {
     "ranks": 2,
@@ -59,8 +59,7 @@ FIRST = {
 
 def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.error = refuse
+    parser = Parser(__doc__)
     first = variants_of(FIRST)
     parser.add_argument("--variants", type=variants, default=first,
                         help="a table of tables as JSON, the baseline first")

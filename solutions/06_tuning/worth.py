@@ -12,15 +12,14 @@ import argparse
 
 import runme  # before TensorFlow, so that its settings hold
 from bookkeeping import arguments
-from flags import one_or_more, refuse
 
 from scaleout import data
+from scaleout.flags import Parser, one_or_more
 
 
 def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.error = refuse
+    parser = Parser(__doc__)
     parser.add_argument("--seeds", type=one_or_more, default=3,
                         help="how many, 0 being the first (3)")
     parser.add_argument("--labels", type=one_or_more, default=20,

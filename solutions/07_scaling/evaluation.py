@@ -11,12 +11,12 @@ import argparse
 from time import perf_counter
 
 import numpy as np
-from flags import one_or_more, refuse
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
 
 from scaleout import data, records
+from scaleout.flags import Parser, one_or_more
 
 ROWS = 1024
 WIDTH = 512
@@ -24,8 +24,7 @@ WIDTH = 512
 
 def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.error = refuse
+    parser = Parser(__doc__)
     parser.add_argument("--by", choices=["rank0", "all"], default="rank0",
                         help="who evaluates (rank0)")
     parser.add_argument("--steps", type=one_or_more, default=20,

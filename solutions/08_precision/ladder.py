@@ -23,7 +23,6 @@ os.environ["TF_ENABLE_ONEDNN_OPTS"] = "1"
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import numpy as np
-from flags import one_or_more, refuse
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
@@ -32,6 +31,7 @@ from streams import sleep_until_all_are_here
 from trained import THREADS, Model, convert, make_model
 
 from scaleout import data, records
+from scaleout.flags import Parser, one_or_more, refuse
 
 NUMBERS = ["fp32", "bf16", "int8"]
 # Beside oneDNN's products: how many threads of TFLite's
@@ -49,8 +49,7 @@ LAYERS = 20  # of the tiny network
 def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
     quick = data.quick()
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.error = refuse
+    parser = Parser(__doc__)
     parser.add_argument("--steps", choices=STEPS, nargs="+",
                         help="what oneDNN may use on each rank "
                         "(ONEDNN_MAX_CPU_ISA)")

@@ -10,9 +10,9 @@ import os
 import warnings
 
 import numpy as np
-from flags import refuse
 
 from scaleout import data
+from scaleout.flags import refuse
 
 THREADS = int(os.environ.get("TF_NUM_INTRAOP_THREADS") or 1)
 CALIBRATE = 16  # images in a batch that TFLite calibrates with

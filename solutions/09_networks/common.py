@@ -7,7 +7,8 @@ import argparse
 import importlib
 
 import numpy as np
-from flags import refuse
+
+from scaleout.flags import refuse
 
 
 def load(framework: str) -> None:

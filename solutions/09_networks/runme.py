@@ -20,13 +20,13 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 import numpy as np
 from common import made_up, trainer
-from flags import one_or_more, refuse, zero_or_more
 from memory import search
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
 
 from scaleout import data, records
+from scaleout.flags import Parser, one_or_more, refuse, zero_or_more
 
 NETWORKS = ["cnn", "resnet50", "resnet101", "resnet152", "inception_v3",
             "vgg16"]
@@ -34,8 +34,7 @@ NETWORKS = ["cnn", "resnet50", "resnet101", "resnet152", "inception_v3",
 
 def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.error = refuse
+    parser = Parser(__doc__)
     parser.add_argument("--network", choices=NETWORKS, default="cnn",
                         help="what to train (cnn)")
     parser.add_argument("--framework", choices=["tensorflow", "torch"],

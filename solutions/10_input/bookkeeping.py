@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
-from flags import one_or_more, refuse, zero_or_more
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
 
 from scaleout import ScaleoutError, data, records
+from scaleout.flags import Parser, one_or_more, refuse, zero_or_more
 
 STEPS = ["parallel", "batch", "cache", "prefetch"]
 OTHERS = ["one-batch", "help", "background"]
@@ -45,8 +45,7 @@ def steps_of(text: str) -> list:
 
 def arguments(about: str) -> argparse.Namespace:
     """What was typed behind the name of runme.py."""
-    parser = argparse.ArgumentParser(description=about)
-    parser.error = refuse
+    parser = Parser(about)
     parser.add_argument("--use", nargs="*", choices=STEPS + OTHERS,
                         default=STEPS,
                         help="steps of the pipeline (all four); one-batch: "

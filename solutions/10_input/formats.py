@@ -21,12 +21,12 @@ import h5py
 import lmdb
 import numpy as np
 import tensorflow as tf
-from flags import one_or_more, refuse
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
 
 from scaleout import ScaleoutError, data, records
+from scaleout.flags import Parser, one_or_more, refuse
 
 FORMS = ["files", "tfrecord", "lmdb", "hdf5"]
 # Of inotify: something was opened, was closed again, was a folder.
@@ -140,8 +140,7 @@ READ = {"files": read_files, "tfrecord": read_tfrecord, "lmdb": read_lmdb,
 
 def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.error = refuse
+    parser = Parser(__doc__)
     parser.add_argument("--forms", nargs="+", choices=FORMS, default=FORMS,
                         help="which (all four)")
     parser.add_argument("--repeats", type=one_or_more,

@@ -20,13 +20,13 @@ import time
 from pathlib import Path
 
 import numpy as np
-from flags import above_zero, one_or_more, refuse
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
 from server import SharedFiles
 
 from scaleout import ScaleoutError, data, records
+from scaleout.flags import Parser, above_zero, one_or_more, refuse
 
 IMAGES = 600
 HERE = Path(__file__).resolve().parent
@@ -35,8 +35,7 @@ HERE = Path(__file__).resolve().parent
 def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
     quick = data.quick()
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.error = refuse
+    parser = Parser(__doc__)
     parser.add_argument("--delay-ms", nargs="+", type=above_zero,
                         default=[1.0] if quick else [1.0, 2.0],
                         help="milliseconds to open a file (1 and 2)")

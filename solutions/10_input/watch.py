@@ -18,13 +18,13 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import numpy as np
 import tensorflow as tf
 from bookkeeping import STEPS, steps_of
-from flags import one_or_more, refuse
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
 from runme import input_pipeline, my_images, options_of
 
 from scaleout import records
+from scaleout.flags import Parser, one_or_more
 
 READ_S = 0.01  # so long somebody reads, for others to be seen beside it
 AHEAD_S = 3.0  # after which nobody is working ahead
@@ -67,8 +67,7 @@ class Watch:
 
 def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.error = refuse
+    parser = Parser(__doc__)
     parser.add_argument("--pipelines", nargs="+", type=steps_of,
                         default=[STEPS], metavar="STEPS",
                         help="naive, or steps with a + between them (all)")

@@ -8,7 +8,6 @@ import tracemalloc
 from collections.abc import Callable
 
 import numpy as np
-from flags import one_or_more, refuse
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
@@ -16,6 +15,7 @@ from network import adam, layer, serial
 from schedules import SCHEDULES
 
 from scaleout import data, records
+from scaleout.flags import Parser, one_or_more, refuse
 
 WAYS = ["data", "tensor", "pipeline", "hybrid", "adam", "sharded"]
 WITH_ADAM = ["adam", "sharded"]  # which give weights, not gradients
@@ -24,8 +24,7 @@ STEPS_OF_ADAM = 3  # after which its weights are compared
 
 def settings(about: str) -> argparse.Namespace:
     """What was typed behind the name of runme.py."""
-    parser = argparse.ArgumentParser(description=about)
-    parser.error = refuse
+    parser = Parser(about)
     parser.add_argument("--way", choices=["all", *WAYS], default="all",
                         help="one way, or all (all)")
     parser.add_argument("--layers", type=one_or_more, default=8,

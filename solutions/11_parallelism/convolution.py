@@ -11,7 +11,6 @@ the gradients are from those of one rank alone.
 import argparse
 
 import numpy as np
-from flags import one_or_more, refuse
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
@@ -19,12 +18,12 @@ from network import loss, relu, slope
 from numpy.lib.stride_tricks import sliding_window_view
 
 from scaleout import data, records
+from scaleout.flags import Parser, one_or_more, refuse
 
 
 def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.error = refuse
+    parser = Parser(__doc__)
     parser.add_argument("--batch", type=one_or_more, default=4,
                         help="pictures (4)")
     parser.add_argument("--pixels", type=one_or_more, default=10,

@@ -17,19 +17,23 @@ import argparse
 import os
 import socket
 
-from flags import above_zero, one_or_more, refuse, zero_or_more
-
 # Distributed: this import also starts MPI
 from mpi4py import MPI
 from watching import tell, watch
 
 from scaleout import data
+from scaleout.flags import (
+    Parser,
+    above_zero,
+    one_or_more,
+    refuse,
+    zero_or_more,
+)
 
 
 def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.error = refuse
+    parser = Parser(__doc__)
     parser.add_argument("--servers", type=one_or_more, default=1,
                         help="ranks that hold weights (1)")
     parser.add_argument("--rule", choices=["async", "sync", "both"],

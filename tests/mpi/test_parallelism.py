@@ -193,5 +193,5 @@ def test_the_sums_have_as_many_bytes_as_the_formula_says() -> None:
 def test_the_other_scripts_are_given_out_with_the_lab() -> None:
     made = {path.name: text for path, text in generated() if path.parent.name == "11_parallelism"}
     scripts = {"convolution.py", "alltoall.py", "stuck.py", "broken.py", "which.py"}
-    assert scripts | {"network.py", "common.py", "schedules.py", "flags.py"} <= set(made)
+    assert scripts | {"network.py", "common.py", "schedules.py"} <= set(made)
     assert all(f"labs/11_parallelism/{name}" in made[name] for name in scripts)

@@ -33,7 +33,7 @@ def _of_this_folder(monkeypatch: pytest.MonkeyPatch, name: str) -> dict[str, obj
     monkeypatch.syspath_prepend(str(LAB))
     before = set(sys.modules)
     found = runpy.run_path(str(LAB / name))
-    for extra in {"network", "common", "flags"} & (set(sys.modules) - before):
+    for extra in {"network", "common"} & (set(sys.modules) - before):
         monkeypatch.delitem(sys.modules, extra)
     return found
 
@@ -212,5 +212,5 @@ def test_wrong_input_is_one_sentence(how: dict[str, object], says: str) -> None:
 def test_the_other_scripts_are_given_out_with_the_lab() -> None:
     made = {path.name: text for path, text in generated() if path.parent.name == "08_precision"}
     scripts = {"convert.py", "curves.py", "ladder.py", "streams.py"}
-    assert scripts | {"network.py", "common.py", "rounds.py", "trained.py", "flags.py"} <= set(made)
+    assert scripts | {"network.py", "common.py", "rounds.py", "trained.py"} <= set(made)
     assert all(f"labs/08_precision/{name}" in made[name] for name in scripts)

@@ -144,11 +144,16 @@ def test_a_job_that_was_killed_goes_on_with_fewer_ranks(
 
 
 BAD = """
+    import horovod.tensorflow as hvd
+    from mpi4py import MPI
+
+    hvd.shutdown = MPI.Finalize = lambda: None  # the next one needs them, too
+
     def refused(*words):
         try:
             run(*words)
         except SystemExit as end:
-            assert end.code == 2
+            assert end.code == 1
             return end
 
     digits = data.digits
@@ -166,11 +171,11 @@ BAD = """
 def test_bad_input_is_one_sentence_from_rank_0(several, no_process_left) -> None:
     with pytest.raises(JobFailed) as caught:
         several(2, BAD)
-    assert caught.value.status == 2
+    assert caught.value.status == 1
     said = [
         text
         for rank, text in caught.value.run.lines
-        if rank is not None and not text.startswith("Abort(2)")
+        if rank is not None and not text.startswith("Abort(1)")
     ]
     assert said == [
         "--labels takes 10, one of each digit, to 1500, not 9.",

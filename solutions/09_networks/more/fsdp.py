@@ -12,9 +12,8 @@ while it works on that layer. You will see the MiB of both, after 10 seconds.
 import argparse
 from time import sleep
 
-from flags import one_or_more, refuse
-
 from scaleout import records
+from scaleout.flags import Parser, one_or_more, refuse
 
 try:
     import torch
@@ -34,8 +33,7 @@ BATCH = 8  # rows of a step on each rank
 
 def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.error = refuse
+    parser = Parser(__doc__)
     parser.add_argument("--layers", type=one_or_more, default=6,
                         help="dense layers (6)")
     parser.add_argument("--width", type=one_or_more, default=1024,

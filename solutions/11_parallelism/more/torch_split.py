@@ -16,12 +16,12 @@ from pathlib import Path
 from time import sleep
 
 import numpy as np
-from flags import one_or_more, refuse
 
 sys.path.append(str(Path(__file__).parents[1]))
 from network import examples, layer, serial
 
 from scaleout import data, records
+from scaleout.flags import Parser, one_or_more, refuse
 
 try:
     import torch
@@ -42,8 +42,7 @@ from torch.distributed.tensor.parallel import (
 
 def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.error = refuse
+    parser = Parser(__doc__)
     parser.add_argument("--layers", type=one_or_more, default=8,
                         help="layers of the network (8)")
     parser.add_argument("--width", type=one_or_more, default=64,

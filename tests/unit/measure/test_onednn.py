@@ -254,7 +254,6 @@ def test_a_sum_in_bf16_stops_growing_and_one_in_fp32_does_not() -> None:
 
 COUNT = """
 import importlib.util, os, sys
-sys.path.insert(0, os.path.dirname(sys.argv[1]))  # as for a script: its neighbour flags.py
 spec = importlib.util.spec_from_file_location("runme", sys.argv[1])
 lab = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(lab)

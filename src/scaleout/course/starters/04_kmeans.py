@@ -14,12 +14,18 @@ from time import perf_counter
 
 import daal4py as d4p
 import numpy as np
-from flags import above_zero, one_or_more, refuse, zero_or_more
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
 
 from scaleout import data, records
+from scaleout.flags import (
+    Parser,
+    above_zero,
+    one_or_more,
+    refuse,
+    zero_or_more,
+)
 
 # What daal4py calls NumPy's two precisions.
 FPTYPE = {"float32": "float", "float64": "double"}
@@ -27,8 +33,7 @@ FPTYPE = {"float32": "float", "float64": "double"}
 
 def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.error = refuse
+    parser = Parser(__doc__)
     parser.add_argument("--colours", type=one_or_more, default=16,
                         help="colours of the palette, the K of K-means (16)")
     parser.add_argument("--iterations", type=one_or_more, default=25,

@@ -19,17 +19,22 @@ import horovod.tensorflow as hvd
 import keras
 import numpy as np
 import tensorflow as tf
-from flags import above_zero, one_or_more, refuse, zero_or_more
 
 from scaleout import data, records
+from scaleout.flags import (
+    Parser,
+    above_zero,
+    one_or_more,
+    refuse,
+    zero_or_more,
+)
 
 BASE_BATCH = 32  # images a step that --lr is meant for
 
 
 def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.error = refuse
+    parser = Parser(__doc__)
     epochs = 2 if data.quick() else 12
     parser.add_argument("--epochs", type=one_or_more, default=epochs,
                         help=f"how often each image is seen ({epochs})")

@@ -11,18 +11,17 @@ import argparse
 from time import perf_counter
 
 import numpy as np
-from flags import one_or_more, refuse, zero_or_more
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
 
 from scaleout import data, records
+from scaleout.flags import Parser, one_or_more, zero_or_more
 
 
 def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.error = refuse
+    parser = Parser(__doc__)
     parser.add_argument("--mode", choices=["strong", "weak"], default="strong",
                         help="share one batch, or give one to each (strong)")
     parser.add_argument("--batch", type=one_or_more, default=1024,
