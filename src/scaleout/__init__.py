@@ -30,7 +30,6 @@ _PUBLIC = {
     "frameworks": "measure.frameworks:",
     "kernels": "measure.kernels:",
     "lab": "course.lab:lab",
-    "ladder": "measure.ladder:",
     "layers": "layers:",
     "machine": "machine:",
     "mpis": "jobs.mpis:",

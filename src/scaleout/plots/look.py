@@ -110,13 +110,14 @@ def finish(figure: Figure, title: str, values: str = "", legend: int = 0) -> Fig
     unbroken = title.replace(" %", "\N{NO-BREAK SPACE}%")
     width = round(LETTERS * figure.get_figwidth())
     figure.suptitle(fill(unbroken, width), fontsize=11, x=0.01, ha="left")
+    named: dict[str, Any] = {}
+    for axes in figure.axes:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            named.setdefault(label, handle)
     if values:
-        figure.set_label(f"{title} {values}")
+        guess = [f"{label}." for label in named if label.startswith("your guess")]
+        figure.set_label(" ".join([title, values, *guess]))
     if legend:
-        named: dict[str, Any] = {}
-        for axes in figure.axes:
-            for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-                named.setdefault(label, handle)
         figure.legend(
             named.values(), named.keys(), loc="outside lower center", ncols=legend, fontsize=9
         )

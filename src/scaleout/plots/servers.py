@@ -2,14 +2,14 @@
 for each other or do not (11_parallelism's server.py)."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from .look import DARK, GREY, LIGHT, MIDDLE, PALE, Look, guess_star, medians, say, style
+from .look import DARK, LIGHT, MIDDLE, PALE, Look, guess_star, medians, say, style
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,64 +80,4 @@ def servers_or_ring(
     )
     each = [f"{servers or 'a ring'}: {mib:.2f}" for servers, mib in sorted(by_servers.items())]
     say(figure, found, f"MiB sent by the busiest rank, by servers: {', '.join(each)}.")
-    return figure
-
-
-def _reached(curve: Array, column: int, loss: float) -> float:
-    """The seconds (column 0) or gradients (1) at which a curve first comes down to a loss."""
-    k = int(np.argmax(curve[:, 2] <= loss))
-    if k == 0:
-        return float(curve[0, column])
-    (x0, y0), (x1, y1) = curve[k - 1, [column, 2]], curve[k, [column, 2]]
-    return float(x0 + (x1 - x0) * (y0 - loss) / (y0 - y1))
-
-
-def _in_words(ratios: Array) -> str:
-    """The median, and between which two all rounds lie."""
-    if len(ratios) == 1:
-        return f"{ratios[0]:.2f}"
-    return f"{np.median(ratios):.2f} ({ratios.min():.2f} to {ratios.max():.2f})"
-
-
-@style
-def sync_or_async(records: "pd.DataFrame", guess: float | None = None) -> Figure:
-    """The loss of workers that wait for each other and of workers that do not, over time and over
-    gradients: points are single rounds, lines their median.
-    """
-    curves: dict[str, list[Array]] = {}
-    for _, row in records.iterrows():
-        curve: Any = np.array(row["metrics.curve"], dtype=float)  # (points, 3)
-        curves.setdefault(str(row["variant"]), []).append(curve)
-    # The lowest that all rounds have come to.
-    loss = max(curve[:, 2].min() for each in curves.values() for curve in each)
-    figure, panels = plt.subplots(1, 2, figsize=(8, 4), sharey=True)
-    said = []
-    for column, (axes, unit) in enumerate(zip(panels, ("time", "gradients"), strict=True)):
-        at = {
-            rule: np.array([_reached(curve, column, loss) for curve in each])
-            for rule, each in curves.items()
-        }
-        said.append(f"{_in_words(at['sync'] / at['async'])} times the {unit}")
-        looks = (("async", MIDDLE, "--", "nobody waits"), ("sync", DARK, "-", "all wait"))
-        for rule, colour, dash, name in looks:
-            for curve in curves[rule]:
-                axes.plot(curve[:, column], curve[:, 2], ".", color=colour, markersize=3)
-            x = np.linspace(0, min(curve[-1, column] for curve in curves[rule]), 60)
-            each = [np.interp(x, curve[:, column], curve[:, 2]) for curve in curves[rule]]
-            middle = np.median(each, axis=0)
-            axes.plot(x, middle, color=colour, linestyle=dash, linewidth=2.5, label=name)
-        axes.axhline(loss, color=GREY, linewidth=1)
-        if column == 0 and guess is not None:
-            guess_star(axes, guess * float(np.median(at["async"])), loss, f"{guess:g} x the time")
-    left, right = panels
-    left.set(xlabel="time (s)", ylabel="loss on the test images", yscale="log", xlim=(0, None))
-    ticks = [0.1, 0.2, 0.3, 0.5, 1, 2]
-    inside = [tick for tick in ticks if loss <= tick <= left.get_ylim()[1]]
-    left.set_yticks(inside, [f"{tick:g}" for tick in inside])
-    left.minorticks_off()
-    right.set(xlabel="gradients used (count)", xlim=(0, None))
-    left.legend(fontsize=9)
-    words = f"To a loss of {loss:.2f}, waiting takes {said[0]}\nand {said[1]}"
-    figure.suptitle(words, fontsize=11, x=0.01, ha="left")
-    figure.set_label(words.replace("\n", " ") + f", over {len(curves['sync'])} rounds.")
     return figure

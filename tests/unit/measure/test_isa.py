@@ -1,12 +1,14 @@
-"""The ladder of instruction sets, from made-up jobs with known answers."""
+"""08's ladder of instruction sets, from made-up jobs with known answers."""
 
 import math
 
 import pandas as pd
 import pytest
+from helpers import lesson
 
-from scaleout import ladder
 from scaleout.errors import ScaleoutError
+
+isa = lesson("08_precision", "isa")
 
 GAIN = {
     "AVX2": {"GEMM fp32": 1.0, "GEMM int8": 2.0},
@@ -36,26 +38,25 @@ def _job(rounds: int = 4, lacks: str = "") -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _climbed(lacks: str = "") -> ladder.Ladder:
-    return ladder.Ladder([_job(lacks=lacks)])
+def _climbed(lacks: str = ""):
+    return isa.Ladder(_job(lacks=lacks))
 
 
 @pytest.mark.parametrize(
-    ("isa", "found"),
+    ("flags", "found"),
     [
         ((), []),
         (("sse4_2", "avx2"), ["AVX2"]),
-        (("avx2", "avx512f"), ["AVX2", "AVX512_CORE"]),
-        (("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile"), list(ladder.STEPS)),
+        (("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile"), list(isa.STEPS)),
     ],
 )
-def test_a_processor_has_the_steps_that_its_flags_say(isa, found) -> None:
-    assert ladder.steps(isa) == found
+def test_a_processor_has_the_steps_that_its_flags_say(flags, found) -> None:
+    assert isa.steps(flags) == found
 
 
 def test_the_table_has_every_step_and_nothing_where_it_lacks() -> None:
     table = _climbed().table
-    assert list(table.index) == list(ladder.STEPS)
+    assert list(table.index) == list(isa.STEPS)
     assert table.loc["AVX512_CORE_AMX"].isna().all()
     assert table.loc["AVX512_CORE_VNNI", "GEMM int8"] == pytest.approx(900, rel=0.05)
 
@@ -94,14 +95,14 @@ def test_the_product_stands_beside_what_its_instructions_let_expect() -> None:
 
 def test_what_has_no_instruction_of_its_own_has_no_count() -> None:
     job = pd.concat([_job(), _job().assign(variant="GEMM bf16")])
-    counted = ladder.Ladder([job]).counted()
+    counted = isa.Ladder(job).counted()
     assert math.isnan(counted.by_count["AVX2", "bf16"])
     assert counted.measured["AVX2", "bf16"] > 0
 
 
 def test_tflites_product_stands_below_beside_the_highest_instructions() -> None:
     jobs = [_job().assign(variant=f"GEMM {name}") for name in ("TFLite", "TFLite-1")]
-    counted = ladder.Ladder([pd.concat([_job(), *jobs])]).counted()
+    counted = isa.Ladder(pd.concat([_job(), *jobs])).counted()
     last = counted.loc["any"]
     assert list(last.index) == ["TFLite", "TFLite-1"]
     assert list(last.operations) == [128, 128]
@@ -123,10 +124,6 @@ def test_noise_is_that_of_equal_work_and_of_equal_processes() -> None:
         assert second / first == pytest.approx(times)
 
 
-def test_several_jobs_are_more_rounds() -> None:
-    assert ladder.Ladder([_job(2), _job(3)]).numbers("AVX2", "GEMM").rounds == 5
-
-
 def test_a_rank_is_asked_for_each_step_and_two_for_the_lowest(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -135,23 +132,21 @@ def test_a_rank_is_asked_for_each_step_and_two_for_the_lowest(
 
     asked = []
 
-    def job(**how):
+    def run(**how):
         asked.append((how["ranks"], how["steps"], how["rounds"]))
-        assert how["script"] == "ladder.py" and how["env"]["OTHER"] == "1"
+        assert how["script"] == "ladder.py"
         return Done()
 
     three = ["AVX2", "AVX512_CORE", "AVX512_CORE_VNNI"]
-    monkeypatch.setattr(ladder, "steps", lambda isa=None: three)
+    monkeypatch.setattr(isa, "steps", lambda: three)
     monkeypatch.delenv("SCALEOUT_QUICK", raising=False)
-    ladder.climb(job, rounds=5, env={"OTHER": "1"})
+    isa.climb(run, rounds=5)
     monkeypatch.setenv("SCALEOUT_QUICK", "1")
-    ladder.climb(job, rounds=5, env={"OTHER": "1"})
+    isa.climb(run, rounds=5)
     assert asked == [(4, ["AVX2", *three], 5), (3, ["AVX2", "AVX2", three[-1]], 1)]
 
 
 def test_a_processor_without_a_step_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ladder, "steps", lambda isa=None: [])
+    monkeypatch.setattr(isa, "steps", lambda: [])
     with pytest.raises(ScaleoutError, match="lacks AVX2"):
-        ladder.climb(lambda **how: None)
-    with pytest.raises(ScaleoutError, match="at least one round"):
-        ladder.Ladder([])
+        isa.climb(lambda **how: None)

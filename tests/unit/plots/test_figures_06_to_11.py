@@ -1,0 +1,237 @@
+"""Every figure of the topics 06 to 11, drawn from small made-up records: a title, words for who
+cannot see it, units at the axes, and the reader's guess in the picture."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from helpers import figures_of, guesses_in, lesson, read_figure
+
+Draw = Callable[..., Any]
+
+
+def _few_bits(draw: Draw, guess: Any) -> Any:
+    rows = [{"variant": "fp32", "metrics.part": "int8", "metrics.accuracy": 0.96}]
+    for bits, tensor, channel in ((8, 0.96, 0.96), (4, 0.90, 0.95), (2, 0.30, 0.50)):
+        rows += [
+            {"variant": f"{bits} bits, {per}", "metrics.part": "int8", "metrics.accuracy": value,
+             "metrics.off": [1 / bits, 2 / bits]}
+            for per, value in (("tensor", tensor), ("channel", channel))
+        ]  # fmt: skip
+    return draw(pd.DataFrame(rows), guess)
+
+
+def _loss_curves(draw: Draw, guess: Any) -> Any:
+    rows = [
+        {"metrics.how": how, "metrics.losses": [[2.0, 1.0, 0.5], [2.2, 1.1, 0.6]],
+         "metrics.accuracy": [0.9, 0.92], "metrics.lost": lost}
+        for how, lost in (("fp32", 0.0), ("bf16", 0.0), ("fp16", 0.97))
+    ]  # fmt: skip
+    return draw(pd.DataFrame(rows), guess)
+
+
+def _calibrations(draw: Draw, guess: Any) -> Any:
+    frame = pd.DataFrame(
+        {
+            "variant": ["fp32", "int8, 10 batches", "int8, dark images"],
+            "metrics.part": "models",
+            "metrics.accuracy": [0.98, 0.975, 0.1],
+            "metrics.bytes": [4096 * 100, 1024 * 100, 1024 * 100],
+            "metrics.images": 200,
+        }
+    )
+    return draw(frame, guess)
+
+
+def _ladder(draw: Draw, guess: Any) -> Any:
+    steps = ["AVX2", "AVX512_CORE_VNNI", "AVX512_CORE_AMX"]
+    columns = ["GEMM fp32", "GEMM int8", "CNN fp32"]
+    rates = [[100, np.nan, 1000], [150, 900, 1300], [np.nan] * 3]
+    table = pd.DataFrame(rates, index=steps, columns=columns)
+    return draw(table, {"GEMM": "GFLOP/s", "CNN": "images/s"}, guess)
+
+
+def _streams(draw: Draw, guess: Any) -> Any:
+    rows = [
+        {
+            "metrics.batch": batch,
+            "metrics.runs": [
+                {"variant": way, "value": rate * batch}
+                for way, rate in (("one process", 10), ("one a core", 16))
+            ],
+            "metrics.took": {"one process": {"ms_99": 1.0 * batch}, "one a core": {"ms_99": 2.0 * batch}},
+        }
+        for batch in (1, 64)
+    ]  # fmt: skip
+    return draw(pd.DataFrame(rows), guess)
+
+
+def _device(step_ms: float, took_ms: float) -> pd.DataFrame:
+    return pd.DataFrame([{"step_s": [took_ms / 1e3] * 3, "metrics": {"step_ms": step_ms}}])
+
+
+def _input_roofline(draw: Draw, guess: Any) -> Any:
+    return draw([_device(*job) for job in ((0, 30.0), (10, 36.0), (60, 60.0))], guess)
+
+
+def _waits(draw: Draw, guess: Any) -> Any:
+    row = {"variant": "naive", "metrics": {"waited": [0.6, 0.1], "computed": [0.3, 0.3]}}
+    return draw([pd.DataFrame([row])], guess)
+
+
+def _format_rates(draw: Draw, guess: Any) -> Any:
+    rows = [
+        {
+            "variant": form,
+            "rate": images,
+            "step_s": [0.1, 0.12],
+            "metrics": {"cache": cache, "order": order, "opens": opens, "images": images / 10},
+        }
+        for form, opens, images in (("files", 10, 1000.0), ("lmdb", 1, 3000.0))
+        for cache in ("cold", "warm")
+        for order in ("in order", "shuffled")
+    ]
+    return draw(pd.DataFrame(rows), guess)
+
+
+def _one_server(draw: Draw, guess: Any) -> Any:
+    jobs = [
+        ("one file an image", 1, 600, 1.2),
+        ("one file an image", 4, 600, 1.2),
+        ("from shards", 4, 8, 0.1),
+        ("staged first", 4, 16, 0.2),
+        ("staged", 4, 0, 0.0),
+    ]
+    rows = [
+        {
+            "variant": way,
+            "ranks": ranks,
+            "step_s": [1.15 * seconds or 0.001] * 3,
+            "metrics": {"delay_ms": 2.0, "mb_per_s": 50.0, "opens": opens, "model_s": seconds},
+        }
+        for way, ranks, opens, seconds in jobs
+    ]
+    return draw(pd.DataFrame(rows), guess)
+
+
+def _server_load(draw: Draw, guess: Any) -> Any:
+    # 0.1 s for the opens of a node and 0.002 s for its bytes.
+    ways = {"one file an image": 100.0, "shards": 0.1}
+    how = {"mb_per_s": 2.0, "delay_ms": 1.0, "server_mb_per_s": 1000.0, "nodes": 100}
+    return draw(ways, **how, guess=guess)
+
+
+def _pipeline(micro_batches: int) -> pd.DataFrame:
+    """Two stages, each forward 1 s and each backward 2 s, in GPipe's order."""
+    logs: list[list[list[object]]] = [[], []]
+    for stage, log in enumerate(logs):
+        log += [["forward", m, m + stage, m + stage + 1, m + 1] for m in range(micro_batches)]
+        begin = micro_batches + 1 + (2 if stage == 0 else 0)
+        log += [
+            ["backward", m, begin + 2 * m, begin + 2 * m + 2, micro_batches - m]
+            for m in range(micro_batches)
+        ]
+    row = {
+        "ranks": 2,
+        "step_s": [3.0 * (micro_batches + 1)],
+        "metrics.micro_batches": micro_batches,
+        "metrics.found": [{"logs": [log]} for log in logs],
+    }
+    return pd.DataFrame([row])
+
+
+def _pipeline_timeline(draw: Draw) -> Any:
+    return draw({"GPipe": _pipeline(4), "again": _pipeline(4)})
+
+
+def _idle_over_micro_batches(draw: Draw, guess: Any) -> Any:
+    return draw([_pipeline(4), _pipeline(1)], guess)
+
+
+def _rank_memory(draw: Draw, guess: Any) -> Any:
+    rows = [("data", 1, 100), ("adam", 1, 200), ("pipeline", 2, 55), ("sharded", 2, 120)]
+    frame = pd.DataFrame([{"variant": v, "ranks": n, "metrics.peak_bytes": b} for v, n, b in rows])
+    return draw([frame], guess)
+
+
+def _who_talks(draw: Draw) -> Any:
+    circles = [[[0, 1], [0, 2]], [[0, 1], [1, 3]], [[2, 3], [0, 2]], [[2, 3], [1, 3]]]
+    found = [{"circles": each, "layers": [0, 1]} for each in circles]
+    row = {"metrics.found": found, "metrics.dtype": "float32", "metrics.width": 4,
+           "metrics.batch": 8}  # fmt: skip
+    return draw(pd.DataFrame([row]))
+
+
+def _crossover(draw: Draw, guess: Any) -> Any:
+    rows = [
+        {"variant": way, "metrics.width": width, "metrics.batch": int(width * part),
+         "metrics.sum_s": [seconds] * 3}
+        for width in (64, 128)
+        for part in (0.25, 0.5, 1, 2, 4)
+        for way, seconds in (("data", 1.0), ("tensor", part / 1.7))
+    ]  # fmt: skip
+    return draw(pd.DataFrame(rows), guess)
+
+
+def _sync_or_async(draw: Draw, guess: Any) -> Any:
+    """The loss falls evenly from 2 to 0.5 in these seconds and gradients."""
+    rows = []
+    for rule, each, gradients in (("async", [1, 2, 2], 300), ("sync", [3, 4, 10], 240)):
+        for seconds in each:
+            parts = [0, 1 / 3, 2 / 3, 1]
+            curve = [[seconds * part, gradients * part, 2 - 1.5 * part] for part in parts]
+            rows.append({"variant": rule, "metrics.curve": curve})
+    return draw(pd.DataFrame(rows), guess)
+
+
+# Of each topic its figures: how to draw one, words that must be among its own, and a guess.
+FIGURES: dict[str, dict[str, tuple[Draw, str, object]]] = {
+    "08_precision": {
+        "few_bits": (_few_bits, "down to 8 bits per tensor and 4 bits per channel.", 3),
+        "loss_curves": (_loss_curves, "fp16 90.0 to 92.0 % (97 % to 0).", 50),
+        "calibrations": (_calibrations, "int8 has 0.25 of the size. One of 200 images is 0.50", 40),
+        "ladder": (_ladder, "The fastest product: int8 on AVX512_CORE_VNNI, 9.0x", 4),
+        "streams": (_streams, "one a core, batch 64: 1,024 images/s, 128 ms", 16),
+    },
+    "10_input": {
+        "input_roofline": (_input_roofline, "takes 30.0 ms a step. The line is 20 % off at", 100),
+        "waits": (_waits, "naive, rank 0: 60 %; naive, rank 1: 10 %.", 20),
+        "format_rates": (_format_rates, "Cold and shuffled, lmdb gives the most: 3,000", "files"),
+        "one_server": (_one_server, "Shards are 12.0 times as fast as one file an image.", 4),
+        "server_load": (_server_load, "One file an image: the server is enough for 9 nodes.", 200),
+    },
+    "11_parallelism": {
+        "pipeline_timeline": (_pipeline_timeline, "GPipe 20 %, again 20 %. What each", None),
+        "idle_over_micro_batches": (_idle_over_micro_batches, "of it, the bubble: 1: 50.0", 30),
+        "rank_memory": (_rank_memory, "pipeline on 2 ranks 0.55, sharded on 2 ranks 0.60.", 0.5),
+        "who_talks": (_who_talks, "(0, 1), (2, 3) hand on activations; (0, 2), (1, 3) add", None),
+        "crossover": (
+            _crossover,
+            "change places at batch / width = 1.70; by the formula at 1",
+            0.5,
+        ),
+        "sync_or_async": (_sync_or_async, "waiting takes 3.00 (2.00 to 5.00) times the time", 3),
+    },
+}
+EACH = [(topic, name) for topic, figures in FIGURES.items() for name in figures]
+
+
+@pytest.mark.parametrize("topic", FIGURES)
+def test_every_figure_is_drawn_here(topic: str) -> None:
+    assert figures_of(topic) == set(FIGURES[topic])
+
+
+@pytest.mark.parametrize(("topic", "name"), EACH)
+def test_a_figure_says_what_it_found(topic: str, name: str) -> None:
+    drawing, words, guess = FIGURES[topic][name]
+    draw = getattr(lesson(topic), name)
+    if guess is None:
+        assert words in read_figure(drawing(draw))
+        return
+    empty = drawing(draw, None)
+    assert words in read_figure(empty) and not guesses_in(empty)
+    guessed = drawing(draw, guess)
+    assert any(str(guess) in text for text in guesses_in(guessed)) or name == "ladder"
+    assert f"our guess: {guess}" in read_figure(guessed)
