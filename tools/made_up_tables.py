@@ -1,17 +1,15 @@
 """Made-up scaling tables whose law is known, to ask how often an interval of ours holds the truth.
 
 Ten kinds of trouble. Each is written down here from the trouble itself (steps, messages, queues),
-not with the functions of scaleout.scaling.laws, so that a law of ours can be wrong about a table.
-`tune` and `judge` draw from different ranges and different designs: the first is what the priors
-were chosen on, the second what the published calibration is measured on."""
+not with the functions of scaleout.scaling.fit, so that a law of ours can be wrong about a table.
+`tune` and `judge` draw from different ranges and different designs: the laws were chosen on the
+first, and docs/scaling.md shows what came of it on the second."""
 
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
-
-__all__ = ["KINDS", "Table", "tables"]
 
 Rng = np.random.Generator
 Slowdown = Callable[[float], float]  # node seconds of a unit of work on n nodes; 1 is one node's

@@ -72,11 +72,12 @@ def nodes(words: str, work: float) -> list[int]:
     """The numbers of --predict N,N."""
     named = [word.strip() for word in words.split(",")] if words else []
     whole = all(word.isdecimal() and word.isascii() and len(word) < 10 for word in named)
-    if not whole or not all(map(int, named)) or not 0 < work < math.inf:
+    if not whole or not all(map(int, named)):
         raise ScaleoutError(
-            "--predict takes numbers of nodes with commas between them, such as 64,128; "
-            "--work a number."
+            "--predict takes numbers of nodes with commas between them, such as 64,128."
         )
+    if not 0 < work < math.inf:
+        raise ScaleoutError("--work takes a number above 0, such as 1000000.")
     return [int(word) for word in named]
 
 

@@ -75,7 +75,7 @@ TYPED = {
     "scaling csv/few.csv": "2 different numbers of nodes are too few to say",
     "scaling csv/words.csv": "csv/words.csv, line 6: 'sixteen,many' holds no",
     "scaling csv/nan.csv": "csv/nan.csv, line 6: nodes are 1 to 10,000,000",
-    "scaling csv/binary.csv": "csv/binary.csv cannot be read: 'utf-8' codec",
+    "scaling csv/binary.csv": "csv/binary.csv is no text in UTF-8: save it",
     "scaling csv/good.csv --predict 64,,128": "--predict takes numbers of nodes with commas",
     "scaling csv/good.csv --target -5": "--target takes a rate above 0, such as 5000.",
     "check 00_tiny 9": "00_tiny has no TODO 9; it has 1.",

@@ -13,8 +13,6 @@ TOOLS = Path(__file__).parents[2] / "tools"
     ("words", "said"),
     [
         (["keep_reference.py", "nosuch"], "There is no comparison in nosuch/compare/knobs"),
-        (["choose_experiments.py", "0"], "TABLES is 1 or more, --seed 0 or more"),
-        (["choose_experiments.py", "1", "--seed", "-1"], "TABLES is 1 or more, --seed 0 or more"),
     ],
 )
 def test_arguments_that_make_no_sense_are_one_sentence(

@@ -13,7 +13,7 @@ from .messages import allreduce_time, bytes_sent, message_time, mpi_libraries
 from .networks import efficiency_of_networks
 from .onednn import layouts, number_formats, operations
 from .rates import rate_bars, seconds_bars, speed_up, strong_and_weak
-from .scaling import amdahl_law, held_out, rate_predictions
+from .scaling import amdahl_law, rate_predictions
 from .servers import servers_or_ring
 from .spmd import stale_losses, straggler_timeline, who_holds
 from .sweep import heat_map, searches
@@ -34,7 +34,6 @@ __all__ = [
     "efficiency_of_networks",
     "frameworks",
     "heat_map",
-    "held_out",
     "hwloc_picture",
     "kept_steps",
     "layouts",

@@ -11,7 +11,7 @@ from .look import DARK, GREY, LIGHT, MIDDLE, Look, guess_star, style
 
 if TYPE_CHECKING:
     from ..comparisons.intervals import Ratio
-    from ..scaling import Amdahl, Foretold, Published, RateFit
+    from ..scaling import Amdahl, Published, RateFit
 
 
 @style
@@ -117,33 +117,3 @@ def _held_out(table: "Published", fit: "RateFit") -> str:
         for n, r, p in said
     ]
     return f"{table.name}, predicted for {'; '.join(each)}."
-
-
-@style
-def held_out(rows: "Sequence[Foretold]") -> Figure:
-    """The last row of each table as the rows before it foretold it, as a share of what was
-    published: prediction and 95 % interval, open where the interval missed.
-    """
-    figure, axes = plt.subplots(figsize=(7, 1.4 + 0.27 * len(rows)))
-    names = []
-    for place, row in enumerate(sorted(rows, key=lambda row: row.table.name.lower())):
-        names.append(row.table.name)
-        if row.said is None:
-            axes.annotate("refused", (1, place), ha="center", va="center", fontsize=9)
-            continue
-        low, middle, high = (
-            each / row.truth for each in (row.said.low, row.said.rate, row.said.high)
-        )
-        look: Look = {"color": DARK if row.held else MIDDLE, "capsize": 3}
-        look["markerfacecolor"] = DARK if row.held else "white"
-        axes.errorbar([middle], [place], xerr=[[middle - low], [high - middle]], fmt="o", **look)
-    axes.axvline(1, linestyle="--", color=GREY)
-    axes.set_yticks(range(len(names)), names, fontsize=9)
-    axes.invert_yaxis()
-    axes.set_xlabel("predicted / published; the line from low to high is the 95 % interval")
-    held = sum(row.held for row in rows)
-    said = f"{held} of {len(rows)} intervals held the row that they had not seen."
-    axes.set_title(said, fontsize=11, loc="left")
-    missed = ", ".join(row.table.name for row in rows if not row.held) or "none"
-    figure.set_label(f"{said} Missed: {missed}.")
-    return figure

@@ -1,54 +1,28 @@
-"""Laws of scaling, weighed by what was measured, and predictions from them with how sure they
-are."""
+"""Laws of scaling, fitted to what was measured, and predictions from them with how sure they are."""
 
-from .amdahl import Amdahl, efficiency, fit_amdahl, knee
-from .calibrated import calibration
-from .experiment import Experiment, next_experiment
-from .foretold import Foretold, foretell
+from .fit import LAWS, Amdahl, Prediction, Published, RateFit, fit_rates, published
 from .imagined import imagined
-from .laws import LAWS, Law
-from .measured import Measured, read_measured, read_table
-from .messages import (
-    AlphaBeta,
-    fit_alpha_beta,
-    gather_broadcast_s,
-    ring_allreduce_s,
-    tree_allreduce_s,
-)
-from .published import LITERATURE, PUBLISHED, Published
-from .rates import Prediction, RateFit, fit_rates
+from .messages import AlphaBeta, fit_alpha_beta, gather_broadcast_s, ring_allreduce_s
 from .step import NETWORKS, Network, Step
-from .table import main
+from .table import Measured, main, read_measured
 
 __all__ = [
     "LAWS",
-    "LITERATURE",
     "NETWORKS",
-    "PUBLISHED",
     "AlphaBeta",
     "Amdahl",
-    "Experiment",
-    "Foretold",
-    "Law",
     "Measured",
     "Network",
     "Prediction",
     "Published",
     "RateFit",
     "Step",
-    "calibration",
-    "efficiency",
     "fit_alpha_beta",
-    "fit_amdahl",
     "fit_rates",
-    "foretell",
     "gather_broadcast_s",
     "imagined",
-    "knee",
     "main",
-    "next_experiment",
+    "published",
     "read_measured",
-    "read_table",
     "ring_allreduce_s",
-    "tree_allreduce_s",
 ]

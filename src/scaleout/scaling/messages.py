@@ -61,24 +61,16 @@ def fit_alpha_beta(n: Sequence[float], seconds: Sequence[float]) -> AlphaBeta:
             f"{sizes} message sizes are too few to fit alpha and beta and to say how sure they are: "
             f"measure at least {FEWEST_SIZES}, from a few bytes to a few MiB."
         )
-    with np.errstate(divide="ignore"):
-        log_x, log_y = (
-            np.log(x),
-            np.log(y),
-        )  # an empty message has the logarithm -inf: then alpha alone counts
+    with np.errstate(divide="ignore"):  # an empty message, -inf: then alpha alone counts
+        log_x, log_y = np.log(x), np.log(y)
     start = [log_y.min(), log_y.max() - log_x.max()]
     fit = least_squares(lambda p: np.logaddexp(p[0], p[1] + log_x) - log_y, start, method="lm")
-    share = np.exp(
-        fit.x[0] - np.logaddexp(fit.x[0], fit.x[1] + log_x)
-    )  # (points,): alpha's part of each time
-    slopes = np.stack(
-        [share, 1 - share], axis=1
-    )  # (points, 2): how the logarithm follows those of alpha and beta
+    # alpha's part of each time, (points,); how the logarithm follows those of alpha and beta
+    share = np.exp(fit.x[0] - np.logaddexp(fit.x[0], fit.x[1] + log_x))
+    slopes = np.stack([share, 1 - share], axis=1)  # (points, 2)
     scatter = math.sqrt(float(np.sum(fit.fun**2)) / (len(x) - 2))
     try:
-        errors = scatter * np.sqrt(
-            np.diag(np.linalg.inv(slopes.T @ slopes))
-        )  # (2,): of the logarithms
+        errors = scatter * np.sqrt(np.diag(np.linalg.inv(slopes.T @ slopes)))  # of the logarithms
     except np.linalg.LinAlgError:
         errors = np.full(2, math.inf)
     reach = t.ppf(0.975, len(x) - 2) * errors
@@ -94,11 +86,6 @@ def gather_broadcast_s(n: float, ranks: int, alpha: float, beta: float) -> float
     one.
     """
     return 2 * (ranks - 1) * (alpha + beta * n)
-
-
-def tree_allreduce_s(n: float, ranks: int, alpha: float, beta: float) -> float:
-    """Seconds of an allreduce up and down a binary tree."""
-    return 2 * math.ceil(math.log2(ranks)) * (alpha + beta * n)
 
 
 def ring_allreduce_s(n: float, ranks: int, alpha: float, beta: float) -> float:

@@ -98,7 +98,7 @@ def _networks(guess: object) -> Figure:
 
 
 def _predictions(guess: object) -> Figure:
-    table = next(iter(scaling.PUBLISHED.values()))
+    table = scaling.published()[0]
     return plots.rate_predictions(
         [table], [scaling.fit_rates(table.nodes[:4], table.rates[:4])], guess=guess
     )

@@ -1,0 +1,242 @@
+"""Fit laws of scaling to rates on few nodes, and predict the rate on many.
+
+A law says how the node seconds of a unit of work grow with the nodes:
+seconds(n) = alone + loss x shape(n), both 0 or more. The interval of a prediction comes from the
+table itself: each rate is shaken by the scatter of the points, a thousand times; each time the
+law that then fits best says what so many nodes would give; 95 of 100 answers lie inside (Efron,
+"Bootstrap methods: another look at the jackknife", Annals of Statistics 7 (1), 1979).
+"""
+
+import csv
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from ..comparisons.intervals import Ratio
+from ..errors import ScaleoutError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+
+def _logarithm(n: Any) -> Any:
+    import numpy as np
+
+    return np.log2(n)
+
+
+# The shapes; docs/scaling.md shows what each further law would change.
+LAWS: dict[str, Callable[[Any], Any]] = {
+    "Amdahl": lambda n: n - 1,  # a part that one node does while the others wait
+    "tree": _logarithm,  # messages up and down a tree; the slowest of many
+    "coherence": lambda n: n * (n - 1),  # each node has something to tell every other
+}
+FEWEST_COUNTS = 4  # two draw a law, two say how well it fits
+SHAKES = 1000
+SCATTER = 0.05  # relative, of single rates, as likely before any were seen; 1 to 10 % is usual
+CERTAINTY = 3  # how many rates that guess is worth
+LARGEST_LOSS = 1000.0  # on the largest count, in units of what a node alone needs
+WIDEST = 10.0  # an interval whose ends differ by more than this factor is no prediction
+WILDEST = 0.5  # scatter; beyond it the rates follow no law
+FARTHEST = 16  # times the most nodes measured
+
+
+@dataclass(frozen=True)
+class Amdahl:
+    """Amdahl's law, T(p) = T(1) (s + (1 - s) / p), with its serial part s (AFIPS 30, 1967)."""
+
+    serial: float
+    serial_range: tuple[float, float]
+
+    @classmethod
+    def assumed(cls, ranks: int, speed_up: Ratio) -> Self:
+        """Say what one measured speed-up would mean if the law held, which it cannot tell."""
+        if ranks < 2:
+            raise ScaleoutError(f"A speed-up needs at least 2 ranks; asked for {ranks}.")
+
+        def serial(times: float) -> float:
+            if times <= 0:  # after a round or two the interval is everything
+                return 1.0
+            return min(1.0, max(0.0, (ranks / times - 1) / (ranks - 1)))
+
+        return cls(serial(speed_up.middle), (serial(speed_up.high), serial(speed_up.low)))
+
+    def speed_up(self, ranks: float) -> float:
+        """How many times faster than one rank."""
+        return 1 / (self.serial + (1 - self.serial) / ranks)
+
+    def __str__(self) -> str:
+        low, high = (100 * end for end in self.serial_range)
+        most = (
+            f"never more than {1 / self.serial:.3g} times faster"
+            if self.serial > 0
+            else "no limit seen"
+        )
+        return (
+            f"serial part {100 * self.serial:.2g} % ({low:.2g} to {high:.2g}): {most}; "
+            "if the law holds, which two counts cannot tell"
+        )
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The rate on so many nodes, and the interval that a measurement there falls into, 95 in 100."""
+
+    nodes: int
+    rate: float
+    low: float
+    high: float
+    efficiency: float
+    low_law: str = ""
+
+    def node_hours(self, work: float) -> float:
+        """What so many units of work cost, in node hours."""
+        return self.nodes * work / self.rate / 3600
+
+
+@dataclass(frozen=True)
+class RateFit:
+    """The law that fits best each time that the rates were shaken.
+
+    laws: its name; alone, loss: its two parameters; errors: of one more measurement, relative;
+    each (SHAKES,).
+    """
+
+    nodes: tuple[float, ...]
+    points: int
+    scatter: float
+    laws: tuple[str, ...] = field(repr=False)
+    alone: "Array" = field(repr=False)
+    loss: "Array" = field(repr=False)
+    errors: "Array" = field(repr=False)
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """How often each law fitted best, from 0 to 1."""
+        times = Counter(self.laws)
+        return {name: times[name] / len(self.laws) for name in LAWS}
+
+    @property
+    def one(self) -> float:
+        """The rate of one node, by the laws."""
+        return self.rate(1)
+
+    def rate(self, nodes: float) -> float:
+        """The rate on so many nodes, without a word on how sure it is."""
+        import numpy as np
+
+        return float(np.exp(np.median(self.log_rates(nodes))))
+
+    def log_rates(self, nodes: float) -> "Array":
+        """What each fit says of so many nodes, as logarithms; (SHAKES,)."""
+        import numpy as np
+
+        most = self.nodes[-1]
+        shape = {name: law(nodes) / law(most) for name, law in LAWS.items()}
+        seconds = self.alone + self.loss * np.array([shape[name] for name in self.laws])
+        found: Array = np.log(nodes) - np.log(seconds)
+        return found
+
+    def predict(self, nodes: int) -> Prediction:
+        """Predict the rate on so many nodes, with its interval."""
+        import numpy as np
+
+        if nodes < 1:
+            raise ScaleoutError(f"A prediction needs at least 1 node; asked for {nodes}.")
+        if nodes > FARTHEST * self.nodes[-1]:
+            raise ScaleoutError(
+                f"{nodes} nodes are more than {FARTHEST} times the {self.nodes[-1]:g} that were "
+                "measured, too far to trust any law: measure on at least "
+                f"{math.ceil(nodes / FARTHEST)} nodes."
+            )
+        if self.scatter > WILDEST:
+            raise ScaleoutError(
+                f"No law comes nearer to these rates than {100 * self.scatter:.0f} %: look for a "
+                "wrong number in the table, or measure again."
+            )
+        answers = self.log_rates(nodes) + self.errors
+        low, high = np.exp(np.quantile(answers, [0.025, 0.975])).tolist()
+        if high > WIDEST * low:
+            raise ScaleoutError(
+                f"The rate on {nodes} nodes lies anywhere between {low:.3g} and {high:.3g}, which "
+                "is no prediction: measure more often, or on more nodes."
+            )
+        slow = [self.laws[index] for index in np.flatnonzero(answers <= math.log(low))]
+        (low_law, _), *_ = Counter(slow).most_common(1)
+        rate = self.rate(nodes)
+        return Prediction(nodes, rate, low, high, rate / self.one / nodes, low_law)
+
+
+def fit_rates(nodes: Sequence[float], rates: Sequence[float]) -> RateFit:
+    """Fit the laws to rates on so many nodes, and again to each shaken copy of the rates."""
+    import numpy as np
+    from scipy.optimize import nnls
+
+    n, r = np.asarray(nodes, float), np.asarray(rates, float)  # (points,)
+    if n.shape != r.shape or not (
+        np.isfinite(r).all() and (r > 0).all() and np.isfinite(n).all() and (n >= 1).all()
+    ):
+        raise ScaleoutError(
+            "A fit needs one rate above 0 for each number of nodes, which is 1 or more."
+        )
+    counts = np.unique(n)
+    if len(counts) < FEWEST_COUNTS:
+        raise ScaleoutError(
+            f"{len(counts)} different numbers of nodes are too few to say how sure a prediction "
+            f"is: measure at least {FEWEST_COUNTS}, such as 1, 2, 4 and 8."
+        )
+    shapes = {
+        name: np.stack([np.ones_like(n), law(n) / law(counts[-1])], axis=1)  # (points, 2)
+        for name, law in LAWS.items()
+    }
+
+    def best(seconds: "Array") -> "tuple[str, Array]":
+        """The law that comes nearest, relatively, with its alone and its loss."""
+        fits = {
+            name: nnls(shape / seconds[:, None], np.ones_like(n)) for name, shape in shapes.items()
+        }
+        name = min(fits, key=lambda name: float(fits[name][1]))
+        alone, loss = fits[name][0]
+        return name, np.array([max(alone, loss / LARGEST_LOSS), loss])
+
+    law, parameters = best(n / r)
+    curve = shapes[law] @ parameters  # (points,), node seconds
+    squares = float(np.sum(np.log(n / r / curve) ** 2))
+    freedom = CERTAINTY + len(n) - int(np.count_nonzero(parameters))
+    variance = (CERTAINTY * SCATTER**2 + squares) / freedom
+    rng = np.random.default_rng(1979)  # the same table gives the same answer
+    # The scatter is known only from the points too.  (SHAKES, 1)
+    scatters = np.sqrt(variance * freedom / rng.chisquare(freedom, (SHAKES, 1)))
+    shaken = curve * np.exp(scatters * rng.standard_normal((SHAKES, len(n))))
+    laws, found = zip(*(best(row) for row in shaken), strict=True)
+    alone, loss = np.array(found).T
+    errors = scatters[:, 0] * rng.standard_normal(SHAKES)
+    return RateFit(
+        tuple(counts.tolist()), len(n), math.sqrt(squares / (len(n) - 1)), laws, alone, loss, errors
+    )
+
+
+@dataclass(frozen=True)
+class Published:
+    """A table that others have published; published.csv names its source and its year."""
+
+    name: str
+    unit: str
+    nodes: tuple[int, ...]
+    rates: tuple[float, ...]
+
+
+def published() -> list[Published]:
+    """Read the published tables, two of which stand in 07."""
+    tables: dict[tuple[str, str], list[tuple[int, float]]] = {}
+    with open(Path(__file__).with_name("published.csv"), encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(line for line in file if not line.startswith("#")):
+            rows = tables.setdefault((row["table"], row["unit"]), [])
+            rows.append((int(row["nodes"]), float(row["rate"])))
+    return [Published(*head, *zip(*rows, strict=True)) for head, rows in tables.items()]
