@@ -20,7 +20,6 @@ _PUBLIC = {
     "Run": "jobs.job:Run",
     "ScaleoutError": "errors:ScaleoutError",
     "Site": "jobs.site:Site",
-    "Tuning": "measure.tuning:Tuning",
     "batch_grid": "sweeps:batch_grid",
     "compare": "comparisons.compare:compare",
     "data": "data:",

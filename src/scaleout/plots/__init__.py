@@ -4,7 +4,6 @@ readable in grey."""
 from .classroom import class_picture
 from .comparison import comparison
 from .frameworks import frameworks, rates_over_work
-from .gains import kept_steps, with_and_without
 from .horovod import cycle_times, step_shares, step_timeline
 from .kmeans import memory_bars, palettes, quality, quantised
 from .learning import drifting_ranks, schedules
@@ -18,12 +17,10 @@ from .servers import servers_or_ring
 from .spmd import stale_losses, straggler_timeline, who_holds
 from .sweep import heat_map, searches
 from .threads import rank_map, rate_over_threads, thread_census, which_knob
-from .tuning import accuracy_over_time, made_digits, memory_over_time, time_shares
 from .waiting import step_parts, who_waits
 from .waterfall import waterfall
 
 __all__ = [
-    "accuracy_over_time",
     "allreduce_time",
     "amdahl_law",
     "bytes_sent",
@@ -35,12 +32,9 @@ __all__ = [
     "frameworks",
     "heat_map",
     "hwloc_picture",
-    "kept_steps",
     "layouts",
     "machine_picture",
-    "made_digits",
     "memory_bars",
-    "memory_over_time",
     "message_time",
     "mpi_libraries",
     "number_formats",
@@ -65,10 +59,8 @@ __all__ = [
     "straggler_timeline",
     "strong_and_weak",
     "thread_census",
-    "time_shares",
     "waterfall",
     "which_knob",
     "who_holds",
     "who_waits",
-    "with_and_without",
 ]

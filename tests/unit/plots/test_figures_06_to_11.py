@@ -9,7 +9,67 @@ import pandas as pd
 import pytest
 from helpers import figures_of, guesses_in, lesson, read_figure
 
+from scaleout import Comparison
+
 Draw = Callable[..., Any]
+
+
+def _job(**metrics: object) -> pd.DataFrame:
+    parts = {"train_s": 6.0, "input_s": 1.0, "evaluation_s": 3.0, "wait_s": 0.0}
+    idle = parts | {"evaluation_s": 0.0, "wait_s": 3.0, "rss_mib": [(s, 300.0) for s in range(8)]}
+    busy = parts | {"rss_mib": [(s, 400.0 + 2.5 * s) for s in range(8)]}
+    job = {"at_s": [1.0, 2.0], "accuracy": [0.5, 0.92], "shares": [busy, idle],
+           "samples": [np.full((112, 224), grey).tolist() for grey in (0, 250)],
+           "samples_at_s": [1.0, 2.0], **metrics}  # fmt: skip
+    row = {"metrics": job, **{f"metrics.{name}": value for name, value in job.items()}}
+    return pd.DataFrame([row])
+
+
+def _pairs(gains: list[float]) -> pd.DataFrame:
+    """A seed each: 60 % from the labels alone, and so many points more with the GAN."""
+    rows = []
+    for seed, gain in enumerate(gains):
+        for variant, share in (("supervised", 0.6), ("shared", 0.6 + gain / 100)):
+            metrics = {"accuracy": [0.1, share], "labelled": list(range(20))}
+            rows.append({"seed": seed, "variant": variant, "metrics": metrics})
+    return pd.DataFrame(rows)
+
+
+def _compared(**times: float) -> Comparison:
+    """Variants that are so many times as fast, in five quiet rounds."""
+    rows = []
+    for round_ in range(5):
+        drawn = np.random.default_rng(round_).normal(0, 0.001, 2 + len(times))
+        names = [("so far", 0, 1.0), ("so far", 1, 1.0), *((n, 0, t) for n, t in times.items())]
+        for place, (name, again, factor) in enumerate(names):
+            row = {"round": round_, "place": place, "variant": name, "again": again}
+            rows.append(row | {"value": 100 * factor * (1 + drawn[place]), "unit": "images/s"})
+    return Comparison(rows)
+
+
+def _with_and_without(draw: Draw, guess: Any) -> Any:
+    return draw(_pairs([10.0, 11.0, 12.0]), guess)
+
+
+def _made_digits(draw: Draw) -> Any:
+    return draw(_job())
+
+
+def _time_shares(draw: Draw, guess: Any) -> Any:
+    return draw({"first": _job()}, guess)
+
+
+def _kept_steps(draw: Draw, guess: Any) -> Any:
+    steps = {"one": _compared(a=1.5, b=2.0), "other": _compared(c=0.8), "last": _compared(d=1.5)}
+    return draw(steps, guess)
+
+
+def _accuracy_over_time(draw: Draw) -> Any:
+    return draw({"first": _job(), "tuned": _job(accuracy=[0.6, 0.9])})
+
+
+def _memory_over_time(draw: Draw) -> Any:
+    return draw({"predict": _job()})
 
 
 def _few_bits(draw: Draw, guess: Any) -> Any:
@@ -188,6 +248,14 @@ def _sync_or_async(draw: Draw, guess: Any) -> Any:
 
 # Of each topic its figures: how to draw one, words that must be among its own, and a guess.
 FIGURES: dict[str, dict[str, tuple[Draw, str, object]]] = {
+    "06_tuning": {
+        "with_and_without": (_with_and_without, "points with the GAN (+8.5 to +13.5), so it", 5),
+        "made_digits": (_made_digits, "From left to right: after 1 s, after 2 s.", None),
+        "time_shares": (_time_shares, "trains in 60 % of its time, rank 1 waits in 30 %.", 70),
+        "kept_steps": (_kept_steps, "2 of 3 steps kept; together they promise 3.0x.", "other"),
+        "accuracy_over_time": (_accuracy_over_time, "92.0 % after 2.0 s; tuned: 90.0 %", None),
+        "memory_over_time": (_memory_over_time, "later half of the job: predict 2.50 MiB.", None),
+    },
     "08_precision": {
         "few_bits": (_few_bits, "down to 8 bits per tensor and 4 bits per channel.", 3),
         "loss_curves": (_loss_curves, "fp16 90.0 to 92.0 % (97 % to 0).", 50),

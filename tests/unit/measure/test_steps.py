@@ -1,4 +1,4 @@
-"""Tuning step by step: each step is against what is kept, and only what is shown to be faster is
+"""06's tuning step by step: each step is against what is kept, and only what is shown to be faster is
 kept."""
 
 import json
@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from helpers import lesson
 
-from scaleout import Tuning
 from scaleout.errors import ScaleoutError
-from scaleout.measure.tuning import processes
+
+steps = lesson("06_tuning", "steps")
 
 
 class Job:
@@ -20,13 +21,13 @@ class Job:
     def __init__(self, noise: float = 0.002) -> None:
         self.noise, self.asked = noise, list[dict[str, Any]]()
 
-    def run(self, *, variants: str, rounds: int = 5, **how: Any) -> Any:
+    def run(self, *, variants: str, rounds: int | None = None, **how: Any) -> Any:
         tables = json.loads(variants)
         self.asked.append({**how, "variants": tables})
         draw = np.random.default_rng(len(self.asked))
         names = list(tables)
         rows = []
-        for round_ in range(rounds):
+        for round_ in range(rounds or 5):
             for name, again in [(names[0], 0), (names[0], 1), *((name, 0) for name in names[1:])]:
                 how = tables[name]
                 speed = how["threads"] * (1.5 if how["bind"] == "core" else 1.0)
@@ -41,7 +42,7 @@ FIRST = {"ranks": 2, "threads": 1, "bind": "none"}
 
 def test_a_step_begins_with_what_the_ones_before_have_kept() -> None:
     job = Job()
-    tuning = Tuning(job.run, **FIRST)
+    tuning = steps.Tuning(job.run, **FIRST)
     bound = tuning.step("binding", {"bound": {"bind": "core"}})
     assert bound.best == "bound" and tuning.kept == {**FIRST, "bind": "core"}
     threads = tuning.step("threads", {"two": {"threads": 2}, "three": {"threads": 3}})
@@ -52,27 +53,42 @@ def test_a_step_begins_with_what_the_ones_before_have_kept() -> None:
 
 
 def test_what_is_slower_or_lost_in_the_noise_is_not_kept() -> None:
-    tuning = Tuning(Job(noise=1.0).run, **FIRST)
+    tuning = steps.Tuning(Job(noise=1.0).run, **FIRST)
     lost = tuning.step("binding", {"bound": {"bind": "core"}})
     assert lost.verdict("bound") == "unclear" and tuning.kept == FIRST
-    tuning = Tuning(Job().run, ranks=2, threads=1, bind="core")
+    tuning = steps.Tuning(Job().run, ranks=2, threads=1, bind="core")
     slower = tuning.step("binding", {"unbound": {"bind": "none"}})
     assert slower.verdict("unbound") == "slower" and tuning.kept["bind"] == "core"
     assert tuning.gain == 1.0
 
 
 def test_a_change_that_changes_nothing_is_refused() -> None:
-    tuning = Tuning(Job().run, **FIRST)
+    tuning = steps.Tuning(Job().run, **FIRST)
     with pytest.raises(ScaleoutError, match="'same' changes nothing"):
         tuning.step("threads", {"same": {"threads": 1}})
 
 
 def test_a_job_has_ranks_for_each_number_of_threads() -> None:
     two, one = {"ranks": 2, "threads": 2}, {"ranks": 2, "threads": 1}
-    assert processes({"a": two, "b": one, "c": {"ranks": 1, "threads": 2}}) == 4
-    assert processes({"a": one, "b": one}) == 2
+    assert steps.processes({"a": two, "b": one, "c": {"ranks": 1, "threads": 2}}) == 4
+    assert steps.processes({"a": one, "b": one}) == 2
 
 
 def test_the_rounds_that_were_asked_for_are_those_of_each_step() -> None:
-    tuning = Tuning(Job().run, rounds=3, **FIRST)
+    tuning = steps.Tuning(Job().run, rounds=3, **FIRST)
     assert tuning.step("binding", {"bound": {"bind": "core"}}).rounds == 3
+
+
+@pytest.mark.parametrize(
+    ("gains", "said"),
+    [
+        ([10.0, 11.0, 12.0], "+11.0 points with the GAN (+8.5 to +13.5), so it earns its place."),
+        ([-4.0, 1.0, 6.0], "+1.0 points with the GAN (-11.4 to +13.4), so no gain is shown."),
+        ([-10.0, -11.0, -12.0], "so it does harm."),
+        ([10.0, 11.0], "So few tell too little."),
+    ],
+)
+def test_whether_the_gan_earns_its_place_follows_from_the_seeds(
+    gains: list[float], said: str
+) -> None:
+    assert said in lesson("06_tuning").gain_in_words(gains)
