@@ -9,8 +9,6 @@ colours, quantised.png, lies beside the record. It takes 3 seconds.
 
 import argparse
 import os
-import resource
-from time import perf_counter
 
 import daal4py as d4p
 import numpy as np
@@ -69,6 +67,32 @@ def end_together(problem: str) -> None:
         refuse(max(problems))
 
 
+def photo(args: argparse.Namespace) -> np.ndarray | None:
+    """The picture, (h, w, 3); None where random points were asked for."""
+    picture = None
+    problem = ""
+    try:
+        if args.rows == 0:
+            picture = data.photo(args.scale, args.photo)
+    except Exception as error:
+        # All ranks must hear of it.
+        problem = str(error)
+    end_together(problem)
+    return picture
+
+
+def refuse_unusable(rows: np.ndarray, k: int, rank: int) -> None:
+    """Ends the job if any rank has too few rows, or rows without a value."""
+    problem = ""
+    if len(rows) < k:
+        problem = (f"{k} colours need {k} rows a rank, rank {rank} has "
+                   f"{len(rows)}: take fewer ranks or fewer --colours.")
+    elif not np.isfinite(rows.sum(dtype=np.float64)):
+        problem = (f"Rank {rank} has rows that are no numbers (NaN or "
+                   "infinite), which spoil every colour: leave them out.")
+    end_together(problem)
+
+
 def number_of_colours(pixels: np.ndarray, most: int) -> int:
     """How many different colours the pixels of all ranks have, up to `most`.
 
@@ -89,21 +113,8 @@ def main(args: argparse.Namespace) -> np.ndarray:
     # Distributed: how many copies there are
     ranks = comm.Get_size()
 
-    # The data: the pixels of a picture, or random points.
-    problem = ""
-    if args.rows > 0:
-        n = args.rows
-        columns = args.columns
-    else:
-        try:
-            picture = data.photo(args.scale, args.photo)  # (h, w, 3)
-            n = picture.shape[0] * picture.shape[1]
-            columns = 3
-        except Exception as error:
-            # All ranks must hear of it, so it is reported below.
-            problem = str(error)
-    end_together(problem)
-
+    picture = photo(args)  # (h, w, 3), or None for random points
+    n = args.rows or picture.shape[0] * picture.shape[1]
     # TODO 1: the rows of this rank, such that the ranks together have each of
     # the n rows once.  (1 line)
     # BEGIN SOLUTION
@@ -113,18 +124,12 @@ def main(args: argparse.Namespace) -> np.ndarray:
     # END SOLUTION
     k = args.colours
     if args.rows > 0:
-        rows = data.points(mine, columns, args.seed, args.dtype)
+        rows = data.points(mine, args.columns, args.seed, args.dtype)
     else:
         rows = picture.reshape(n, 3)[mine]  # (rows_local, 3)
         rows = rows.astype(args.dtype)
         k = number_of_colours(rows, most=k)
-    if len(rows) < k:
-        problem = (f"{k} colours need {k} rows a rank, rank {rank} has "
-                   f"{len(rows)}: take fewer ranks or fewer --colours.")
-    elif not np.isfinite(rows.sum(dtype=np.float64)):
-        problem = (f"Rank {rank} has rows that are no numbers (NaN or "
-                   "infinite), which spoil every colour: leave them out.")
-    end_together(problem)
+    refuse_unusable(rows, k, rank)
 
     # The threads of this rank: daal4py does not read this variable by itself.
     # With -1 it takes all the cores that it may run on.
@@ -147,19 +152,13 @@ def main(args: argparse.Namespace) -> np.ndarray:
     # STARTER: lloyd = d4p.kmeans(k, args.iterations, fptype)
     # END SOLUTION
 
-    # The fit.
-    begin = perf_counter()
+    job = records.Job("04_kmeans", rank, ranks, warmup=0)
     start = init.compute(rows).centroids  # (k, columns)
-    init_s = perf_counter() - begin
-
-    begin = perf_counter()
-    fitted = lloyd.compute(rows, start)
+    with job.step(work=len(rows) * args.iterations):
+        fitted = lloyd.compute(rows, start)
     palette = fitted.centroids  # (k, columns)
-    fit_s = perf_counter() - begin
-    assert palette.shape == start.shape == (k, columns)
 
     # The label of each row: the number of its nearest colour.
-    begin = perf_counter()
     # TODO 3: label my rows by the same routine with 0 iterations, and add up
     # the inertia of all ranks.  (3 lines)
     # BEGIN SOLUTION
@@ -171,7 +170,6 @@ def main(args: argparse.Namespace) -> np.ndarray:
     # STARTER: labels = np.argmin(distances, axis=0).astype(np.int32)
     # STARTER: inertia = float(fitted.objectiveFunction[0, 0])
     # END SOLUTION
-    predict_s = perf_counter() - begin
 
     # TODO 4: bring the labels of all ranks to rank 0, in order; the pieces
     # differ in size.  (3 lines)
@@ -184,41 +182,24 @@ def main(args: argparse.Namespace) -> np.ndarray:
     # STARTER: all_labels = labels
     # END SOLUTION
 
-    # Distributed: the job is as fast as its slowest rank
-    seconds = comm.allgather([init_s, fit_s, predict_s])
-    init_s, fit_s, predict_s = np.max(seconds, axis=0)
-    peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    # Distributed: how much memory each of the ranks has used
-    memory_mib = comm.allgather(peak_mib)
-    shares = records.gather({
-        "rank": rank, "first": mine.start, "stop": mine.stop,
-        "start": start, "palette": palette,
-    })
-    # Distributed: one report and one picture, not one from each rank
+    # The mean squared error in decibels, at most 120 dB.
+    psnr_db = -10 * np.log10(max(inertia / rows.shape[1] / n, 1e-12))
+    pixels_per_colour = None
+    # Distributed: one picture, not one from each rank
     if rank == 0:
-        # The mean squared error in decibels, at most 120 dB.
-        psnr_db = -10 * np.log10(max(inertia / (n * columns), 1e-12))
-        print(f"{n:,} rows, {k} colours on {ranks} rank(s): "
-              f"fit {fit_s:.3f} s, PSNR {psnr_db:.2f} dB", flush=True)
+        pixels_per_colour = np.bincount(all_labels, minlength=k)  # (k,)
         if args.rows == 0:
             data.save_quantised(records.folder(), picture.shape, palette,
                                 all_labels)
-        records.write(
-            lab="04_kmeans",
-            variant=args.dtype,
-            ranks=ranks,
-            seed=args.seed,
-            step_s=[fit_s],
-            rate=n * args.iterations / fit_s,
-            rate_unit="rows/s",
-            metrics={
-                "init_s": init_s, "fit_s": fit_s, "predict_s": predict_s,
-                "inertia": inertia, "psnr_db": psnr_db,
-                "rows": n, "columns": columns, "colours": k,
-                "count": np.bincount(all_labels, minlength=k),
-                "memory_mib": memory_mib, "shares": shares,
-            },
-        )
+    job.note(first=mine.start, stop=mine.stop, start=start, palette=palette)
+    # Distributed: one record of all ranks; the slowest of them counts
+    record = job.write(variant=args.dtype, seed=args.seed, rows=n, colours=k,
+                       inertia=inertia, psnr_db=psnr_db,
+                       count=pixels_per_colour)
+    if rank == 0:
+        print(f"{n:,} rows, {k} colours on {ranks} rank(s): "
+              f"fit {record['step_s'][0]:.3f} s, PSNR {psnr_db:.2f} dB",
+              flush=True)
     return palette
 
 

@@ -1,18 +1,23 @@
 """The record: one JSON object a line, written by rank 0, read back as a pandas frame."""
 
+import contextlib
 import functools
 import json
 import os
 import platform
 import re
+import resource
 import socket
 import statistics
 import subprocess
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import zip_longest
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from . import jsonlines, machine, settings
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FIELDS",
+    "Job",
     "digest",
     "folder",
     "gather",
@@ -164,6 +170,149 @@ def gather(mine: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     if mpi := sys.modules.get("mpi4py.MPI"):
         return list(mpi.COMM_WORLD.allgather(mine))
     return [mine]
+
+
+class Job:
+    """Keep the books of one rank while a lab runs, and write one record of all ranks at its end.
+
+    Every rank makes one, and calls `write`; rank 0 writes.
+
+    Parameters
+    ----------
+    lab : str
+    rank, ranks : int
+        Which rank this is, of how many.
+    warmup : int
+        Steps that are left out of the times.
+    rows : int
+        How many rows the data have: the record then tells how often each was seen.
+    weights : iterable of arrays or variables
+        Their fingerprints are noted now and at the end, so that a check can compare the ranks'.
+    """
+
+    def __init__(
+        self,
+        lab: str,
+        rank: int = 0,
+        ranks: int = 1,
+        *,
+        warmup: int = 5,
+        rows: int = 0,
+        weights: Iterable[Any] = (),
+    ) -> None:
+        self.lab, self.rank, self.ranks, self.warmup = lab, rank, ranks, warmup
+        self._all_rows, self._weights = rows, list(weights)
+        self._step_s: list[float] = []
+        self._rows: list[Any] = []  # of each step
+        self._work: list[float] = []  # of each step
+        self._seconds: dict[str, list[float]] = defaultdict(list)
+        self._logged: dict[str, list[Any]] = defaultdict(list)
+        self._notes: dict[str, Any] = {"start": digest(self._weights)} if self._weights else {}
+        self._begin = perf_counter()
+
+    @contextlib.contextmanager
+    def step(
+        self, rows: Sequence[int] = (), work: float | None = None, **values: Any
+    ) -> Iterator[None]:
+        """Time a step of this rank.
+
+        Parameters
+        ----------
+        rows : sequence of int
+            The numbers of the rows that it works on.
+        work : float, optional
+            How much it does, where that is not the number of its rows.
+        **values
+            What else to keep of each step, as lists in the metrics.
+        """
+        if self.rank == self.ranks - 1 and len(self._step_s) + 1 == settings.fail_at():
+            raise RuntimeError(
+                f"Rank {self.rank} fails at step {settings.fail_at()}, as SCALEOUT_FAIL_AT asked."
+            )
+        started = perf_counter()
+        yield
+        self._step_s.append(perf_counter() - started)
+        self._rows.append(rows)
+        self._work.append(len(rows) if work is None else work)
+        for name, value in values.items():
+            self._logged[name].append(value)
+
+    @contextlib.contextmanager
+    def time(self, what: str) -> Iterator[None]:
+        """Time something else; its seconds are noted as `WHAT_s`, without the first of several."""
+        started = perf_counter()
+        yield
+        self._seconds[what].append(perf_counter() - started)
+
+    def log(self, **values: Any) -> float:
+        """Append to lists in the metrics, with the seconds so far as `at_s`, which it returns."""
+        at_s = perf_counter() - self._begin
+        for name, value in {**values, "at_s": at_s}.items():
+            self._logged[name].append(value)
+        return at_s
+
+    def note(self, **values: Any) -> None:
+        """Note what this rank alone knows: its share of the metric `shares`."""
+        self._notes.update(values)
+
+    def keep_checkpoint(self, folder: Path | str, number: int) -> None:
+        """Keep the weights in a checkpoint of this number, and note that this rank wrote it."""
+        name = keep_checkpoint(folder, self._weights, number)
+        self._notes.setdefault("wrote", []).append(name)
+
+    def write(
+        self,
+        *,
+        variant: str = "",
+        batch_per_rank: int | None = None,
+        seed: int | None = None,
+        rate_unit: str = "rows/s",
+        **metrics: Any,
+    ) -> dict[str, Any]:
+        """Gather what all ranks have noted, and write the record.
+
+        The slowest rank counts in each step, and a step with less work than the largest, such as
+        the last of an epoch, is not timed.
+
+        Returns
+        -------
+        dict
+            The record, on rank 0; empty on the others.
+        """
+        import numpy as np
+
+        end = {"end": digest(self._weights), "wrote": []} if self._weights else {}
+        spent = {f"{what}_s": sum(s[1:] or s) for what, s in self._seconds.items()}
+        peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        steps = {"steps": len(self._step_s), "peak_mib": peak_mib}
+        shares = gather({**end, **spent, **steps, **self._notes})
+        seen = np.concatenate(self._rows) if self._rows else np.empty(0)
+        books = gather({"step_s": self._step_s, "work": self._work, "rows": seen.astype(int)})
+        if self.rank != 0:
+            return {}
+        slowest_s = [max(s) for s in zip_longest(*(b["step_s"] for b in books), fillvalue=0.0)]
+        work = [sum(w) for w in zip_longest(*(b["work"] for b in books), fillvalue=0.0)]
+        most = max(work, default=0.0)
+        timed = [s for s, done in zip(slowest_s, work, strict=True) if done == most]
+        warmup = max(0, min(self.warmup, len(timed) - 1))
+        if self._all_rows:
+            times = np.bincount(
+                np.concatenate([b["rows"] for b in books]), minlength=self._all_rows
+            )
+            metrics["seen"] = [times.min(), times.max()]
+            metrics["dealt"] = [b["rows"][:5] for b in books]
+        return write(
+            lab=self.lab,
+            variant=variant,
+            ranks=self.ranks,
+            batch_per_rank=batch_per_rank,
+            seed=seed,
+            warmup_steps=warmup,
+            step_s=timed[warmup:],
+            rate=most / statistics.median(timed[warmup:]) if most else None,
+            rate_unit=rate_unit if most else "",
+            metrics={**self._logged, **metrics, "shares": shares},
+        )
 
 
 def folder() -> Path:

@@ -1,8 +1,8 @@
 """What people and launchers say through SCALEOUT_* variables. They are read here, and nowhere else.
 
-People set SCALEOUT_RESULTS, SCALEOUT_DATA, SCALEOUT_QUICK and SCALEOUT_LEASES. A check sets SCALEOUT_IMAGES. The
-launcher sets the others for the processes of a job, and the same names stand in what `jobs.environment` gives to a
-job."""
+People set SCALEOUT_RESULTS, SCALEOUT_DATA, SCALEOUT_QUICK, SCALEOUT_LEASES, and SCALEOUT_FAIL_AT to
+see a rank fail. A check sets SCALEOUT_IMAGES. The launcher sets the others for the processes of a
+job, and the same names stand in what `jobs.environment` gives to a job."""
 
 import os
 from pathlib import Path
@@ -26,6 +26,11 @@ def data_folder() -> Path | None:
 def images() -> int | None:
     """SCALEOUT_IMAGES: how many images `data.digits` gives to train on at most; None: all."""
     return number(os.environ.get("SCALEOUT_IMAGES", "")) or None
+
+
+def fail_at() -> int:
+    """SCALEOUT_FAIL_AT: the step at which a lab's last rank fails on purpose; 0: none."""
+    return number(os.environ.get("SCALEOUT_FAIL_AT", ""))
 
 
 def leases_folder() -> Path | None:

@@ -39,13 +39,13 @@ def test_a_rank_that_fails_ends_the_job_and_others_go_on_from_the_checkpoint(
     finish."""
     brief = {"batch_per_rank": 50, "epochs": 6, "checkpoint": tmp_path / "kept"}
     file = tmp_path / "timeline.json"
-    env = {"HOROVOD_TIMELINE": str(file), "HOROVOD_CACHE_CAPACITY": "0"}
+    env = {"HOROVOD_TIMELINE": str(file), "HOROVOD_CACHE_CAPACITY": "0", "SCALEOUT_FAIL_AT": "33"}
     with pytest.raises(JobFailed) as caught:
-        job(2, env=env, fail_at=33, **brief)
+        job(2, env=env, **brief)
     first, *traceback = str(caught.value).splitlines()
     assert (
         "failed first on rank 1" in first
-        and "ValueError: rank 1 fails at step 33, as --fail-at asked" in traceback
+        and "RuntimeError: Rank 1 fails at step 33, as SCALEOUT_FAIL_AT asked." in traceback
     )
     no_process_left(caught.value.run.id)
     assert sorted(p.name for p in brief["checkpoint"].iterdir()) == [

@@ -9,7 +9,6 @@ that nobody trained on, and at the end images/s. It takes 15 seconds.
 
 import argparse
 import os
-from time import perf_counter
 
 # Distributed: a rank that waits in vain says so, and then the job ends
 os.environ.setdefault("HOROVOD_STALL_CHECK_TIME_SECONDS", "10")
@@ -50,8 +49,6 @@ def settings() -> argparse.Namespace:
                         help="send the gradients in half precision")
     parser.add_argument("--checkpoint",
                         help="folder to go on from and to keep checkpoints in")
-    parser.add_argument("--fail-at", type=zero_or_more, default=0,
-                        help="step at which the last rank fails (0: none)")
     parser.add_argument("--seed", type=zero_or_more, default=0,
                         help="seed of the weights and of the order (0)")
     return parser.parse_args()
@@ -87,27 +84,8 @@ def learning_rate(epochs: float, scale: float, args: argparse.Namespace):
     return args.lr * np.interp(epochs, at, [1, scale, 0])
 
 
-def main(args: argparse.Namespace) -> float:
-    # TODO 1: start Horovod, and ask it which rank this is, of how many.
-    # (3 lines)
-    rank = 0
-    ranks = 1
-
-    x, y, x_test, y_test = data.digits()  # (n, 28, 28, 1), (n,), and to test
-    n = len(x)
-    batch = args.batch_per_rank
-
-    # Distributed: other weights on each rank, until TODO 3 makes them equal
-    keras.utils.set_random_seed(args.seed + rank)
-    model = network()
-    optimizer = keras.optimizers.SGD(args.lr, momentum=0.9)
-    optimizer.build(model.trainable_variables)  # makes the momentum
-
-    # Distributed: gradients are sent in fp32, or in fp16 with half the bytes
-    compression = hvd.Compression.none
-    if args.fp16:
-        compression = hvd.Compression.fp16
-
+def training_step(model, optimizer, compression):
+    """The function that trains the network by one step, as a graph."""
     signature = [
         tf.TensorSpec([None, 28, 28, 1]),
         tf.TensorSpec([None], tf.int64),
@@ -132,6 +110,43 @@ def main(args: argparse.Namespace) -> float:
         optimizer.apply(gradients, weights)
         return tf.linalg.global_norm(gradients)
 
+    return train_step
+
+
+def accuracy_on(model, x_test, y_test, rank, ranks) -> float:
+    """The share of the test images that the network knows."""
+    # Distributed: each rank tests its part of the images
+    logits = model.predict(x_test[rank::ranks], 500, verbose=0)
+    right = np.sum(logits.argmax(axis=1) == y_test[rank::ranks])
+    if ranks > 1:
+        # Distributed: what all ranks have right, added up
+        right = hvd.allreduce(tf.constant(right), op=hvd.Sum, name="right")
+    return int(right) / len(x_test)
+
+
+def main(args: argparse.Namespace) -> float:
+    # TODO 1: start Horovod, and ask it which rank this is, of how many.
+    # (3 lines)
+    rank = 0
+    ranks = 1
+
+    x, y, x_test, y_test = data.digits()  # (n, 28, 28, 1), (n,), and to test
+    n = len(x)
+    batch = args.batch_per_rank
+
+    # Distributed: other weights on each rank, until TODO 3 makes them equal
+    keras.utils.set_random_seed(args.seed + rank)
+    model = network()
+    optimizer = keras.optimizers.SGD(args.lr, momentum=0.9)
+    optimizer.build(model.trainable_variables)  # makes the momentum
+
+    # Distributed: gradients are sent in fp32, or in fp16 with half the bytes
+    compression = hvd.Compression.none
+    if args.fp16:
+        compression = hvd.Compression.fp16
+
+    train_step = training_step(model, optimizer, compression)
+
     # A checkpoint holds the number of epochs done, weights, and momentum.
     epochs_done = tf.Variable(0, dtype=tf.int64)
     state = [epochs_done]
@@ -141,7 +156,6 @@ def main(args: argparse.Namespace) -> float:
         records.take_checkpoint(args.checkpoint, state)
     # TODO 3: give every rank the state of rank 0, all of it.  (1 line)
     pass
-    start = records.digest(state)
     if int(epochs_done) >= args.epochs:
         refuse(f"{int(epochs_done)} epochs are done: ask for more with "
                "--epochs.")
@@ -154,12 +168,7 @@ def main(args: argparse.Namespace) -> float:
     # all ranks together, over BASE_BATCH.  (1 line)
     scale = batch / BASE_BATCH
 
-    step_s = []
-    rates = []
-    accuracy = []
-    at_s = []
-    wrote = []
-    begin = perf_counter()
+    job = records.Job("05_horovod", rank, ranks, rows=n, weights=state)
     for epoch in range(int(epochs_done), args.epochs):
         # Distributed: the same order on every rank
         shuffle = np.random.default_rng([args.seed, epoch])
@@ -168,75 +177,34 @@ def main(args: argparse.Namespace) -> float:
         # each image once.  (1 line)
         mine = order
         for step in range(steps):
-            if rank == ranks - 1 and len(step_s) + 1 == args.fail_at:
-                raise ValueError(f"rank {rank} fails at step {args.fail_at}, "
-                                 "as --fail-at asked")
-            rates.append(learning_rate(epoch + step / steps, scale, args))
-            optimizer.learning_rate.assign(rates[-1])
-            started = perf_counter()
+            lr = learning_rate(epoch + step / steps, scale, args)
+            optimizer.learning_rate.assign(lr)
             rows = mine[step * batch:(step + 1) * batch]  # (batch,) or fewer
             # Distributed: mean number of rows a rank: all images count equally
             count = min(batch, n / ranks - step * batch)
-            norm = float(train_step(x[rows], y[rows], count))
-            step_s.append(perf_counter() - started)
+            with job.step(rows=rows, learning_rates=lr):
+                norm = float(train_step(x[rows], y[rows], count))
         epochs_done.assign(epoch + 1)
 
-        # Distributed: each rank tests its part of the images
-        logits = model.predict(x_test[rank::ranks], 500, verbose=0)
-        right = np.sum(logits.argmax(axis=1) == y_test[rank::ranks])
-        if ranks > 1:
-            # Distributed: what all ranks have right, added up
-            right = hvd.allreduce(tf.constant(right), op=hvd.Sum, name="right")
-        accuracy.append(int(right) / len(x_test))
-        at_s.append(perf_counter() - begin)
+        accuracy = accuracy_on(model, x_test, y_test, rank, ranks)
+        seconds = job.log(accuracy=accuracy)
         # Distributed: one line, not one from each rank
         if rank == 0:
-            print(f"epoch {epoch + 1}: accuracy {accuracy[-1]:.2%} after "
-                  f"{at_s[-1]:.1f} s", flush=True)
+            print(f"epoch {epoch + 1}: accuracy {accuracy:.2%} after "
+                  f"{seconds:.1f} s", flush=True)
         # TODO 7: let one rank alone keep the checkpoints.  (1 line)
         keeps = True
         if args.checkpoint and keeps:
-            name = records.keep_checkpoint(args.checkpoint, state, epoch + 1)
-            wrote.append(name)
+            job.keep_checkpoint(args.checkpoint, epoch + 1)
 
-    shares = records.gather({
-        "start": start, "end": records.digest(state), "norm": norm,
-        "steps": len(step_s), "wrote": wrote,
-    })
-    work = records.gather({"rows": mine, "step_s": step_s})
-    # Distributed: one report and one record, not one from each rank
+    job.note(norm=norm)
+    # Distributed: one record of all ranks; the slowest of them counts
+    record = job.write(variant=args.schedule, batch_per_rank=batch,
+                       seed=args.seed, rate_unit="images/s", images=n)
     if rank == 0:
-        # Distributed: the job is as fast as its slowest rank
-        slowest_s = np.max([done["step_s"] for done in work], axis=0)
-        slowest_s = slowest_s.reshape(-1, steps)  # (epochs, steps)
-        # Leave out the last step of each epoch, which may be shorter.
-        whole = max(1, n // (batch * ranks))
-        timed_s = slowest_s[:, :whole].ravel()
-        warm_up = min(5, len(timed_s) - 1)
-        rate = batch * ranks / np.median(timed_s[warm_up:])
-        print(f"{ranks} rank(s): {rate:.0f} images/s, "
-              f"accuracy {accuracy[-1]:.2%}", flush=True)
-        # How often each image was seen in an epoch: once is right.
-        rows = np.concatenate([done["rows"] for done in work])
-        seen = np.bincount(rows, minlength=n)  # (n,)
-        records.write(
-            lab="05_horovod",
-            variant=args.schedule,
-            ranks=ranks,
-            batch_per_rank=batch,
-            seed=args.seed,
-            warmup_steps=warm_up,
-            step_s=timed_s[warm_up:],
-            rate=rate,
-            rate_unit="images/s",
-            metrics={
-                "accuracy": accuracy, "at_s": at_s, "learning_rates": rates,
-                "images": n, "seen": [seen.min(), seen.max()],
-                "dealt": [done["rows"][:5] for done in work],
-                "shares": shares,
-            },
-        )
-    return accuracy[-1]
+        print(f"{ranks} rank(s): {record['rate']:.0f} images/s, "
+              f"accuracy {accuracy:.2%}", flush=True)
+    return accuracy
 
 
 if __name__ == "__main__":
