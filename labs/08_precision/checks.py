@@ -201,6 +201,12 @@ def sums_in_32_bits(job):
         f"for 784 products of 127 - (-128), -128 - (-128) and 3 - (-128) with "
         f"127, expected {few_whole(right)}; saw {few_whole(seen)}. {because}"
     )
+    odd = tried(job)["odd sum"]
+    assert odd == [255 * (783 * 127 + 126)], (
+        f"for a sum that is 25,389,585, saw {few_whole(odd)}. Beyond "
+        "16,777,216 float32 does not have every whole number: add up in "
+        "np.int32."
+    )
     small = tried(job)["small sum"]
     assert small == [7], (
         f"for (1 - 1) * 5 + (2 - 1) * 7, expected 7; saw {few_whole(small)}."
@@ -231,8 +237,9 @@ def few_whole(numbers):
 def small_gradients_survive(job):
     """Scaled gradients keep what fp16 loses; a scale too large is halved."""
     seen = tried(job)
-    good = seen["scales"]["1024"]
-    large = seen["scales"]["1.09951e+12"]
+    good = seen["scales"]["good"]
+    large = seen["scales"]["large"]
+    partly = seen["scales"]["partly"]
     lost = seen["lost"]
     assert not good["none"], (
         "with a scale of 1,024 all gradients are finite, and yet found is "
@@ -256,6 +263,11 @@ def small_gradients_survive(job):
     assert large["none"], (
         "with a scale of 2**40 gradients are infinite, and yet found is not "
         "None. One such step makes all weights useless."
+    )
+    assert partly["none"], (
+        f"with a scale of {partly['scale']:,.0f} the first gradient is finite "
+        "and another is not, and yet found is not None. Look at all that "
+        "`gradients` found."
     )
     because = ""
     if large["after"] == 2.0 ** 40:

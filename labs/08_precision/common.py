@@ -85,6 +85,8 @@ def tried(comm: MPI.Intracomm, quantise: Callable, calibrate: Callable,
     q_x = np.array([[127] * 784, [-128] * 784, [3] * 784], np.int8)
     q_w = np.full((784, 1), 127, np.int8)
     seen["sums"] = listed(multiply(q_x, np.int8(-128), q_w))
+    q_w = np.array([[127]] * 783 + [[126]], np.int8)
+    seen["odd sum"] = listed(multiply(q_x[:1], np.int8(-128), q_w))
     seen["small sum"] = listed(multiply(np.array([[1, 2]], np.int8),
                                         np.int8(1),
                                         np.array([[5], [7]], np.int8)))
@@ -92,9 +94,11 @@ def tried(comm: MPI.Intracomm, quantise: Callable, calibrate: Callable,
     of = (start(0), images[:BATCH], labels[:BATCH])
     exact = gradients(*of)[1]
     scales = {}
-    for scale in (2.0 ** 10, 2.0 ** 40):
+    for name, scale in (("good", 2.0 ** 10), ("large", 2.0 ** 40),
+                        ("partly", partly_infinite(of))):
         _, found, after = scaled_gradients(*of, fp16, BATCH, scale)
-        scales[f"{scale:g}"] = {
+        scales[name] = {
+            "scale": scale,
             "after": float(after),
             "none": found is None,
             # How many times as large as in fp32, the middle weight of all.
@@ -104,6 +108,16 @@ def tried(comm: MPI.Intracomm, quantise: Callable, calibrate: Callable,
     small = gradients(*of, mean_over=10 ** 7)[1]
     seen["lost"] = None if fine is None else became_zero(fine, small)
     return seen
+
+
+def partly_infinite(batch: tuple) -> float:
+    """A scale at which the first gradient is finite, and another is not."""
+    for power in range(10, 40):
+        found = gradients(*batch, fp16, BATCH, times=2.0 ** power)[1]
+        finite = [bool(np.isfinite(g).all()) for g in found]
+        if not all(finite):
+            break
+    return 2.0 ** power if finite[0] else 2.0 ** 40
 
 
 def listed(x: np.ndarray) -> list:

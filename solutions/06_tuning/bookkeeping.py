@@ -150,12 +150,13 @@ class Notes:
         self,
         args: argparse.Namespace,
         shares: list[dict[str, Any]],
-        losses: np.ndarray,
+        losses: list[np.ndarray],
         **more: Any,
     ) -> str:
         """Writes the record of the job, on rank 0; the line to print.
 
-        shares: of all ranks.  losses: (5,), LOSSES of rank 0's last step.
+        shares: of all ranks.  losses: LOSSES of rank 0's last step, of which
+        the last two are logits, one for each image.
         more: what else goes into the metrics.
         """
         wall_s = perf_counter() - self.begin

@@ -1,10 +1,11 @@
 """What each TODO of 06_tuning is checked by: a few steps on two ranks.
 
-A step has one image on each rank. The checks look at what the record says,
-never at the code.
+A step has two images without a label on each rank. The checks look at what the
+record says, never at the code.
 """
 
 from math import exp, log, log1p
+from statistics import mean
 
 from scaleout import data, todo
 
@@ -12,24 +13,28 @@ BRIEF = {
     "ranks": 2,
     "threads": 1,
     "steps": 4,
-    "batch_per_rank": 1,
-    "evaluation": "shared",
+    "batch_per_rank": 2,
 }
 KNOB = "HOROVOD_CYCLE_TIME"
 
 
-def metrics_of(job, **more):
+def metrics_of(job, evaluation="shared", **more):
     """Runs the job on two ranks; the metrics of its one record."""
-    run = job(**BRIEF, **more)
+    run = job(**BRIEF, evaluation=evaluation, **more)
     assert len(run.records) == 1, (
         f"expected one record, from rank 0; saw {len(run.records)}."
     )
     return run.records["metrics"].iloc[0]
 
 
-def softplus(logit):
-    """Large for a large logit, near 0 for one far below 0."""
-    return log1p(exp(logit))
+def another(job):
+    """A second job: other evaluation, and a setting by the launcher."""
+    return metrics_of(job, evaluation="compiled", env={KNOB: "7.5"})
+
+
+def softplus(logits, sign=1):
+    """For each logit: large for a large one, near 0 for one far below 0."""
+    return [log1p(exp(sign * logit)) for logit in logits]
 
 
 @todo(
@@ -86,24 +91,35 @@ def images_without_a_label_count(job):
     real = losses["real"]
     fake = losses["fake"]
     saw = losses["unlabelled"]
-    wanted = softplus(-real) + softplus(fake)
+    right_real = mean(softplus(real, -1))
+    right_fake = mean(softplus(fake))
+    wrong_real = mean(softplus(real))
+    wrong_fake = mean(softplus(fake, -1))
+    wanted = right_real + right_fake
     reasons = {
-        softplus(real) + softplus(-fake): "The signs are the other way round: "
+        wanted * len(real): "That is the sum over the images: take their "
+        "mean, or a larger batch needs another learning rate.",
+        wrong_real + wrong_fake: "The signs are the other way round: "
         "this calls real images made.",
-        softplus(real) + softplus(fake): "The minus is missing: real images "
+        wrong_real + right_fake: "The minus is missing: real images "
         "are to have a large logit.",
-        softplus(-real) + softplus(-fake): "Made images are to have a small "
+        right_real + wrong_fake: "Made images are to have a small "
         "logit: no minus for them.",
-        softplus(-real): "The images of the generator are missing.",
-        softplus(fake): "The images of the data are missing.",
+        right_real: "The images of the generator are missing.",
+        right_fake: "The images of the data are missing.",
         wanted / 2: "That is half of it: add the two means up.",
     }
     near = [why for number, why in reasons.items() if abs(saw - number) < 1e-5]
     assert abs(saw - wanted) < 1e-5, (
-        f"expected {wanted:.5f} where the logit of the real image is "
-        f"{real:.5f} and that of the made one {fake:.5f}; saw {saw:.5f}. "
-        f"{' '.join(near)}"
+        f"expected {wanted:.5f} where the logits of the real images are "
+        f"{in_words(real)} and those of the made ones {in_words(fake)}; saw "
+        f"{saw:.5f}. {' '.join(near)}"
     )
+
+
+def in_words(logits):
+    """Such as "0.123 and 0.456"."""
+    return " and ".join(f"{logit:.3f}" for logit in logits)
 
 
 @todo(
@@ -134,6 +150,13 @@ def nobody_waits_for_the_evaluation(job):
         f"expected some of the {whole} test images on each of two ranks; saw "
         f"{tested[0]} and {tested[1]}. {because}"
     )
+    shares = another(job)["shares"]
+    tested = [share["tested"] for share in shares]
+    assert tested == [whole, 0], (
+        f"with --evaluation compiled, expected all {whole} test images on "
+        f"rank 0; saw {tested[0]} and {tested[1]}. Only \"shared\" deals them "
+        "out: `evaluation` says which it is."
+    )
 
 
 @todo(
@@ -161,7 +184,7 @@ def the_settings_are_in_effect(job):
     assert above_zero, (
         f"expected a number of milliseconds in {KNOB}, as text; saw {saw!r}."
     )
-    saw = metrics_of(job, env={KNOB: "7.5"})["settings"].get(KNOB)
+    saw = another(job)["settings"].get(KNOB)
     assert saw == "7.5", (
         f"expected the 7.5 that the launcher asked for in {KNOB}; saw {saw}. "
         "What the launcher asks for must win."

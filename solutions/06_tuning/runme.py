@@ -121,9 +121,7 @@ def training_step(trunk, head, generator, learns, makes, supervised=False):
             weights = generator.trainable_variables
             gradients = tape.gradient(matching, [v.value for v in weights])
             makes.apply(gradients, weights)
-        mean_real = tf.reduce_mean(real)
-        mean_fake = tf.reduce_mean(fake)
-        return tf.stack([labelled, unlabelled, matching, mean_real, mean_fake])
+        return labelled, unlabelled, matching, real, fake
 
     return train_step
 
@@ -208,7 +206,8 @@ def main(args: argparse.Namespace) -> float:
             given = [enlarged(x[few], args.side), y[few],
                      enlarged(x[more], args.side)]
         with notes.time("train"):
-            losses = train_step(*map(tf.constant, given)).numpy()  # (5,)
+            losses = [part.numpy()
+                      for part in train_step(*map(tf.constant, given))]
         # Distributed: what all ranks have seen
         done = int(images_done.assign_add(batch * ranks))
 
