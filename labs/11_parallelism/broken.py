@@ -11,6 +11,7 @@ often the alarm went off when nothing was wrong.
 import argparse
 
 import numpy as np
+from measure import Counted
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
@@ -82,6 +83,8 @@ def gradient(comm: MPI.Intracomm, seed: int, width: int) -> np.ndarray:
 
 def main(args: argparse.Namespace) -> None:
     comm = Broken(MPI.COMM_WORLD)
+    # Distributed: what the alarm may use; it counts the bytes that it gives
+    told = Counted(MPI.COMM_WORLD)
     rung = {fault: 0 for fault in FAULTS}
     plain = {fault: 0 for fault in FAULTS}
     tried = {fault: 0 for fault in FAULTS}
@@ -97,7 +100,7 @@ def main(args: argparse.Namespace) -> None:
             comm.seed = args.seed + trial
             # Distributed: right, or spoiled
             comm.Allreduce(mine, total)
-            said = bool(alarm(MPI.COMM_WORLD, mine, total))
+            said = bool(alarm(told, mine, total))
             # Distributed: what each rank's alarm says
             heard = comm.allgather(said)
             # Distributed: each rank's plain sum of all numbers
@@ -115,11 +118,16 @@ def main(args: argparse.Namespace) -> None:
                 size = float(np.abs(total).sum(dtype=np.float64))
     # Distributed: one report, not one from each rank
     if comm.rank == 0:
-        report(args, comm.size, rung, plain, tried, some_only, false_alarms)
+        given = sum(told.given.values()) / (2 * args.trials)
+        print(f"an alarm gives {given:,.0f} bytes, a sum {mine.nbytes:,}",
+              flush=True)
+        report(args, comm.size, rung, plain, tried, some_only, false_alarms,
+               {"alarm_bytes": given, "sum_bytes": mine.nbytes})
 
 
 def report(args: argparse.Namespace, ranks: int, rung: dict, plain: dict,
-           tried: dict, some_only: int, false_alarms: int) -> None:
+           tried: dict, some_only: int, false_alarms: int,
+           numbers: dict) -> None:
     """A line for each kind of fault, and one record."""
     records.write(
         lab="11_parallelism",
@@ -134,6 +142,7 @@ def report(args: argparse.Namespace, ranks: int, rung: dict, plain: dict,
             "some_only": some_only,
             "false_alarms": false_alarms,
             "trials": args.trials,
+            **numbers,
         },
     )
     for fault in FAULTS:

@@ -10,15 +10,16 @@ from scaleout import todo
 
 LIMIT_S = 12  # stages that wait for ever are told so before a reader tires
 SIZES = {"ranks": 4, "threads": 1, "timeout": LIMIT_S, "layers": 8,
-         "width": 16, "batch": 16, "micro_batches": 2, "steps": 1,
+         "width": 16, "batch": 16, "steps": 1,
          # A rank that waits leaves its core to the others.
          "env": {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}}
+PARTS = {"micro_batches": 2}  # of a pipeline
 CLOSE = 1e-10
 
 
-def found(job, way):
-    """What each rank found in a small job of this way."""
-    return job(way=way, **SIZES).records["metrics.found"].iloc[0]
+def found(job, **more):
+    """What each rank found in a small job, of the last way that it tried."""
+    return job(**SIZES, **more).records["metrics.found"].iloc[-1]
 
 
 def wrong_layers(ranks):
@@ -51,10 +52,11 @@ def all_near(values, wanted):
         "sum of what comes back through the columns of all ranks.",
         "g = add_up(comm, g_inner @ columns.T)",
     ],
+    script="tensor.py",
 )
 def one_sum_a_pair(job):
     """Split into columns and rows, each gradient is that of one rank."""
-    ranks = found(job, "tensor")
+    ranks = found(job)
     wrong = wrong_layers(ranks)
     last = factors(ranks, 5)
     because = (
@@ -93,10 +95,11 @@ def one_sum_a_pair(job):
         "g = self.back(m, g); if pipe.rank > 0: "
         "self.to_left = pipe.Isend(g, pipe.rank - 1)",
     ],
+    script="pipeline.py",
 )
 def gradients_come_back(job):
     """Four stages of two layers: each gradient is that of one rank."""
-    ranks = found(job, "pipeline")
+    ranks = found(job, **PARTS)
     wrong = wrong_layers(ranks)
     backs = [sum(row[0] == "backward" for row in each["logs"][0])
              for each in ranks]
@@ -120,12 +123,23 @@ def gradients_come_back(job):
         f"expected the gradients of 8 layers as serial; saw layers {wrong} "
         f"wrong. {because}"
     )
-    other = wrong_layers(job(way="pipeline", schedule="1f1b", **SIZES)
-                         .records["metrics.found"].iloc[0])
+    other = wrong_layers(found(job, schedule="1f1b", **PARTS))
     assert not other, (
         f"with GPipe all is right; with 1F1B layers {other} are wrong. Is g "
         "changed while it may still be on its way? Isend it, keep the "
         "request, and leave g alone."
+    )
+    blocking = [name for name in ("Send", "send") if name in ranks[-1]["given"]]
+    assert not blocking, (
+        "the gradients are right, but this stage waits in "
+        f"{''.join(blocking)} until the stage before it has received a long "
+        "message, and computes nothing meanwhile: Isend it."
+    )
+    dropped = sum(each["unfinished"] for each in ranks)
+    assert not dropped, (
+        "the gradients are right, but nobody waits for what Isend began: "
+        f"{dropped} requests were dropped. A long message may then be "
+        "overwritten before it has left. Keep the request in self.to_left."
     )
 
 
@@ -138,10 +152,11 @@ def gradients_come_back(job):
         "colour, and stage is the key. For `same` it is the other way round.",
         "pipe = comm.Split(replica, stage), same = comm.Split(stage, replica)",
     ],
+    script="hybrid.py",
 )
 def two_circles(job):
     """On 4 ranks: pipelines 0-1 and 2-3, and 0-2 and 1-3 add up."""
-    ranks = found(job, "hybrid")
+    ranks = found(job, **PARTS)
     pipes = [each["circles"][0] for each in ranks]
     sames = [each["circles"][1] for each in ranks]
     right_pipes = [[0, 1], [0, 1], [2, 3], [2, 3]]
@@ -168,7 +183,7 @@ def two_circles(job):
     wrong = wrong_layers(ranks)
     assert not wrong, (
         f"the groups are right, but layers {wrong} are wrong: is TODO 2 "
-        "done?"
+        "done, in pipeline.py?"
     )
 
 
@@ -191,11 +206,13 @@ def in_words(circles):
         "comm.Reduce_scatter(g, part, counts); adam(w[mine], part, state); "
         "comm.Allgatherv(MPI.IN_PLACE, [w, counts])",
     ],
+    script="sharded.py",
 )
 def a_quarter_of_adam(job):
     """Four ranks keep a quarter of Adam's memory each; same weights."""
-    whole = found(job, "adam")[0]["state_bytes"]
-    ranks = found(job, "sharded")
+    ways = job(**SIZES).records["metrics.found"]
+    whole = ways.iloc[0][0]["state_bytes"]
+    ranks = ways.iloc[1]
     kept = [each["state_bytes"] / whole for each in ranks]
     wrong = wrong_layers(ranks)
     assert max(kept) < 0.9, (
@@ -217,6 +234,12 @@ def a_quarter_of_adam(job):
     assert max(kept) < 0.3, (
         "expected a quarter of Adam's memory on each of 4 ranks; saw "
         f"{max(kept):.0%}."
+    )
+    assert "Allreduce" not in ranks[0]["given"], (
+        "weights and memory are right, but each rank asked for the whole sum, "
+        "of which it needs a quarter. An allreduce ends in an allgather, and "
+        "so all travels once more than it must: Reduce_scatter gives each "
+        "rank its own shard alone."
     )
 
 
@@ -261,6 +284,13 @@ def all_faults_and_no_other(job):
         f"in {record['metrics.some_only']} of {sum(tried)} trials some ranks "
         "raised the alarm and others went on: they would wait for each other "
         "for ever. One rank that sees it must tell all."
+    )
+    given = record["metrics.alarm_bytes"]
+    whole = record["metrics.sum_bytes"]
+    assert given < whole / 8, (
+        f"the alarm gave {given:,.0f} bytes to the other ranks, and the sum "
+        f"that it watches has {whole:,}: that costs as much as to add up "
+        "again. Tell the others a few numbers."
     )
     reasons = [
         "the rank whose copy is wrong must compare it with what it should be",

@@ -1,9 +1,9 @@
 """The network that 11_parallelism splits, here whole and on one rank.
 
-runme.py and the scripts beside it import this; there is nothing to fill in
-here. A layer is relu(x @ w), and w is square. The loss is the sum of
-(h - y)**2 / 2 over all numbers, divided by the rows of the whole batch: so the
-gradients of parts of a batch add up to that of the batch.
+The scripts beside it import this; there is nothing to fill in here. A
+layer is relu(x @ w), and w is square. The loss is the sum of (h - y)**2 / 2
+over all numbers, divided by the rows of the whole batch: so the gradients of
+parts of a batch add up to that of the batch.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """In which order a stage of a pipeline works on its micro-batches.
 
-runme.py and stuck.py import this; there is nothing to fill in here. Each
+pipeline.py and stuck.py import this; there is nothing to fill in here. Each
 schedule is a list such as [("forward", 0), ("forward", 1), ("backward", 0)].
 """
 

@@ -11,12 +11,12 @@ take turns, so that both meet the same machine.
 import argparse
 
 import numpy as np
-from common import pieces
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
 from network import examples, layer
-from runme import data_parallel, tensor_parallel
+from runme import data_parallel
+from tensor import my_pieces, tensor_parallel
 
 from scaleout import data, records
 from scaleout.flags import Parser, one_or_more, refuse
@@ -68,12 +68,13 @@ class Timed(MPI.Intracomm):
 def main(args: argparse.Namespace) -> None:
     comm = Timed(MPI.COMM_WORLD)
     for width in args.widths:
-        args.width = width
         weights = {}
         for way in WAYS:
-            whole = [layer(k, width, "float32") for k in range(args.layers)]
-            where = pieces(way, comm.rank, comm.size, args)
-            weights[way] = [whole[k][part].copy() for k, part in where]
+            pieces = [(k, slice(None)) for k in range(args.layers)]
+            if way == "tensor":
+                pieces = my_pieces(comm, args.layers, width)
+            weights[way] = [layer(k, width, "float32")[part].copy()
+                            for k, part in pieces]
         for part in args.parts:
             batch = max(1, width * part // 16)
             x, y = examples(batch, width, "float32")  # (batch, width)

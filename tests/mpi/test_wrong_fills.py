@@ -35,11 +35,10 @@ def script_of(topic: str, number: int) -> Path:
 
 
 def marks(topic: str, name: str, at: int) -> list[pytest.MarkDecorator]:
-    """In make test the first fill of each TODO, in make test-all all of them; those of a script
-    that needs `make torch` there alone, and only where that was typed."""
-    number = int(name.removeprefix("todo"))
-    own = script_of(topic, number).name == "runme.py"
-    return [pytest.mark.choice] * (at > 1 or not own) + [with_torch] * (not own)
+    """In make test the first fill of each TODO, in make test-all all of them; those of DDP there
+    alone, and only where `make torch` was typed."""
+    torch = script_of(topic, int(name.removeprefix("todo"))).name == "ddp.py"
+    return [pytest.mark.choice] * (at > 1 or torch) + [with_torch] * torch
 
 
 WRONG = [

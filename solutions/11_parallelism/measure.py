@@ -1,0 +1,210 @@
+"""What the scripts of 11_parallelism measure alike: right, how fast, how much.
+
+They import this; there is nothing to fill in here.
+"""
+
+import argparse
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+# Distributed: this import also starts MPI
+from mpi4py import MPI
+from network import layer
+
+from scaleout import data, records
+from scaleout.flags import Parser, one_or_more
+
+COUNTED = ["Allreduce", "allreduce", "Reduce", "reduce", "Bcast", "bcast",
+           "Allgather", "Allgatherv", "allgather", "Gather", "gather",
+           "Reduce_scatter", "Send", "send", "Isend", "isend"]
+
+
+def sizes(docstring: str) -> Parser:
+    """The flags that all ways of splitting have."""
+    parser = Parser(docstring)
+    parser.add_argument("--layers", type=one_or_more, default=8,
+                        help="layers of the network (8)")
+    parser.add_argument("--width", type=one_or_more, default=128,
+                        help="numbers that a layer takes and gives (128)")
+    parser.add_argument("--batch", type=one_or_more, default=128,
+                        help="rows of the whole batch (128)")
+    parser.add_argument("--steps", type=one_or_more,
+                        default=3 if data.quick() else 10,
+                        help="timed steps (10)")
+    parser.add_argument("--dtype", choices=["float32", "float64"],
+                        default="float64", help="of all numbers (float64)")
+    return parser
+
+
+def read(parser: Parser) -> argparse.Namespace:
+    """What was typed behind the name of a script."""
+    args = parser.parse_args()
+    if data.quick():
+        args.width = min(args.width, 256)
+        args.batch = min(args.batch, 256)
+    return args
+
+
+def network(args: argparse.Namespace) -> list:
+    """All weights: (width, width) each."""
+    return [layer(k, args.width, args.dtype) for k in range(args.layers)]
+
+
+class Counted(MPI.Intracomm):
+    """A communicator that counts the bytes that its calls are given."""
+
+    def __init__(self, comm: MPI.Intracomm) -> None:
+        self.given = {}
+        self.requests = []
+
+
+def counted(name: str) -> Callable:
+    """One call of a Counted communicator."""
+
+    def call(self, *args, **named):
+        values = [value[0] if isinstance(value, list) else value
+                  for value in args]
+        size = max(getattr(value, "nbytes", 8) for value in values)
+        self.given[name] = self.given.get(name, 0) + size
+        result = getattr(MPI.Intracomm, name)(self, *args, **named)
+        if isinstance(result, MPI.Request):
+            self.requests.append(result)
+        return result
+
+    return call
+
+
+for name in COUNTED:
+    setattr(Counted, name, counted(name))
+
+
+class Timeline(list):
+    """What a stage did: [what, micro-batch, start, end, how many it kept]."""
+
+    @contextmanager
+    def work(self, what: str, m: int, kept: dict) -> Iterator[None]:
+        """Notes what is done inside of it."""
+        start = MPI.Wtime()
+        yield
+        self.append([what, m, start, MPI.Wtime(), len(kept)])
+
+
+def split(way: str, comm: MPI.Intracomm, args: argparse.Namespace, *,
+          pieces: list, step: Callable, alone: tuple, states: list = (),
+          first_steps: int = 1, **about: object) -> None:
+    """Measures one way of splitting: a line and a record.
+
+    pieces: (layer, its rows or columns) of this rank.
+    step: takes the weights of these pieces; gives this rank's part of the
+    loss, an array for each piece, and for a pipeline a Timeline.
+    alone: what one rank alone finds: the loss, and an array for each layer.
+    states: what an optimizer keeps, once it has made its first step.
+    about: what else this rank has to tell.
+    """
+    tracemalloc.start()
+    weights = [layer(k, args.width, args.dtype)[part].copy()
+               for k, part in pieces]
+    for _ in range(first_steps):
+        loss, arrays = step(weights)[:2]
+    about["peak_bytes"] = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    kept = [np.size(part) for state in states for part in state.values()]
+    about["state_bytes"] = sum(kept) * np.dtype(args.dtype).itemsize
+    about["given"] = dict(getattr(comm, "given", {}))
+    compare(arrays, pieces, alone[1], about)
+    # Distributed: the loss is the sum of what each rank has of it
+    loss = MPI.COMM_WORLD.allreduce(loss)
+    step_s, about["logs"] = timed(lambda: step(weights), args.steps)
+    about["unreceived"] = unreceived(comm)
+    about["unfinished"] = unfinished(comm)
+    # Distributed: what each rank found
+    found = records.gather(about)
+    # Distributed: one report, not one from each rank
+    if MPI.COMM_WORLD.rank == 0:
+        report(way, args, step_s, loss, alone[0], found)
+
+
+def compare(arrays: list, pieces: list, wanted: list, about: dict) -> None:
+    """How far each piece is off, and how many times too large it is."""
+    about.update(layers=[], off=[], factor=[])
+    for piece, (k, part) in zip(arrays, pieces, strict=True):
+        right = wanted[k][part]
+        factor = np.vdot(piece, right) / np.vdot(right, right)
+        about["layers"].append(k)
+        about["off"].append(float(np.abs(piece - right).max()))
+        about["factor"].append(float(factor))
+
+
+def timed(step: Callable, steps: int) -> tuple:
+    """The seconds of each step on the rank that took longest, and what this
+    rank did in each, if it is a stage."""
+    # Distributed: all ranks of the job
+    comm = MPI.COMM_WORLD
+    step_s = []
+    logs = []
+    for _ in range(1 + steps):
+        # Distributed: all begin together
+        comm.Barrier()
+        begin = MPI.Wtime()
+        log = step()[2:]
+        mine_s = MPI.Wtime() - begin
+        logs.append([[what, m, start - begin, end - begin, kept]
+                     for what, m, start, end, kept in (log[0] if log else ())])
+        # Distributed: the slowest rank counts
+        step_s.append(comm.allreduce(mine_s, op=MPI.MAX))
+    return step_s[1:], logs[1:]  # without the first, a warm-up
+
+
+def unreceived(comm: MPI.Comm) -> int:
+    """How many messages to this rank nobody received.
+
+    They are received here: MPI cannot end well while one is on its way.
+    """
+    # Distributed: whoever is here has sent all that it sends
+    comm.Barrier()
+    about = MPI.Status()
+    count = 0
+    while comm.Iprobe(status=about):
+        comm.Recv(bytearray(about.Get_count(MPI.BYTE)), about.Get_source())
+        count += 1
+    return count
+
+
+def unfinished(comm: MPI.Comm) -> int:
+    """How many requests nobody waited for."""
+    left = [request for request in getattr(comm, "requests", [])
+            if request != MPI.REQUEST_NULL]
+    # Distributed: they end here, as MPI cannot end well before them
+    MPI.Request.Waitall(left)
+    return len(left)
+
+
+def report(way: str, args: argparse.Namespace, step_s: list[float],
+           loss: float, serial_loss: float, found: list[dict]) -> None:
+    """One line and one record for a way."""
+    off = max(max(each["off"]) for each in found)
+    close = 1e-10 if args.dtype == "float64" else 1e-3
+    peak = max(each["peak_bytes"] for each in found)
+    records.write(
+        lab="11_parallelism",
+        variant=way,
+        ranks=len(found),
+        warmup_steps=1,
+        step_s=step_s,
+        metrics={
+            **vars(args),
+            "loss": loss,
+            "serial_loss": serial_loss,
+            "off": off,
+            "peak_bytes": peak,
+            "found": found,
+        },
+    )
+    says = "as serial" if off <= close else "WRONG    "
+    ms = 1e3 * np.median(step_s)
+    print(f"{way:9} {says} {ms:9.2f} ms a step {peak / 2**20:8.2f} MiB",
+          flush=True)
