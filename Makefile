@@ -21,7 +21,7 @@ help:
 	@echo "make ccl    Horovod on oneCCL beside ours, for 05 (700 MB, 2 minutes to compile)"
 	@echo "make torch  PyTorch for CPUs beside ours, for 09, 10, 11 and scripts of your own (270 MB, Python 3.11)"
 	@echo "make pages  the course as web pages, in results/pages  (ARGS=--with-answers: the solutions)"
-	@echo "make lock   choose all versions anew: writes requirements.lock"
+	@echo "make lock   choose all versions anew: writes requirements.lock and environment.yml"
 	@echo
 	@echo "The first run builds the environment: 3 to 5 minutes. It needs Linux on x86-64,"
 	@echo "Python 3.11 or 3.12 (make lab PYTHON=python3.12) and a C++ compiler."
@@ -53,25 +53,18 @@ lint:
 	@$(IN_ENV) lint-imports --no-logo
 	@$(IN_ENV) mypy
 	@$(IN_ENV) python tools/lint_text.py
+	@$(IN_ENV) python tools/make_environment.py --check
 
 clean:
 	rm -rf .venv .side .setup build dist src/*.egg-info .pytest_cache .ruff_cache
 	find . \( -name .git -o -name results \) -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
-mpis:
-	@exec $(IN_ENV) python tools/make_mpis.py
-
-intel:
-	@exec $(IN_ENV) python tools/make_intel.py
-
-ccl:
-	@exec $(IN_ENV) python tools/make_ccl.py
-
-torch:
-	@exec $(IN_ENV) python tools/make_torch.py
+mpis intel ccl torch:
+	@exec $(IN_ENV) python tools/make_$@.py
 
 pages:
 	@exec $(IN_ENV) python tools/make_pages.py $(ARGS)
 
 lock:
 	@$(PYTHON) tools/make_lock.py
+	@$(PYTHON) tools/make_environment.py

@@ -28,6 +28,7 @@ def main() -> None:
         export = [
             "export",
             "--frozen",
+            "--all-extras",
             "--all-groups",
             "--no-emit-project",
             "--no-annotate",

@@ -85,7 +85,10 @@ def meant(name: object, names: Iterable[str]) -> str | None:
 def side(name: str) -> Path | None:
     """The folder of a side environment, such as `intel` for `make intel`; None unless it is there
     and whole."""
-    folder = home() / ".side" / name
+    try:
+        folder = home() / ".side" / name
+    except ScaleoutError:  # outside of a workshop
+        return None
     return folder if (folder / WHOLE).exists() else None
 
 

@@ -54,19 +54,25 @@ def _ask(command: Sequence[str]) -> str:
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
-def _pins(pyproject: Path) -> dict[str, str]:
-    """{package: version specifier}, "python" too, as pyproject.toml pins them, or else the
-    installed scaleout."""
+def _pins(pyproject: Path, course: bool = True) -> dict[str, str]:
+    """{package: version specifier}, "python" too, as pyproject.toml names them, or else the
+    installed scaleout; without the course, those of the tool alone."""
     from packaging.requirements import Requirement
     from packaging.utils import canonicalize_name
 
     if pyproject.is_file():
         project = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]
-        python, lines = project["requires-python"], project["dependencies"]
+        python, lines = project["requires-python"], [*project["dependencies"]]
+        lines += project.get("optional-dependencies", {}).get("course", [])
     else:
         about = importlib.metadata.metadata("scaleout")
         python, lines = about["Requires-Python"], about.get_all("Requires-Dist") or []
-    wanted = [Requirement(line) for line in lines]
+    extras = ("", "course") if course else ("",)
+    wanted = [
+        want
+        for want in map(Requirement, lines)
+        if not want.marker or any(want.marker.evaluate({"extra": extra}) for extra in extras)
+    ]
     return {
         "python": python,
         **{canonicalize_name(want.name): str(want.specifier) for want in wanted},
@@ -130,8 +136,11 @@ def examine(facts: Machine) -> list[Check]:
     """All checks of this machine and this environment. Takes about 5 s."""
     environ = dict(os.environ)
     load, before = noise.load(), noise.ticks()  # before our own work
-    wanted = _pins(Path(__file__).parents[3] / "pyproject.toml")
     found = _versions(facts)
+    pyproject = Path(__file__).parents[3] / "pyproject.toml"
+    # pip install scaleout, without the course: TensorFlow, Horovod and notebooks are not missed
+    course = pyproject.is_file() or bool({"tensorflow-cpu", "horovod"} & found.keys())
+    wanted = _pins(pyproject, course)
     mpirun = launcher.mpirun(facts, wanted.get("mpich", ""))
     if mpirun.status != "fail":
         with pair(facts.mpirun, JOB_LIMIT_S) as wait:
@@ -151,9 +160,18 @@ def examine(facts: Machine) -> list[Check]:
         mpi.two_processes(job, facts, wanted, environ),
         mpi.imports(job, wanted),
         mpi.one_libmpi(job, environ),
+        *([pytorch.pytorch(pytorch.ask(beside, environ))] if beside else []),
+        *(_of_course(job, found, environ) if course else []),
+    ]
+
+
+def _of_course(job: Job, found: Mapping[str, str], environ: Mapping[str, str]) -> list[Check]:
+    """What only the notebooks and labs need."""
+    return [
         mpi.horovod(job, _horovod_built_for(), found.get("tensorflow-cpu", "")),
         mpi.onednn(job, environ),
-        *([pytorch.pytorch(pytorch.ask(beside, environ))] if beside else []),
+        _compiler(environ),
+        _kernel(environ),
         _bytecode("tensorflow"),  # last: the job itself may have compiled it
     ]
 
@@ -173,8 +191,6 @@ def _quick(
         _results(),
         pure.user(os.getuid()),
         *packages.versions(wanted, found, ".".join(map(str, sys.version_info[:3]))),
-        _compiler(environ),
-        _kernel(environ),
         pure.thread_variables(environ),
         pure.scheduler(environ),
         launcher.mpirun_on_path(facts, path, _ask([path, "--version"]) if path else ""),

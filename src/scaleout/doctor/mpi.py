@@ -99,12 +99,13 @@ def imports(job: Job, wanted: Mapping[str, str]) -> Check:
     """mpi4py, daal4py, TensorFlow and Horovod load in one process."""
     if not job.reports:
         return Check("imports", "fail", "not tried: no process started", _first("two processes"))
+    parts = [part for part, package in PARTS.items() if package in wanted]
     wrong = (
-        (part, why) for report in job.reports for part in PARTS if (why := _wrong(report, part))
+        (part, why) for report in job.reports for part in parts if (why := _wrong(report, part))
     )
     part, why = next(wrong, ("", ""))
     if not part:
-        return Check("imports", "ok", "mpi4py, daal4py, TensorFlow and Horovod load in one process")
+        return Check("imports", "ok", f"{', '.join(parts)} load in one process")
     again = _pip(PARTS[part] + wanted.get(PARTS[part], ""), "--force-reinstall", "--no-deps")
     return Check("imports", "fail", f"{part}: {why}", REBUILD if part == "horovod" else again)
 

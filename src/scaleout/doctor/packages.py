@@ -31,8 +31,8 @@ def versions(wanted: Mapping[str, str], found: Mapping[str, str], python: str) -
     else:
         seen = f"{python}, but the workshop needs {wanted['python']}"
         yield Check("python", "fail", seen, f"{REBUILD} PYTHON=python3.11")
-    for name in PACKAGES:
-        pin, version = wanted.get(name, ""), found.get(name)
+    for name in (name for name in PACKAGES if name in wanted):
+        pin, version = wanted[name], found.get(name)
         broken, why = BROKEN.get(name, ("", ""))
         fix = REBUILD if name == "horovod" else _pip(name + (pin or broken.replace("<", ">=")))
         if version is None:
