@@ -7,6 +7,7 @@ that stands in for the picture is made here, from what was drawn.
 
 import base64
 import io
+import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial, wraps
 from inspect import signature
@@ -116,7 +117,7 @@ def finish(figure: Figure, title: str, values: str = "", legend: int = 0) -> Fig
             named.setdefault(label, handle)
     if values:
         guess = [f"{label}." for label in named if label.startswith("your guess")]
-        figure.set_label(" ".join([title, values, *guess]))
+        figure.set_label(" ".join([title.removesuffix(".") + ".", values, *guess]))
     if legend:
         figure.legend(
             named.values(), named.keys(), loc="outside lower center", ncols=legend, fontsize=9
@@ -131,11 +132,12 @@ def in_words(figure: Figure) -> str:
     said = [figure.get_suptitle()]
     for axes in figure.axes:
         said.append(axes.get_title(loc="left") or axes.get_title())
-        labels = {"Across": axes.get_xlabel(), "up": axes.get_ylabel()}
-        said.append("; ".join(f"{way}: {label}" for way, label in labels.items() if label))
+        labels = {"x axis": axes.get_xlabel(), "y axis": axes.get_ylabel()}
+        said.append("; ".join(f"{which}: {label}" for which, label in labels.items() if label))
         for handle, name in zip(*axes.get_legend_handles_labels(), strict=True):
             said.append(f"{name}: {_values(axes, handle)}".removesuffix(": "))
-        said.append(", ".join(text.get_text() for text in axes.texts))
+        notes = [text.get_text() for text in axes.texts]
+        said.append(", ".join(note for note in notes if re.search("[a-z%]", note)))
     plain = [" ".join(text.split()).removesuffix(".") for text in said]
     return " ".join(f"{text}." for text in plain if text)
 
@@ -146,13 +148,14 @@ def _values(axes: Axes, artist: Any) -> str:
         artist = artist[0]
     if isinstance(artist, BarContainer):
         upright = artist.orientation == "vertical"
-        pairs = [
-            (bar.get_x() + bar.get_width() / 2, bar.get_height())
-            if upright
-            else (bar.get_y() + bar.get_height() / 2, bar.get_width())
-            for bar in artist
-        ]
-        return ", ".join(f"{_name(axes, at, upright)} {rounded(value)}" for at, value in pairs)
+        sums: dict[float, float] = {}
+        for bar in artist:
+            x, y, width, height = bar.get_x(), bar.get_y(), bar.get_width(), bar.get_height()
+            at, value = (x + width / 2, height) if upright else (y + height / 2, width)
+            sums[at] = sums.get(at, 0.0) + value
+        if len(sums) > 2 * POINTS:
+            return ""
+        return ", ".join(f"{_name(axes, at, upright)} {rounded(sums[at])}" for at in sums)
     if isinstance(artist, PathCollection):
         _, values = np.asarray(artist.get_offsets(), float).reshape(-1, 2).T
         several = len(values) > 1
@@ -162,17 +165,19 @@ def _values(axes: Axes, artist: Any) -> str:
     x, y = (np.asarray(data, float) for data in artist.get_data())
     if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:  # its name says where it is
         return ""
+    if len(set(x)) < len(x):  # single runs
+        return f"{rounded(y.min())} to {rounded(y.max())}"
     chosen = range(len(x)) if len(x) <= POINTS else (0, len(x) - 1)
     return ", ".join(f"{_name(axes, x[n])} {rounded(y[n])}" for n in chosen)
 
 
 def _name(axes: Axes, at: float, upright: bool = True) -> str:
-    """What an axis calls a place: the words of its tick, else the number."""
+    """What an axis calls a place: the nearest of its ticks, where they are words, else the number."""
     axis = axes.xaxis if upright else axes.yaxis
-    for place, tick in zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=False):
-        text = tick.get_text().strip()
-        if abs(place - at) < 0.3 and text and not text.replace(".", "").isdecimal():
-            return text + ":"
+    ticks = zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=False)
+    words = {place: tick.get_text() for place, tick in ticks}
+    if all(re.search("[A-Za-z]", text) and "$" not in text for text in words.values()) and words:
+        return " ".join(words[min(words, key=lambda place: abs(place - at))].split()) + ":"
     return f"{at:,.6g}:"
 
 

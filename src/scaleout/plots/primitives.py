@@ -37,21 +37,26 @@ def panels(
     return figure, dict(zip(titles, grid.flat, strict=True))
 
 
+def dots(axes: Axes, x: ArrayLike, runs: Sequence[Any], label: str = "", **look: Any) -> None:
+    """A point for each single run, at the place that it belongs to."""
+    each = [np.atleast_1d(np.asarray(values, float)) for values in runs]
+    places = np.repeat(np.asarray(x, float), [len(values) for values in each])
+    own: Look = {"linestyle": "", "marker": ".", "markersize": 3, "alpha": 0.6, **look}
+    axes.plot(places, np.concatenate(each), label=label, **own)
+
+
 def line(
-    axes: Axes, x: ArrayLike, y: Sequence[Any], label: str = "", nth: int = 0, **look: Any
+    axes: Axes, x: ArrayLike, y: Iterable[Any], label: str = "", nth: int = 0, **look: Any
 ) -> list[float]:
     """A line with its markers, in the nth look of all; where a value is a list of single runs, they
     are small points, and the line is their median. Returns what the line goes through.
     """
     own = {**LINES[nth % len(LINES)], "markersize": 6, **look}
-    runs = [np.atleast_1d(np.asarray(values, float)) for values in y]
+    runs = list(y)
+    if any(np.size(values) > 1 for values in runs):
+        dots(axes, x, runs, color=own["color"])
     middle = [float(np.median(values)) for values in runs]
-    places = np.asarray(x, float)
-    if any(len(values) > 1 for values in runs):
-        spread = np.concatenate([[at] * len(each) for at, each in zip(places, runs, strict=True)])
-        dots: Look = {"linestyle": "", "marker": ".", "markersize": 3, "alpha": 0.6}
-        axes.plot(spread, np.concatenate(runs), color=own["color"], **dots)
-    axes.plot(places, middle, label=label, **own)
+    axes.plot(np.asarray(x, float), middle, label=label, **own)
     return middle
 
 
@@ -170,8 +175,8 @@ def spans(
         own = [(n, a, b) for n, row in enumerate(rows) for name, a, b in row if name == what]
         if own:
             at, start, end = (np.array(column, float) for column in zip(*own, strict=True))
-            axes.barh(at, scale * (end - start), height, left=scale * start, **look)
-            axes.add_patch(Rectangle((0, 0), 0, 0, label=label, **look))
+            length = scale * (end - start)
+            axes.barh(at, length, height, left=scale * start, label=label, **look)
     axes.set_yticks(range(len(names)), list(names))
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.grid(False)

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from helpers import lesson
 
-from scaleout import plots
 from scaleout.errors import ScaleoutError
 from scaleout.traces import horovod as timeline
 
@@ -78,7 +78,7 @@ def test_the_picture_shows_steps_as_most_are(file: Path) -> None:
     found = timeline.read(file)
     steps = found.steps()
     steps.loc[steps.step.isin([1, 2, 8]), "communication_s"] = 0.5
-    figure = plots.step_timeline(SimpleNamespace(steps=lambda: steps, spans=found.spans))
+    figure = lesson("05_horovod").step_timeline(SimpleNamespace(steps=lambda: steps, spans=found.spans))
     widths = [bar.get_width() for bar in figure.axes[0].patches]
     assert len(widths) == 2 * 2 * 3 and max(widths) < 30, "ms"
 
@@ -88,7 +88,7 @@ def test_a_job_of_one_step_has_no_picture(file: Path) -> None:
     with pytest.raises(
         ScaleoutError, match="no whole step after the first: let the job take more steps"
     ):
-        plots.step_timeline(timeline.read(file))
+        lesson("05_horovod").step_timeline(timeline.read(file))
 
 
 def test_a_timeline_that_was_cut_anywhere_is_read_up_to_the_cut(file: Path) -> None:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from scaleout import Comparison, plots, scaling
+from scaleout import plots, scaling
 from scaleout.comparisons.intervals import Ratio
 from scaleout.errors import ScaleoutError
 
@@ -23,18 +23,6 @@ def _frame(ranks: int = 1, **more: object) -> pd.DataFrame:
     return pd.DataFrame([{**row, **more}])
 
 
-def _speed_up(guess: object) -> Figure:
-    return plots.speed_up([_frame(1), _frame(2)], guess)
-
-
-def _rate_bars(guess: object) -> Figure:
-    return plots.rate_bars(pd.concat([_frame(1), _frame(2)]), by="ranks", guess=guess)
-
-
-def _seconds_bars(guess: object) -> Figure:
-    return plots.seconds_bars({"threads": [1.0], "ranks": [0.5]}, guess=guess)
-
-
 def _thread_census(guess: object) -> Figure:
     on_rank = [{"threads": {"Eigen": 4}, "cpus": {"Eigen": 1.5}}]
     return plots.thread_census(
@@ -45,28 +33,6 @@ def _thread_census(guess: object) -> Figure:
 def _rate_over_threads(guess: object) -> Figure:
     grid = pd.DataFrame([(1, 1, 10.0), (1, 2, 15.0)], columns=["ranks", "threads", "rate"])
     return plots.rate_over_threads(grid, 2, guess)
-
-
-def _bytes_sent(guess: object) -> Figure:
-    rows = [{"variant": way, "metrics.sent_bytes": [0, 100], "metrics.bytes": 100, "ranks": 2} for way in
-            ("gather-broadcast", "tree", "ring")]  # fmt: skip
-    return plots.bytes_sent([pd.DataFrame(rows)], guess)
-
-
-def _quality(guess: object) -> Figure:
-    jobs = [{"colours": k, "inertia": 100.0 / k, "psnr_db": 20.0 + k} for k in (2, 4)]
-    return plots.quality([pd.DataFrame({"metrics": [job]}) for job in jobs], guess)
-
-
-def _cycle_times(guess: object) -> Figure:
-    names = ["1 rank", "2 ranks, apart", "2 ranks, cycle 3 ms", "2 ranks, cycle 5 ms"]
-    runs = [("1 rank", 1), *((name, 0) for name in names)]
-    rows = [
-        {"round": r, "place": 5 * r + i, "variant": name, "again": again, "value": 10.0 + 3 * i}
-        for r in range(3)
-        for i, (name, again) in enumerate(runs)
-    ]
-    return plots.cycle_times(Comparison(rows), guess=guess)
 
 
 def _waterfall(guess: object) -> Figure:
@@ -110,8 +76,7 @@ def _who_waits(guess: object) -> Figure:
     return plots.who_waits({"rank 0": frame, "all": frame}, guess)
 
 
-NUMBERS = [_speed_up, _rate_bars, _seconds_bars, _thread_census, _rate_over_threads, _bytes_sent, _quality,
-           _cycle_times, _step_parts, _amdahl, _networks, _predictions, _who_waits]  # fmt: skip
+NUMBERS = [_thread_census, _rate_over_threads, _step_parts, _amdahl, _networks, _predictions, _who_waits]  # fmt: skip
 NAMES = {_waterfall: "Cycle 5 ms"}
 
 
@@ -154,9 +119,6 @@ def test_a_guess_stands_where_the_measurement_would() -> None:
         (line,) = [line for line in figure.axes[0].lines if line.get_marker() == "*"]
         return float(line.get_xdata()[0]), float(line.get_ydata()[0])
 
-    assert star(_speed_up(1.5)) == (2, 1.5)
-    assert star(_rate_bars(3)) == (1, 30.0), "three times the first bar"
-    assert star(_seconds_bars(4)) == (1, 0.25), "four times as fast as the first bar"
     assert star(_step_parts(0.5)) == (1, 1000.0), (
         "half efficient: as long as on one rank, 1 s in ms"
     )

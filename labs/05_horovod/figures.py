@@ -1,0 +1,260 @@
+"""The figures of 05_horovod: what ranks learn, at which learning rate, and
+where the time of a step goes."""
+
+import re
+from textwrap import fill
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from scaleout import ScaleoutError
+from scaleout.plots import look
+from scaleout.plots import primitives as draw
+from scaleout.words import count
+
+EDGE = {"edgecolor": "white", "linewidth": 0.4}
+PARTS = {
+    "compute_s": ("computes", {"color": look.DARK, **EDGE}),
+    "waiting_s": ("waits for the slowest",
+                  {**look.NOT_ALLOWED, "linewidth": 0.4}),
+    "communication_s": ("communicates", {"color": look.LIGHT, **EDGE}),
+}
+THIN = {"edgecolor": look.INK, "linewidth": 0.3}
+PHASES = {
+    "NEGOTIATE_ALLREDUCE": ("negotiated", {"color": look.PALE, **THIN}),
+    "ALLREDUCE": ("packed and copied", {"color": look.LIGHT, **THIN}),
+}
+SENT = dict.fromkeys(["MPI_ALLREDUCE", "GLOO_ALLREDUCE"],
+                     ("sent and added", {"color": look.DARK, **THIN}))
+
+
+@look.style
+def drifting_ranks(records):
+    """Draw one weight on each rank, step by step: equal on all ranks, or
+    apart for ever."""
+    figure, panels = draw.panels(records, (7, 3.4))
+    apart = []
+    for title, axes in panels.items():
+        weights = records[title]["metrics.weight"].iloc[0]
+        for rank, steps in enumerate(weights):
+            draw.line(axes, range(len(steps)), steps, f"rank {rank}", rank,
+                      markersize=9 - 4 * rank, linewidth=2)
+        axes.set_xlabel("steps (count)")
+        ends = [steps[-1] for steps in weights]
+        apart.append(f"{title} {max(ends) - min(ends):.2f}")
+    first = next(iter(panels.values()))
+    first.set_ylabel("the first weight (number)")
+    first.legend(fontsize=9)
+    title = f"How far apart the ranks' weights end: {', '.join(apart)}."
+    return look.finish(figure, title)
+
+
+@look.style
+def schedules(record, guess: str | None = None):
+    """Draw the learning rate of each schedule over the training, and the
+    accuracy that it led to."""
+    job = record["metrics"].iloc[0]
+    runs = [run for run in job["runs"] if not run["again"]]
+    percent = {
+        name: np.array([100 * run["accuracy"] for run in runs
+                        if run["variant"] == name])
+        for name in job["rates"]
+    }
+    told = {name: _mean(seeds) for name, seeds in percent.items()}
+    figure, (left, right) = plt.subplots(
+        1, 2, sharey=True, figsize=(7.9, 1.6 + 0.42 * len(told)),
+        width_ratios=[1, 1.9])
+    low = 80 if min(map(np.min, percent.values())) < 90 else 90
+    highest = max(max(rates) for rates in job["rates"].values())
+    for row, (name, rates) in enumerate(job["rates"].items()):
+        floor = row + 0.36
+        left.fill_between(np.linspace(0, 100, len(rates)), floor,
+                          floor - 0.72 * np.array(rates) / highest,
+                          color=look.LIGHT)
+        left.axhline(floor, color=look.GREY, linewidth=0.5)
+        _seeds(right, row, percent[name], low)
+        right.annotate(told[name], (1.01, row), va="center", fontsize=9,
+                       xycoords=("axes fraction", "data"))
+    if guess is not None:
+        row = look.find_name(list(told), guess)
+        look.guess_star(right, low, row, guess, clip_on=False)
+    left.set_title(f"learning rate, up to {highest:g}", fontsize=10,
+                   loc="left")
+    seeds = count(len(next(iter(percent.values()))), "seed")
+    right.set_title(f"{seeds}, {runs[0]['tested']:,} images", fontsize=10,
+                    loc="left")
+    left.set_yticks(range(len(told)), [fill(name, 26) for name in told],
+                    fontsize=9)
+    left.set(xlabel="part of the training (%)", xlim=(0, 100),
+             ylim=(len(told) - 0.5, -0.5))
+    left.grid(False)
+    right.set(xlabel="accuracy (%)", xlim=(low, 100))
+    large = _best(percent, [n for n in told if not n.startswith("batch")])
+    small = _best(percent, [n for n in told if n.startswith("batch")])
+    title = (f"{large}: {told[large]} %, the best of the large batch; "
+             f"{small}: {told[small]} %")
+    values = [f"{name}: {text} %." for name, text in told.items()]
+    return look.finish(figure, title, " ".join(values), legend=3)
+
+
+def _mean(percent) -> str:
+    """The mean over the seeds and its standard error."""
+    if len(percent) < 2:
+        return f"{percent.mean():.2f} ± ?"
+    return f"{percent.mean():.2f} ± {_error(percent):.2f}"
+
+
+def _error(percent) -> float:
+    return percent.std(ddof=1) / np.sqrt(len(percent))
+
+
+def _best(percent, names) -> str:
+    return max(names, key=lambda name: percent[name].mean())
+
+
+def _seeds(axes, row, percent, low) -> None:
+    """The seeds of a schedule, their mean and its error; what lies left of
+    the axis stands at its end."""
+    rows = row + np.linspace(-0.2, 0.2, len(percent))
+    axes.scatter(np.maximum(percent, low), rows, **draw.DOT,
+                 label="" if row else "a seed")
+    mean = max(percent.mean(), low)
+    known = len(percent) > 1 and percent.mean() > low
+    error = _error(percent) if known else np.nan
+    draw.interval(axes, row, mean - error, mean, mean + error, fmt="s",
+                  color=look.MIDDLE, markersize=5, zorder=4,
+                  label="" if row else "mean and standard error")
+
+
+@look.style
+def cycle_times(result, goal: float | None = None,
+                guess: float | None = None):
+    """Draw the parallel efficiency of two ranks over Horovod's cycle
+    time."""
+    values = result.runs.set_index("round").value
+    name_of = result.runs.set_index("round").variant
+    logs = np.log(values[name_of == result.baseline])
+    alone = np.exp(logs.groupby("round").mean())
+    runs = {}
+    middle = {}
+    for name in result.variants:
+        match = re.search(r"cycle ([\d.]+) ms", name)
+        if match:
+            ms = float(match[1])
+            runs[ms] = (values[name_of == name] / alone / 2).dropna()
+            middle[ms] = result.ratio(name).middle / 2
+    cycles = sorted(middle)
+    figure, axes = plt.subplots(figsize=(7, 4.2))
+    axes.axhline(1, color=look.GREY, linestyle="--", label="ideal")
+    apart = [result.ratio(name).middle / 2 for name in result.variants
+             if "apart" in name]
+    for limit in apart:
+        axes.axhline(limit, color=look.DARK, linestyle="-.",
+                     label=f"without talking: {limit:.2f}")
+    if goal is not None:
+        axes.axhline(goal, color=look.MIDDLE, linestyle=":",
+                     label=f"to be reached: {goal:g}")
+    draw.dots(axes, cycles, [runs[ms] for ms in cycles], "a run", marker="o",
+              markersize=5, color="white", markeredgecolor=look.DARK, alpha=1)
+    axes.plot(cycles, [middle[ms] for ms in cycles], color=look.MIDDLE,
+              linewidth=2, label="all rounds")
+    look.guess_line(axes, guess, upright=True)
+    lowest = min(min(values) for values in runs.values())
+    axes.set(xlabel="cycle time (ms)", xticks=cycles,
+             ylabel="parallel efficiency of 2 ranks",
+             ylim=(min(0.4, 0.95 * lowest), 1.08))
+    axes.legend(fontsize=9, ncols=3, loc="lower center")
+    best = max(middle, key=lambda ms: middle[ms])
+    title = f"Best at {best:g} ms: an efficiency of {middle[best]:.2f}"
+    if apart:
+        title += f"; without talking they reach {apart[0]:.2f}"
+    return look.finish(figure, title)
+
+
+def _typical(steps):
+    """Each part of a step on each rank, in milliseconds: medians."""
+    return 1e3 * steps.groupby("rank")[list(PARTS)].median()
+
+
+@look.style
+def step_shares(steps):
+    """Draw where a step's time goes on each rank, in groups by job."""
+    figure, axes = plt.subplots()
+    rows = []
+    names = []
+    places = []
+    longest = []
+    for job, (title, frame) in enumerate(steps.items()):
+        for rank, parts in _typical(frame).iterrows():
+            places.append(len(rows) + 0.6 * job)
+            names.append(f"{title}\nrank {rank}")
+            rows.append(dict(parts))
+        most = _typical(frame).sum(axis=1).max()
+        longest.append(f"{title} {most:.1f} ms")
+    ends = draw.stacked(axes, rows, PARTS, places, text="{:.1f}", flat=False,
+                        width=0.8)
+    axes.set_xticks(places, names)
+    axes.set(ylabel="time of a step (ms)", ylim=(0, 1.3 * max(ends)))
+    axes.legend(loc="upper center", ncols=3, fontsize=9)
+    title = f"A step of the slower rank, in the median: {', '.join(longest)}."
+    return look.finish(figure, title)
+
+
+@look.style
+def step_timeline(timeline, steps: int = 2):
+    """Draw a few steps as Horovod saw them: what each rank did, and below
+    it each phase of each gradient."""
+    table = timeline.steps()
+    if table.empty:
+        raise ScaleoutError("The timeline holds no whole step after the "
+                            "first: let the job take more steps.")
+    chosen = _usual(table, steps)
+    begin = chosen.start_s.min()
+    end = (chosen.start_s + chosen[list(PARTS)].sum(axis=1)).max()
+    figure, (top, below) = plt.subplots(2, 1, figsize=(7.4, 5), sharex=True,
+                                        height_ratios=[1, 2])
+    ranks = [_parts(own, begin) for _, own in chosen.groupby("rank")]
+    names = [f"rank {rank}" for rank in range(len(ranks))]
+    draw.spans(top, ranks, PARTS, names)
+    spans = timeline.spans
+    inside = spans[(spans.end_s > begin) & (spans.start_s < end)]
+    inside = inside.sort_values("start_s")
+    gradients = [
+        [(span.phase, span.start_s - begin, span.end_s - begin)
+         for span in own.itertuples()]
+        for _, own in inside.groupby("tensor", sort=False)
+    ]
+    numbers = [str(n + 1) for n in range(len(gradients))]
+    draw.spans(below, gradients, PHASES, numbers, height=0.8)
+    draw.spans(below, gradients, SENT, numbers, height=0.4)
+    below.tick_params(axis="y", labelsize=8)
+    below.set(xlabel="time (ms)", xlim=(0, 1e3 * (end - begin)),
+              ylabel="gradients (number)")
+    for axes in (top, below):
+        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3,
+                    fontsize=9)
+    mean = _typical(table).mean()
+    parts = [f"{label} {mean[part]:.1f} ms"
+             for part, (label, _) in PARTS.items()]
+    title = f"In a median step a rank, on average, {', '.join(parts)}."
+    return look.finish(figure, title)
+
+
+def _usual(table, steps: int):
+    """So many steps in a row, those that are most like the median."""
+    parts = table.pivot(index="step", columns="rank", values=list(PARTS))
+    unlike = (parts - parts.median()).abs().sum(axis=1)  # (steps,)
+    last = int(unlike.rolling(min(steps, len(parts))).sum().idxmin())
+    return table[(table.step > last - steps) & (table.step <= last)]
+
+
+def _parts(rows, begin: float) -> list:
+    """(part, from, to) of every step of one rank."""
+    spans = []
+    for row in rows.itertuples():
+        start = row.start_s - begin
+        for part in PARTS:
+            end = start + getattr(row, part)
+            spans.append((part, start, end))
+            start = end
+    return spans
