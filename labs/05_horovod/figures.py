@@ -77,7 +77,8 @@ def schedules(record, guess: str | None = None):
                        xycoords=("axes fraction", "data"))
     if guess is not None:
         row = look.find_name(list(told), guess)
-        look.guess_star(right, low, row, guess, clip_on=False)
+        look.guess_star(right, low, np.nan if row is None else row, guess,
+                        clip_on=False)
     left.set_title(f"learning rate, up to {highest:g}", fontsize=10,
                    loc="left")
     seeds = count(len(next(iter(percent.values()))), "seed")

@@ -13,8 +13,6 @@ from .. import words
 from .look import DARK, LIGHT, NOT_ALLOWED, PALE, Look, style
 
 if TYPE_CHECKING:
-    from IPython.display import SVG
-
     from ..machine import Cache, Core, Machine
 
 
@@ -95,27 +93,6 @@ def machine_picture(
     _memory_and_legend(axes, facts, sgemm, copy, [] if detailed else private)
     figure.set_label(f"{facts.cpu}: {_summary(facts)}. Caches: {', '.join(sizes) or 'unknown'}.")
     return figure
-
-
-def hwloc_picture() -> "SVG | None":
-    """The machine as hwloc's lstopo draws it, with all its detail; None where lstopo is not
-    installed."""
-    import shutil
-    import subprocess
-
-    from IPython.display import SVG
-
-    program = shutil.which("lstopo-no-graphics") or shutil.which("lstopo")
-    if program is None:
-        return None
-    command = [program, "--no-io", "--of", "svg", "-"]
-    try:
-        drawn = subprocess.run(
-            command, capture_output=True, text=True, timeout=10, stdin=subprocess.DEVNULL
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return SVG(drawn.stdout) if drawn.returncode == 0 and "<svg" in drawn.stdout else None
 
 
 def _tiles(count: int, widest: int) -> tuple[int, int]:

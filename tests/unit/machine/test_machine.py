@@ -324,18 +324,6 @@ def test_the_picture_stays_inside_its_frame(tmp_path: Path, known: bool) -> None
         assert frame.y0 <= extent.y0 and extent.y1 <= frame.y1, part
 
 
-@pytest.mark.parametrize(("drawing", "shown"), [("<svg/>", True), ("an error", False)])
-def test_the_picture_of_hwloc(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, drawing: str, shown: bool
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert plots.hwloc_picture() is None
-    program = tmp_path / "lstopo-no-graphics"
-    program.write_text(f"#!/bin/sh\necho '{drawing}'\n")
-    program.chmod(0o755)
-    assert (plots.hwloc_picture() is not None) == shown
-
-
 def test_a_stamp_names_the_machine_and_the_day(monkeypatch: pytest.MonkeyPatch) -> None:
     here = replace(machine.facts(), cpu="Some CPU", usable_cores=1, mpi="MPICH", mpi_version="4.3")
     monkeypatch.setattr("scaleout.machine.about.facts", lambda: here)

@@ -78,7 +78,9 @@ def test_the_picture_shows_steps_as_most_are(file: Path) -> None:
     found = timeline.read(file)
     steps = found.steps()
     steps.loc[steps.step.isin([1, 2, 8]), "communication_s"] = 0.5
-    figure = lesson("05_horovod").step_timeline(SimpleNamespace(steps=lambda: steps, spans=found.spans))
+    figure = lesson("05_horovod").step_timeline(
+        SimpleNamespace(steps=lambda: steps, spans=found.spans)
+    )
     widths = [bar.get_width() for bar in figure.axes[0].patches]
     assert len(widths) == 2 * 2 * 3 and max(widths) < 30, "ms"
 
