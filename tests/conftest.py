@@ -1,7 +1,6 @@
 """What several tests share: a small workshop of its own, scripts to run, the command, and a look
 for what was left."""
 
-import math
 import os
 import signal
 import subprocess
@@ -11,11 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from helpers import COMMAND, UNDISTURBED, left_of
+from helpers import COMMAND, left_of
 
 from scaleout.course.masters import generate
 from scaleout.jobs import output, processes, transcript
-from scaleout.sweeps import loaded
 
 MASTER = '''
     """Adds one number from each rank."""
@@ -102,9 +100,6 @@ def _own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         if "PYTEST_XDIST_WORKER" in os.environ:
             # Workers share the cores: ranks that wait must let those of others go on.
             patch.setenv("MPIR_CVAR_ENABLE_HEAVY_YIELD", "1")
-        # A sweep would measure each point again beside the other workers, or beside whoever works here.
-        patch.setattr(loaded, "OTHERS", math.inf)
-        patch.setattr(loaded, "STOLEN", math.inf)
         yield
 
 
@@ -178,8 +173,7 @@ def scaleout() -> Callable[..., subprocess.CompletedProcess[str]]:
 
     def call(*words: object, **options: object) -> subprocess.CompletedProcess[str]:
         usual = {"capture_output": True, "text": True, "timeout": 120}
-        command = UNDISTURBED if words[:1] == ("sweep",) else [COMMAND]
-        return subprocess.run([*command, *map(str, words)], **{**usual, **options})
+        return subprocess.run([COMMAND, *map(str, words)], **{**usual, **options})
 
     return call
 

@@ -18,13 +18,6 @@ from scaleout.jobs.job import Run
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMAND = str(Path(sys.executable).with_name("scaleout"))
-# The same for a sweep, which would run each job once more beside other tests.
-UNDISTURBED = [
-    sys.executable,
-    "-c",
-    "import sys; from scaleout.cli import main; from scaleout.sweeps import loaded; "
-    "loaded.OTHERS = loaded.STOLEN = 9.0; sys.exit(main())",
-]
 PATIENCE_S = 60.0  # for what comes within a second on a calm machine; a busy one is no failure
 
 

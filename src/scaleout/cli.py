@@ -1,15 +1,24 @@
-"""The `scaleout` command. Each subcommand imports what it needs when it runs, so that all start at
-once."""
+"""The `scaleout` command: its words, and each verb as one call. A verb imports what it needs when it
+runs, so that all start at once."""
 
 import argparse
 import io
+import math
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from . import cli_arguments, cli_values
 from .errors import ScaleoutError
-from .words import sentence
+from .words import plain, sentence
+
+if TYPE_CHECKING:
+    from .jobs.site import Site
+
+LAB = "a topic such as 04_kmeans, or a script's path"
+THREADS = "threads of each rank (usable cores / ranks)"
+KEPT = (".jsonl", ".md", ".png", ".sbatch", ".sh")  # of a sweep's folder, what a person opens
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -24,8 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "--" in words:
         at = words.index("--")
         words, rest = words[:at], words[at + 1 :]
-    about = "Make a training fast on one machine, then run it on many."
-    args = cli_arguments.parser(about).parse_args(words)
+    args = parser().parse_args(words)
     try:
         return COMMANDS[args.command](args, rest)
     except ScaleoutError as error:
@@ -57,13 +65,13 @@ def _run(args: argparse.Namespace, rest: list[str]) -> int:
     how = {
         "ranks": args.ranks,
         "threads": args.threads,
-        "env": cli_values.variables(args.env),
-        "site": cli_values.site(args),
+        "env": _variables(args.env),
+        "site": _site(args),
         "nodes": args.nodes,
         "bind": args.bind,
         "timeout": args.timeout,
     }
-    name, command = cli_values.command(args, rest)
+    name, command = _rank_command(args, rest)
     launch.run(command, name=name, echo=_say, **how)
     return 0
 
@@ -81,13 +89,13 @@ def _submit(args: argparse.Namespace, rest: list[str]) -> int:
         raise ScaleoutError(
             f'{args.site} has no scheduler = "slurm": use  scaleout run --site {args.site}  there.'
         )
-    name, command = cli_values.command(args, rest)
+    name, command = _rank_command(args, rest)
     how = {
         "name": name,
         "ranks": args.ranks,
         "nodes": args.nodes,
         "threads": args.threads,
-        "env": cli_values.variables(args.env),
+        "env": _variables(args.env),
         "site": site,
     }
     if args.dry_run:
@@ -98,23 +106,61 @@ def _submit(args: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _sweep(args: argparse.Namespace, rest: list[str]) -> int:
-    from . import sweeps
+    from .paths import show
+    from .sweeps import points, sweep
 
-    return sweeps.main(args, rest)
+    result = sweep(
+        rest,
+        ranks=points.typed_counts("-n", args.ranks),
+        threads=points.typed_counts("-t", args.threads),
+        env=points.typed_variables(args.env),
+        metric=args.metric,
+        reduce=args.reduce,
+        lower=args.lower,
+        repeat=args.repeat,
+        search=args.search,
+        timeout=args.timeout,
+        name=args.name,
+        site=_site(args),
+        echo=_say,
+    )
+    _say(f"\n{result}")
+    if not math.isnan(result.drift):
+        _say(f"The default drifted by {100 * result.drift:+.1f} % from the first to the last time.")
+    assert result.folder is not None
+    kept = sorted(path.name for path in result.folder.iterdir() if path.suffix in KEPT)
+    _say(f"{show(result.folder)}/ holds {', '.join(kept)}")
+    return 0 if result.best is not None else 1
 
 
 def _compare(args: argparse.Namespace, rest: list[str]) -> int:
-    from .comparisons.commands import main
-    from .sweeps.rates import Metric
+    from .comparisons.compare import compare, variants
+    from .jobs import run as launch
+    from .paths import show
 
-    named = args.metric.replace(".", "_").isidentifier()
-    return main(args, rest, args.metric if named else Metric(args.metric))
+    result = compare(
+        launch.run,
+        variants(rest, args.env),
+        rounds=args.rounds,
+        metric=args.metric,
+        lower=args.lower,
+        name=args.name,
+        echo=_say,
+        ranks=args.ranks,
+        threads=args.threads,
+        timeout=args.timeout,
+        site=_site(args),
+    )
+    _say(f"\n{result}")
+    written = result.write()
+    _say(f"{show(written[0].parent)}/ holds runs.jsonl, {', '.join(p.name for p in written)}")
+    return 0
 
 
 def _scaling(args: argparse.Namespace, rest: list[str]) -> int:
     from .scaling import main
 
-    nodes = cli_values.nodes(args.predict, args.work)
+    nodes = _nodes(args.predict, args.work)
     return main(args.table, nodes, args.work, args.json, _say, args.target)
 
 
@@ -224,3 +270,289 @@ COMMANDS = {
     "sweep": _sweep,
     "tour": _tour,
 }
+
+
+# What a word stands for
+
+
+def _site(args: argparse.Namespace) -> "Site | None":
+    """The site of --site, with the machines of --hosts where a verb has that."""
+    from dataclasses import replace
+
+    from .jobs.site import Site
+
+    found = Site.read(args.site) if args.site else None
+    if getattr(args, "hosts", None) is None:
+        return found
+    named = _hosts(args.hosts)
+    if found and found.scheduler:
+        raise ScaleoutError(
+            "--hosts and a site with a scheduler exclude each other: Slurm chooses the nodes."
+        )
+    return replace(found or Site(), hosts=named)
+
+
+def _rank_command(args: argparse.Namespace, rest: list[str]) -> tuple[str, list[str]]:
+    """The name of a lab's or a script's runs, and the command of one rank."""
+    from .course.lab import lab
+    from .jobs.environment import interpreter
+    from .paths import show
+
+    if args.lab.endswith(".py") or "/" in args.lab:
+        name, script = _script_name(Path(args.lab)), args.lab
+    else:
+        found = lab(args.lab, solution=args.solution)
+        name, script = found.name, show(found.script)
+    return name, [interpreter(getattr(args, "python", "python")), "-m", "mpi4py", script, *rest]
+
+
+def _variables(words: Iterable[str]) -> dict[str, str]:
+    """What --env NAME=VALUE asks for; ScaleoutError when a word is no such pair."""
+    chosen = {}
+    for text in words:
+        name, equals, value = text.partition("=")
+        if not (name and equals):
+            raise ScaleoutError(
+                f"--env takes NAME=VALUE, such as --env TF_ENABLE_ONEDNN_OPTS=0, not {text!r}."
+            )
+        chosen[name] = value
+    return chosen
+
+
+def _hosts(words: str) -> tuple[str, ...]:
+    """The machines of --hosts A,B; ScaleoutError when one is empty, named twice, or an option."""
+    named = tuple(host.strip() for host in words.split(","))
+    wrong = any(not host or host.startswith("-") for host in named)
+    if wrong or len(set(named)) < len(named):
+        raise ScaleoutError(
+            f"--hosts takes names with commas between them, each once: a,b and not {words!r}."
+        )
+    return named
+
+
+def _nodes(words: str, work: float) -> list[int]:
+    """The numbers of --predict N,N."""
+    named = [word.strip() for word in words.split(",")] if words else []
+    whole = all(word.isdecimal() and word.isascii() for word in named)
+    if not whole or not all(map(int, named)):
+        raise ScaleoutError(
+            "--predict takes numbers of nodes with commas between them, such as 64,128."
+        )
+    if not 0 < work < math.inf:
+        raise ScaleoutError("--work takes a number above 0, such as 1000000.")
+    return [int(word) for word in named]
+
+
+def _script_name(path: Path) -> str:
+    """The name of a script's runs; ScaleoutError when the path is no Python script."""
+    shown = plain(str(path), 400)
+    if path.is_dir():
+        raise ScaleoutError(
+            f"{shown} is a folder: type the script's path, or a lab's name such as 00_welcome."
+        )
+    if not path.is_file():
+        raise ScaleoutError(
+            f"There is no script {shown}: check the path, or type a lab's name such as 00_welcome."
+        )
+    if path.suffix != ".py" or not path.stem.strip("."):
+        raise ScaleoutError(
+            f"{shown} is no Python script: scaleout run takes a lab's name or a file that ends in .py"
+        )
+    return path.stem
+
+
+# The words of each verb
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """One sentence in place of the usage."""
+        if message.startswith("unrecognized arguments"):
+            message += ", put the script's own after --"
+        self.exit(2, f"{sentence(f'{self.prog}: {message}')}; type  {self.prog} --help\n")
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line; the name of the subcommand is `command`."""
+    about = "Make a training fast on one machine, then run it on many."
+    top = _Parser(prog="scaleout", description=about)
+    commands = top.add_subparsers(required=True, metavar="COMMAND", dest="command")
+    for add in (
+        *(_doctor_words, _run_words, _submit_words, _sweep_words, _compare_words, _scaling_words),
+        *(_course_words, _class_words),
+    ):
+        add(commands)
+    return top
+
+
+def _verb(commands: Any, name: str, about: str) -> argparse.ArgumentParser:
+    made: argparse.ArgumentParser = commands.add_parser(name, help=about, description=about)
+    return made
+
+
+def _doctor_words(commands: Any) -> None:
+    doctor = _verb(commands, "doctor", "what this machine has, what is missing, and what to type")
+    add = doctor.add_argument
+    add("--site", type=Path, metavar="FILE", help="check this site's hosts, or its Slurm, too")
+    add("--json", action="store_true", help="the same for a program to read")
+
+
+def _job_words(command: argparse.ArgumentParser) -> None:
+    """What every job takes."""
+    add = command.add_argument
+    add("lab", metavar="LAB", help=LAB)
+    add("-n", "--ranks", type=int, default=1, help="MPI ranks (1)")
+    about = "an environment variable for the job; repeat for more"
+    add("--env", action="append", default=[], metavar="K=V", help=about)
+    add("--solution", action="store_true", help="run the solution's runme.py in place of yours")
+
+
+def _run_words(commands: Any) -> None:
+    about = (
+        "run a lab, or any script, on several ranks: scaleout run 00_welcome -n 2 -- --repeats 9"
+    )
+    run = _verb(commands, "run", about)
+    _job_words(run)
+    add = run.add_argument
+    add("-t", "--threads", type=int, help=THREADS)
+    add("--site", type=Path, metavar="FILE", help="how this machine launches jobs, see sites/")
+    about = "seconds before the job is ended (600)"
+    add("--timeout", type=float, default=600, metavar="S", help=about)
+    about = "the Python of another environment"
+    add("--python", default="python", metavar="PATH", help=about)
+    about = "none: the system places the ranks (core: each rank gets cores of its own)"
+    add("--bind", choices=["core", "none"], help=about)
+    add("--hosts", metavar="A,B", help="machines to start the job on, over ssh (this one)")
+    add("-N", "--nodes", type=int, help="how many of the hosts or nodes to use (all)")
+
+
+def _submit_words(commands: Any) -> None:
+    about = "run a job through Slurm: scaleout submit 04_kmeans --site sites/slurm.toml -n 4 -N 2"
+    submit = _verb(commands, "submit", about)
+    _job_words(submit)
+    add = submit.add_argument
+    about = "the cluster's file, see sites/"
+    add("--site", type=Path, metavar="FILE", required=True, help=about)
+    add("-N", "--nodes", type=int, default=1, help="nodes to divide the ranks over (1)")
+    about = "threads of each rank (cores in the site file / ranks on a node)"
+    add("-t", "--threads", type=int, help=about)
+    about = "seconds to wait and run before the job is cancelled (3600)"
+    add("--timeout", type=float, default=3600, metavar="S", help=about)
+    add("--dry-run", action="store_true", help="only show the job script")
+
+
+def _sweep_words(commands: Any) -> None:
+    about = (
+        "find the settings that make a command fast: scaleout sweep -n 1,2 -t 1,2 -- python my.py"
+    )
+    add = _verb(commands, "sweep", about).add_argument
+    add("-n", "--ranks", metavar="N,N", help="MPI ranks to try, such as 1,2,4 (1)")
+    about = "threads of each rank to try (usable cores / ranks)"
+    add("-t", "--threads", metavar="N,N", help=about)
+    about = (
+        "values of a variable to try, also 1..10 or 1..64*2; an empty one leaves it unset; "
+        "'K=V;V' where values hold commas; 'K=V,V if OTHER=V' tries it only there; {K} in the "
+        "command is filled in"
+    )
+    add("--env", action="append", default=[], metavar="K=V,V", help=about)
+    _figure_words(add)
+    about = "what the figures of all ranks make: sum, mean or max (sum; of times max)"
+    add("--reduce", default="", metavar="HOW", help=about)
+    add("--repeat", type=int, default=1, metavar="R", help="jobs for each point (1)")
+    about = "try at most N points, chosen by the results so far, and repeat the better half (all)"
+    add("--search", type=int, metavar="N", help=about)
+    about = "seconds before a job is ended (600)"
+    add("--timeout", type=float, default=600, metavar="S", help=about)
+    add("--name", default="", help="folder in results/sweep/ (made from command and grid)")
+    add("--site", type=Path, metavar="FILE", help="how this machine launches jobs, see sites/")
+
+
+def _figure_words(add: Callable[..., Any]) -> None:
+    """What a job is judged by."""
+    about = (
+        "wall_s, a field of the record, or a pattern with the figure in parentheses: "
+        "'img/s: ([0-9.]+)' (the record's rate, or the one line like 9 images/s)"
+    )
+    add("--metric", default="rate", metavar="WHAT", help=about)
+    about = "the figure is a time: less is better"
+    add("--lower", action="store_const", const=True, help=about)
+
+
+def _compare_words(commands: Any) -> None:
+    about = (
+        "say which command is faster, by how much, and how sure that is: scaleout compare -- A :: B"
+    )
+    add = _verb(commands, "compare", about).add_argument
+    add("-n", "--ranks", type=int, default=1, help="MPI ranks (1)")
+    add("-t", "--threads", type=int, help=THREADS)
+    about = "compare the values of a variable, also 1..4; an empty one leaves it unset; one value: for all variants"
+    add("--env", action="append", default=[], metavar="K=V,V", help=about)
+    about = "at most so many rounds, 3 or more; fewer if more would change nothing (7)"
+    add("--rounds", type=int, default=7, metavar="R", help=about)
+    _figure_words(add)
+    about = "seconds before a job is ended (600)"
+    add("--timeout", type=float, default=600, metavar="S", help=about)
+    add("--name", default="", help="folder in results/compare/ (made from the commands)")
+    add("--site", type=Path, metavar="FILE", help="how this machine launches jobs, see sites/")
+
+
+def _scaling_words(commands: Any) -> None:
+    about = "predict more nodes from a table of nodes and rates: scaleout scaling T.csv --predict 64,128"
+    add = _verb(commands, "scaling", about).add_argument
+    about = "a table whose first line names the columns: nodes, and rate or seconds"
+    add("table", type=Path, metavar="TABLE.csv", help=about)
+    add("--predict", default="", metavar="N,N", help="nodes to predict (twice the most measured)")
+    about = "say what so many images, samples or tokens cost in node hours (1000000)"
+    add("--work", type=float, default=1e6, metavar="W", help=about)
+    about = "a rate: say how many nodes reach it, probably and almost surely"
+    add("--target", type=float, metavar="RATE", help=about)
+    add("--json", action="store_true", help="the same for a program to read")
+
+
+def _course_words(commands: Any) -> None:
+    """What an attendee types."""
+    check = _verb(commands, "check", "check what you filled into a lab's runme.py").add_argument
+    check("lab", metavar="LAB")
+    check("todo", nargs="?", type=int, metavar="TODO", help="number of one TODO (all)")
+    check(
+        "--watch", action="store_true", help="check again each time you save the file, until Ctrl-C"
+    )
+    check("--solution", action="store_true", help=argparse.SUPPRESS)
+
+    hint = _verb(commands, "hint", "show the next hint for a TODO").add_argument
+    hint("lab", metavar="LAB")
+    hint("todo", type=int, metavar="TODO")
+
+    reset = _verb(commands, "reset", "give back the untouched runme.py; yours is kept beside it")
+    reset.add_argument("lab", metavar="LAB")
+
+    about = "download a data set: scaleout data fetch mnist"
+    data = _verb(commands, "data", about).add_argument
+    data("fetch", choices=["fetch"])
+    data("name", choices=["mnist"])
+
+    about = "a short version of every topic; leaves one page with pictures in results/"
+    tour = _verb(commands, "tour", about)
+    tour.add_argument(
+        "--quick", action="store_true", help="an even shorter version, for rehearsals"
+    )
+
+
+def _class_words(commands: Any) -> None:
+    """What an instructor or an author types."""
+    exercises = _verb(commands, "exercises", "write labs/ and notebooks/ from solutions/")
+    about = "write nothing; exit with 1 if they differ"
+    exercises.add_argument("--check", action="store_true", help=about)
+
+    about = "make the attendees' copy, without the solutions: scaleout release class.zip"
+    release = _verb(commands, "release", about).add_argument
+    release("target", type=Path, help="a new folder, or an archive: .zip, .tar, .tar.gz")
+    about = "topics whose solutions it has, such as 00,01 (none)"
+    release("--answers", default="", metavar="NN,NN", help=about)
+
+    about = "gather what a class measured: a picture for each topic, and a table"
+    collect = _verb(commands, "collect", about).add_argument
+    about = "results folders, or a folder that holds them all"
+    collect("folders", nargs="+", type=Path, help=about)
+    about = "call attendees by their folder's name (by a number)"
+    collect("--names", action="store_true", help=about)

@@ -41,6 +41,14 @@ def read(path: Path, wrong: Callable[[Line], str]) -> tuple[list[Line], str]:
     return found, first + more
 
 
+def append(path: Path, line: str) -> None:
+    """Add one line in a single write, so that two jobs that share a file never cut each other's."""
+    with open(path, "a+b") as file:
+        whole = file.tell() == 0 or os.pread(file.fileno(), 1, file.tell() - 1) == b"\n"
+        # after a line that somebody left half-written
+        file.write(f"{'' if whole else chr(10)}{line}\n".encode())
+
+
 def text(path: Path) -> str:
     """What a file of a moderate size holds, without a mark that an editor put at its start."""
     with _regular(path) as file:

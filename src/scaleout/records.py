@@ -117,7 +117,7 @@ def write(
         "versions": _versions(),
         **_commit(),
     }
-    _append(
+    jsonlines.append(
         settings.records_file() or results() / "records.jsonl", json.dumps(record, default=_plain)
     )
     return record
@@ -131,16 +131,6 @@ def _plain(x: Any) -> Any:
         f"A record holds numbers, text and lists of them, not {x!r}: turn it into one of these "
         "first."
     )
-
-
-def _append(path: Path, line: str) -> None:
-    """Adds one line in a single write, so that two jobs that share a file never cut each other's
-    lines."""
-    with open(path, "a+b") as file:
-        whole = file.tell() == 0 or os.pread(file.fileno(), 1, file.tell() - 1) == b"\n"
-        file.write(
-            f"{'' if whole else chr(10)}{line}\n".encode()
-        )  # after a line that somebody left half-written
 
 
 def gather(mine: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -15,13 +15,13 @@ from faults import untrusted
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from scaleout import jsonlines
 from scaleout.course import checks, history
 from scaleout.course.handed_in import STATES, HandedIn
 from scaleout.course.lab import lab
 from scaleout.errors import ScaleoutError
 from scaleout.jobs import slurm
 from scaleout.jobs.site import Site
-from scaleout.sweeps import journal
 
 usual = settings(
     max_examples=120,
@@ -160,7 +160,7 @@ def test_small_files_of_ones_own(topic: Path, name: str, content: Any) -> None:
     if name == "hints.json":
         assert checks.hint(lab("00_tiny", solution=False), 1) == "Hint 1 of 1: one"
     else:
-        assert isinstance(journal.description(topic), dict)
+        assert isinstance(jsonlines.table(topic / name), dict)
 
 
 def test_a_pipe_is_never_waited_for(topic: Path, place: Path) -> None:
@@ -169,7 +169,7 @@ def test_a_pipe_is_never_waited_for(topic: Path, place: Path) -> None:
         (topic / name).unlink(missing_ok=True)
         os.mkfifo(topic / name)
     assert checks.hint(lab("00_tiny", solution=False), 1) == "Hint 1 of 1: one"
-    assert journal.description(topic) == {} and history.last_states(topic / "checks.jsonl") == []
+    assert jsonlines.table(topic / "sweep.json") == {} and history.last_states(topic / "checks.jsonl") == []
     assert "a" not in history.runs("00_tiny").index
     (topic / "checks.jsonl").unlink()
 
@@ -177,7 +177,7 @@ def test_a_pipe_is_never_waited_for(topic: Path, place: Path) -> None:
 COMMANDS = {
     "run": ("train.py 00_tiny nosuch -n -t --env --site --timeout --hosts -N --bind --python --"),
     "submit": ("train.py 00_tiny -n -t --env --timeout -N"),
-    "sweep": "-n -t --env --metric --reduce --skip --repeat --seed --search --timeout --name -- python train.py",
+    "sweep": "-n -t --env --metric --reduce --lower --repeat --search --timeout --name -- python train.py",
     "compare": "-n -t --env --rounds --metric --timeout --name --site -- python train.py :: ./-x.py",
     "scaling": "csv/good.csv csv/nan.csv --predict --work --target --json",
     "hint": "00_tiny 1",

@@ -19,8 +19,8 @@ COMMANDS = {
     "reset 00": "scaleout.course.masters.reset",
     "data fetch mnist": "scaleout.data.fetch",
     "run 00": "scaleout.jobs.run.run",
-    "sweep -n 1 -- python": "scaleout.sweeps.run._words",
-    "compare -- true :: false": "scaleout.comparisons.commands.variants",
+    "sweep -n 1 -- python": "scaleout.comparisons.command.words",
+    "compare -- true :: false": "scaleout.comparisons.compare.variants",
 }
 
 

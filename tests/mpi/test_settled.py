@@ -26,10 +26,10 @@ def test_a_sweep_says_what_it_took_and_goes_on_with_it(
     said: list[str] = []
     command = f"python {script(TRAINS)}"
     how = {"threads": 1, "name": "mine", "echo": said.append}
-    result = sweeps.sweep(command, ranks=1, **how)
-    assert result.frame.rate.tolist() == [11]
-    assert sum(line.startswith("Judged by what this finds:  --metric '") for line in said) == 1
-    said.clear()
     result = sweeps.sweep(command, ranks=[1, 2], **how)
     assert result.frame.rate.tolist() == [11, 21]
+    assert sum(line.startswith("Judged by what this finds:  --metric '") for line in said) == 1
+    said.clear()
+    result = sweeps.sweep(command, ranks=[1, 2], repeat=2, **how)
+    assert result.frame.repeats.tolist() == [2, 2]
     assert not any(line.startswith("Judged by") for line in said), "known from before"

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from scaleout import cli, machine, sweeps
+from scaleout import machine, sweeps
 from scaleout.errors import ScaleoutError
 from scaleout.jobs.environment import thread_variables
 
@@ -86,39 +86,6 @@ def test_without_thread_counts_a_rank_has_its_share(measure, jobs) -> None:
     ]
 
 
-def test_the_order_is_the_seeds_and_each_repeat_has_its_own(measure, jobs, tmp_path: Path) -> None:
-    env = {"TF_NUM_INTEROP_THREADS": [str(n) for n in range(6)]}
-    orders = []
-    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
-        measure(threads=1, env=env, repeat=2, seed=seed, name=name)
-        started = [line.split()[2] for line in jobs() if not line.endswith("unset")]
-        orders.append(started)
-        (tmp_path / "count").unlink()
-    assert orders[0] == orders[1] != orders[2]
-    once, again = orders[0][:6], orders[0][6:]
-    assert sorted(once) == sorted(again) == env["TF_NUM_INTEROP_THREADS"] and once != again
-    assert once != sorted(once)
-
-
-@pytest.mark.parametrize(
-    ("reduce", "rate"), [("sum", 2 * 9 * 2**0.7 / 2**1.3 + 1), ("mean", 9 * 2**0.7 / 2**1.3 + 0.5)]
-)
-def test_figures_of_all_ranks_are_summed_or_averaged(measure, reduce: str, rate: float) -> None:
-    result = measure(
-        ranks=2,
-        threads=2,
-        env={"TF_NUM_INTEROP_THREADS": "2"},
-        metric="alone: ([0-9.]+)",
-        reduce=reduce,
-    )
-    assert result.frame.rate.iloc[0] == pytest.approx(rate, abs=0.02)
-
-
-def test_warm_up_is_dropped_by_count(measure) -> None:
-    result = measure(threads=1, metric="Iter.*: ([0-9.]+)", skip=1)
-    assert result.frame.rate.iloc[0] == pytest.approx(_rate(1, 1, "1"), abs=0.001)
-
-
 def test_a_record_is_read_where_the_command_writes_one(script, results: Path) -> None:
     path = script(
         """
@@ -142,41 +109,6 @@ def test_of_times_the_least_is_best(measure) -> None:
     )
 
 
-def test_the_same_call_again_starts_nothing(measure, jobs) -> None:
-    one = measure(ranks=[1, 2], threads=1, repeat=2)
-    started = len(jobs())
-    two = measure(ranks=[1, 2], threads=1, repeat=2)
-    assert len(jobs()) == started == 8
-    assert one.frame.equals(two.frame) and sweeps.read(two.folder).frame.equals(one.frame)
-
-
-def test_a_named_sweep_grows_and_measures_only_what_is_new(measure, jobs) -> None:
-    measure(ranks=1, threads=1, name="mine")
-    result = measure(ranks=[1, 2], threads=1, repeat=2, name="mine")
-    new = jobs()[3:]
-    assert sorted(new[:-2]) == ["1 1 1", "2 1 1", "2 1 1"] and new[-2:] == ["1 unset unset"] * 2
-    assert result.frame.repeats.tolist() == [2, 2] and result.default.repeats == 3
-
-
-def test_an_edited_script_is_measured_anew(script, results: Path) -> None:
-    rates = []
-    for rate in (3, 4):
-        path = script(f"print('rate {rate}')")
-        rates.append(
-            sweeps.sweep(f"python {path}", threads=1, metric="rate (.)", echo=None).frame.rate.iloc[
-                0
-            ]
-        )
-    assert rates == [3, 4]
-    script("print('rate 5')")
-    with pytest.raises(ScaleoutError, match="another command|another scripts"):
-        sweeps.sweep(f"python {path}", threads=1, metric="rate (.)", echo=None, name=_only(results))
-
-
-def _only(results: Path) -> str:
-    return max((results / "sweep").iterdir(), key=lambda folder: folder.stat().st_mtime).name
-
-
 def test_a_search_measures_so_many_points_and_goes_on_from_what_it_knows(measure, jobs) -> None:
     grid = {
         "ranks": [1, 2],
@@ -185,36 +117,11 @@ def test_a_search_measures_so_many_points_and_goes_on_from_what_it_knows(measure
     }
     found = measure(**grid, search=6, repeat=2)
     count = len(jobs())
-    assert len(found.frame) == 6 and 6 + 4 < count < 6 * 2 + 4 and found.best.repeats == 2
+    assert len(found.frame) == 6 and count == 6 + 3 + 4 and found.best.repeats == 2
     again = measure(**grid, search=6, repeat=2)
     assert len(jobs()) == count and again.frame.equals(found.frame)
     more = measure(**grid, search=9, repeat=2)
     assert len(more.frame) >= 9
-
-
-def test_a_hopeless_job_of_a_search_is_ended_while_it_runs(
-    script, results: Path, said: list[str]
-) -> None:
-    """With fewer than four layers a job prints poor figures, then waits for ever."""
-    path = script(
-        """
-        import os, signal
-        layers = int(os.environ.get("LAYERS", 4))
-        for step in range(40):
-            print(f"step {step}: {layers} images/s", flush=True)
-        if layers < 4:
-            signal.pause()
-        """
-    )
-    env = {"LAYERS": ["1", "4", "5"]}
-    how = {"env": env, "metric": "([0-9.]+) images/s", "timeout": 100}
-    found = sweeps.sweep(["python", str(path)], ranks=[1], search=3, echo=said.append, **how)
-    assert found.best.LAYERS == "5"
-    assert set(found.frame.status) == {"ok"}
-    ended = [line for line in said if "ended early, as hopeless" in line]
-    assert len(ended) == 1 and "LAYERS=1:" in ended[0]
-    again = sweeps.sweep(["python", str(path)], ranks=[1], search=3, echo=None, **how)
-    assert again.frame.equals(found.frame)
 
 
 def test_best_sh_really_gives_the_best(measure, tmp_path: Path, monkeypatch) -> None:
@@ -286,25 +193,6 @@ def test_the_report_says_what_is_to_come_and_what_each_job_gave(measure, said: l
     )
 
 
-def test_a_figure_of_one_rank_is_doubted_once(measure, said: list[str]) -> None:
-    measure(ranks=[1, 2], threads=[1, 2], metric="per CPU: ([0-9.]+)")
-    assert len([line for line in said if line.startswith("One rank alone prints that figure")]) == 1
-
-
-def test_more_than_the_minutes_allowed_is_not_begun_and_the_first_job_is_kept(
-    measure, jobs
-) -> None:
-    grid = {"ranks": [1, 2], "threads": [1, 2]}
-    with pytest.raises(
-        ScaleoutError, match="more than --max-minutes 0.001: .* let --search 20 choose points"
-    ):
-        measure(**grid, max_minutes=0.001)
-    with pytest.raises(ScaleoutError, match="more than --max-minutes 0.001"):
-        measure(**grid, max_minutes=0.001)
-    assert len(jobs()) == 1
-    assert len(measure(**grid).frame) == 4 and len(jobs()) == 6
-
-
 def test_a_pattern_without_a_match_ends_the_sweep_at_once_and_keeps_nothing(measure, jobs) -> None:
     with pytest.raises(ScaleoutError) as caught:
         measure(ranks=[1, 2], threads=[1, 2], metric="images: ([0-9]+)", name="mine")
@@ -334,18 +222,13 @@ def test_the_command_line_prints_the_table_and_where_all_is(
     done = scaleout("sweep", *words, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     *_, head, default, best, summary, drift, holds = done.stdout.splitlines()
-    assert head.split() == [
-        "ranks",
-        "threads",
-        "TF_NUM_INTEROP_THREADS",
-        "rate",
-        "spread",
-        "ratio",
-        "repeats",
-    ]
+    settings = ["ranks", "threads", "TF_NUM_INTEROP_THREADS"]
+    assert head.split() == [*settings, "rate", "spread", "ratio", "repeats", "others"]
     assert default.split()[:5] == ["default", "1", "unset", "unset", "14.6"]
     assert best.split()[:5] == ["best", "2", "1", "1", "24.0"]
-    assert summary == "The best of 4 points gives 24.0, 1.64 times the default's 14.6."
+    assert summary.startswith(
+        "The best of 4 points gives 24.0, 1.64 times the default's 14.6. That"
+    )
     assert drift == "The default drifted by +0.0 % from the first to the last time."
     assert re.fullmatch(
         r"results/sweep/bench-[0-9a-f]{8}/ holds best.sbatch, best.sh, points.jsonl, ranks-.*png, table.md",
@@ -383,41 +266,3 @@ def test_a_terminal_gets_a_progress_bar_with_the_time_left(results: Path, tmp_pa
     assert process.wait(20) == 0
     assert re.search(rb"[1-4]/5 \[00:\d\d<00:\d\d", shown), shown
     assert b"2/5  1 rank x 1 thread A=" in shown and b"left)" not in shown
-
-
-def test_figures_that_vary_get_a_median_and_a_spread(script, results: Path, tmp_path: Path) -> None:
-    path = script(
-        f"""
-        import pathlib
-        file = pathlib.Path({str(tmp_path / "n")!r})
-        n = int(file.read_text()) if file.exists() else 0
-        file.write_text(str(n + 1))
-        print("rate", [10, 11, 12, 5, 9, 7, 20, 22, 24][n])
-        """
-    )
-    result = sweeps.sweep(f"python {path}", threads=1, repeat=3, metric="rate ([0-9]+)", echo=None)
-    point = result.frame.iloc[0]
-    assert (point.rate, point.spread, point.repeats) == (7, 2, 3)
-    assert result.default.rate == 16 and result.drift == 1.0
-
-
-def test_a_bad_command_line_leaves_what_was_measured(measure, jobs, capsys, monkeypatch) -> None:
-    measure(ranks=1, threads=1, name="mine")
-    assert (
-        cli.main(
-            [
-                "sweep",
-                "-n",
-                "1",
-                "--name",
-                "mine",
-                "--env",
-                "OMP_NUM_TREADS=1",
-                "--",
-                "python",
-                BENCH,
-            ]
-        )
-        == 2
-    )
-    assert len(measure(ranks=1, threads=1, name="mine").frame) == 1 and len(jobs()) == 3

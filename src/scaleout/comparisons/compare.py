@@ -6,25 +6,37 @@ explain(result, faster="{best} is {ratio} times as fast.", unclear="It is not cl
 """
 
 import functools
+import hashlib
+import json
+import math
+import os
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from inspect import signature
+from itertools import product
+from pathlib import Path
 from typing import Any
 
-from .. import progress, settings
+from .. import machine, progress, settings
 from ..errors import ScaleoutError
 from ..jobs import run as launch
-from ..jobs.job import JobInterrupted
+from ..jobs.environment import check_variables
+from ..jobs.job import JobFailed, JobInterrupted
+from ..jobs.ranges import spread
 from ..paths import show
-from ..words import count, rounded
+from ..words import count, listed, rounded
+from . import command
 from .comparison import WITHIN, Comparison
 from .intervals import ROUNDS
-from .journal import Kept, about_it, folder_name
-from .metric import Metric, figure, is_time
-from .rounds import columns, enough, plan
+from .journal import Journal, Row, folder_name
+from .metric import Metric
 
 Job = Callable[..., Any] | str | Sequence[str]
+Column = tuple[str, int]  # a variant, and 1 where it is the baseline's second run of a round
+MORE = 2  # rounds at most that take the place of disturbed ones
+BETWEEN = "::"  # two commands
+LAST = 5  # lines of a failed job that left no traceback
 
 
 def compare(
@@ -32,7 +44,7 @@ def compare(
     variants: Mapping[str, Mapping[str, Any]],
     *,
     rounds: int = 7,
-    metric: Metric = "rate",
+    metric: str | Callable[[Any], float] = "rate",
     lower: bool | None = None,
     within: float = WITHIN,
     name: str = "",
@@ -62,8 +74,9 @@ def compare(
         At most so many. With SCALEOUT_QUICK=1 one, from which no verdict follows; so the baseline's
         only run stands there twice.
     metric : str or function
-        What a run is judged by: a field of its record, "wall_s" for the seconds it took, or a
-        function of what `job` returns.
+        What a run is judged by: a field of its record, "wall_s" for the seconds it took, a pattern
+        for what it prints, or a function of what `job` returns. Without a record, "rate" is the one
+        line that looks like a rate.
     lower : bool, optional
         Less is better. Without it: where the name of the metric ends in _s.
     within : float
@@ -92,25 +105,27 @@ def compare(
     _check(variants, rounds, within)
     rounds = 1 if settings.quick() else rounds
     asked = {key: {**shared, **how} for key, how in variants.items()}
-    lower = is_time(metric) if lower is None else lower
-    about = about_it(job, asked, metric, lower, within)
-    kept = Kept(folder_name(name, about))
-    start = _start(job, f"compare/{kept.folder.name}/jobs")
+    figure = Metric(metric, lower)
+    about = _about(job, asked, metric, bool(figure.lower), within)
+    journal = Journal("compare", folder_name(name, about["job"], about), "runs.jsonl", _wrong)
+    start = _start(job, f"compare/{journal.name}/jobs")
     round_of = columns(list(asked))
+    rows: list[Row] = []
 
     def result() -> Comparison:
-        return Comparison(kept.rows, lower, within, about["metric"], kept.folder)
+        return Comparison(rows, bool(figure.lower), within, about["metric"], journal.folder)
 
     def done() -> bool:
-        return len(kept.rows) >= len(round_of) and enough(result(), rounds)
+        return len(rows) >= len(round_of) and enough(result(), rounds)
 
-    with kept.held():
-        kept.load(about, len(round_of))
+    with journal.held():
+        rows += _resume(journal, about, len(round_of))
         if done():
-            kept.begin(about)
-        before = len(kept.rows) // len(round_of)
+            journal.begin(about, "before")
+            rows.clear()
+        before = len(rows) // len(round_of)
         if before and echo:
-            echo(f"{count(before, 'round')} were measured before, in {show(kept.folder)}.")
+            echo(f"{count(before, 'round')} were measured before, in {show(journal.folder)}.")
         turns = plan(round_of, before, done)
         total = max(0, rounds - before) * len(round_of)
         hidden = quiet or echo is not None
@@ -120,33 +135,151 @@ def compare(
             ):
                 # In the short form the baseline's run, which was the last, stands here twice.
                 if not (again and settings.quick()):
-                    row = _run(start, asked[key], metric, f"{key}, round {round_ + 1}")
-                place = {"round": round_, "place": len(kept.rows), "variant": key, "again": again}
-                kept.add({**place, **row})
+                    row, figure = _run(start, asked[key], figure, f"{key}, round {round_ + 1}")
+                place = {"round": round_, "place": len(rows), "variant": key, "again": again}
+                rows.append({**place, **row})
+                journal.add(rows[-1])
                 if echo:
                     twin = f"{key}, again" if again else key
                     echo(
                         f"round {round_ + 1}  {twin}: {rounded(row['value'])} {row['unit']}".rstrip()
                     )
         except KeyboardInterrupt:
-            whole = count(len(kept.rows) // len(round_of), "whole round")
+            whole = count(len(rows) // len(round_of), "whole round")
             raise JobInterrupted(
                 f"Interrupted: {whole} kept; the same call goes on from there."
             ) from None
         return result()
 
 
+def columns(names: Sequence[str]) -> list[Column]:
+    """The runs of a round: the baseline twice, then each variant."""
+    return [(names[0], 0), (names[0], 1), *((name, 0) for name in names[1:])]
+
+
+def plan(
+    round_of: Sequence[Column], first: int, enough: Callable[[], bool]
+) -> Iterator[tuple[int, Column]]:
+    """The runs to come.
+
+    Every second round is the mirror image of the one before, so that a steady drift cancels, and
+    each pair of rounds begins one place further on, so that nobody keeps a place.
+    """
+    number = first
+    while not enough():
+        shift = number // 2 % len(round_of)
+        turn = [*round_of[shift:], *round_of[:shift]]
+        for column in turn if number % 2 == 0 else reversed(turn):
+            yield number, column
+        number += 1
+
+
+def enough(result: Comparison, rounds: int) -> bool:
+    """Whether no further round is needed: every variant is settled, or all rounds are there."""
+    if result.rounds < min(rounds, ROUNDS):
+        return False
+    settled = all(_settled(result, name) for name in result.variants)
+    disturbed = {number for number, _, _ in result.found.disturbed}
+    return settled or result.rounds >= rounds + min(MORE, len(disturbed))
+
+
+def _settled(result: Comparison, name: str) -> bool:
+    """Whether more rounds would change nothing: an interval that is narrow, and either far from 1
+    (twice its half-width) or around it (by half of that at most).
+
+    It does not stop at the first verdict: a test that is repeated after every round, until it says
+    "different", says so more often than it should.
+    """
+    ratio, narrow = result.ratio(name), math.log1p(result.within / 2)
+    half, size = math.log(ratio.high / ratio.middle), abs(math.log(ratio.middle))
+    if result.verdict(name) == "no difference shown":
+        return half + size <= narrow and size <= half / 2
+    return result.verdict(name) != "unclear" and half <= max(narrow, size / 10) and half <= size / 2
+
+
 def _run(
     start: Callable[..., Any], how: Mapping[str, Any], metric: Metric, where: str
-) -> dict[str, Any]:
+) -> tuple[Row, Metric]:
+    """One run as a row, and the metric that all others are read by."""
     try:
         found = start(**how)
-        value, unit = figure(found, metric)
+        metric = metric.settled(found)
+        figure = metric.read(found)
+    except JobFailed as error:
+        lines = [text for rank, text in error.run.lines if rank is not None and text.strip()]
+        if "Traceback" not in str(error) and lines:
+            last = "".join(f"\n    {text[:160]}" for text in lines[-LAST:])
+            error.args = (f"{error}\nIts last lines:{last}",)
+        error.args = (f"{where}: {error}",)
+        raise
     except ScaleoutError as error:
         error.args = (f"{where}: {error}", *error.args[1:])
         raise
     utc = datetime.now(UTC).isoformat(timespec="seconds")
-    return {"value": value, "unit": unit, "run_id": getattr(found, "id", ""), "utc": utc}
+    row = {"value": figure.value, "unit": figure.unit, "run_id": getattr(found, "id", "")}
+    return {**row, "utc": utc}, metric
+
+
+def _resume(journal: Journal, about: Mapping[str, Any], size: int) -> list[Row]:
+    """The whole rounds of the same comparison; what is of another one is put aside."""
+    found, left_out = journal.rows()
+    same = journal.description() == about and not left_out  # a lost run would shift the others
+    rows = found[: len(found) // size * size] if same else []
+    if not rows:
+        journal.begin(about, "before")
+    elif len(rows) < len(found):
+        journal.keep_only(rows)
+    return rows
+
+
+def _wrong(row: Row) -> str:
+    """What is wrong with a line of a runs.jsonl."""
+    value, counts = row.get("value"), [row.get("round"), row.get("place")]
+    if not isinstance(value, (int, float)) or not math.isfinite(value) or value <= 0:
+        return "a figure is missing"
+    if not all(type(number) is int and number >= 0 for number in counts):
+        return "its place is missing"
+    texts = [row.get("variant"), *(row.get(name, "") for name in ("unit", "run_id", "utc"))]
+    known = row.get("again") in (0, 1) and all(isinstance(text, str) for text in texts)
+    return "" if known else "a word is missing"
+
+
+def _about(
+    job: Job, variants: Mapping[str, Mapping[str, Any]], metric: Any, lower: bool, within: float
+) -> dict[str, Any]:
+    """All that decides what a comparison measures, as JSON gives it back."""
+    about = {
+        "schema": 1,
+        "job": _label(job),
+        "text": _text(job, variants),
+        "variants": {name: {k: repr(v) for k, v in how.items()} for name, how in variants.items()},
+        "metric": _label(metric) if callable(metric) else str(metric),
+        "lower": lower,
+        "within": within,
+        "machine": [machine.cpu_model(), machine.usable_cores()],
+    }
+    return dict(json.loads(json.dumps(about)))
+
+
+def _label(job: Any) -> str:
+    if not callable(job):
+        return job if isinstance(job, str) else shlex.join(job)
+    owner = getattr(job, "__self__", None)
+    return str(getattr(owner, "name", "") or getattr(job, "__qualname__", type(job).__name__))
+
+
+def _text(job: Job, variants: Mapping[str, Mapping[str, Any]]) -> str:
+    """A digest of the scripts and the function that are run: edited, they are another comparison."""
+    commands = ["" if callable(job) else job, *(how.get("script", "") for how in variants.values())]
+    paths = [getattr(getattr(job, "__self__", None), "script", "")]
+    paths += [word for given in commands for word in command.words(given)]
+    texts = [
+        Path(path).read_bytes()
+        for path in paths
+        if str(path).endswith((".py", ".sh")) and Path(path).is_file()
+    ]
+    code = getattr(job, "__code__", None)
+    return hashlib.sha256(b"\0".join([*texts, code.co_code if code else b""])).hexdigest()[:16]
 
 
 def _check(variants: Mapping[str, Mapping[str, Any]], rounds: int, within: float) -> None:
@@ -183,5 +316,86 @@ def _start(job: Job, folder: str) -> Callable[..., Any]:
 
 
 def _command(folder: str, script: str | Sequence[str], **how: Any) -> Any:
-    words = shlex.split(script) if isinstance(script, str) else list(script)
-    return launch.run(words, **{"name": folder, "echo": None, **how})
+    return launch.run(command.words(script), **{"name": folder, "echo": None, **how})
+
+
+def variants(words: Sequence[str], env: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
+    """{name: arguments of scaleout.run}, the baseline first."""
+    commands: list[list[str]] = [[]]
+    for word in words:
+        if word == BETWEEN:
+            commands.append([])
+        else:
+            commands[-1].append(word)
+    choices = [_values(text) for text in env]
+    named = [name for name, _ in choices]
+    for name in named:
+        if named.count(name) > 1:
+            raise ScaleoutError(
+                f"--env {name} is there twice: give all its values in one, {name}=V1,V2."
+            )
+    several = [(name, values) for name, values in choices if len(values) > 1]
+    fixed = {name: values[0] for name, values in choices if len(values) == 1}
+    for each in commands:
+        if not each:
+            raise ScaleoutError(
+                "A command is missing: put them last, as in  -n 2 -- python a.py :: python b.py"
+            )
+        command.check(each)
+    if len(commands) > 1 and several:
+        raise ScaleoutError(
+            "Compare commands, with :: between them, or values of --env; not both at once."
+        )
+    if len(commands) == 1 and not several:
+        raise ScaleoutError(
+            "There is one variant, and nothing to compare it with: type  A :: B  after the --, "
+            "or two values,  --env K=V1,V2"
+        )
+    if len(commands) > 1:
+        names = _names(commands)
+        _differ(names)
+        return {name: _variant(c, fixed) for name, c in zip(names, commands, strict=True)}
+    found = {}
+    for values in product(*(values for _, values in several)):
+        setting = {name: value for (name, _), value in zip(several, values, strict=True)}
+        label = " ".join(f"{name}={value or 'unset'}" for name, value in setting.items())
+        found[label] = _variant(commands[0], {**fixed, **setting})
+    return found
+
+
+def _values(text: str) -> tuple[str, list[str]]:
+    name, equals, values = text.partition("=")
+    if not (name and equals):
+        raise ScaleoutError(
+            f"--env takes NAME=VALUE1,VALUE2, such as --env TF_ENABLE_ONEDNN_OPTS=0,1; not {text!r}."
+        )
+    found = [value for each in listed(values) for value in spread(name, each)]
+    for value in found:
+        check_variables({name: value})
+    _differ([f"{name}={value}" for value in found])
+    return name, found
+
+
+def _differ(names: Sequence[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise ScaleoutError(
+                f"{name} is there twice: the baseline runs against itself in any case, so give "
+                "each variant once."
+            )
+
+
+def _names(commands: Sequence[Sequence[str]]) -> list[str]:
+    """What the commands differ in, with the flag before it, or the word where else nothing of one
+    is left."""
+    shared = len(os.path.commonprefix([list(command) for command in commands]))
+    flag = shared > 0 and commands[0][shared - 1].startswith("-")
+    if flag or any(len(command) == shared for command in commands):
+        shared -= 1
+    return [" ".join(command[max(0, shared) :]) for command in commands]
+
+
+def _variant(words: Sequence[str], setting: dict[str, str]) -> dict[str, Any]:
+    unset = [word for name, value in setting.items() if not value for word in ("-u", name)]
+    env = {name: value for name, value in setting.items() if value}
+    return {"script": [*(["env", *unset] if unset else []), *words], "env": env}

@@ -1,8 +1,11 @@
-"""What a comparison found: ratios with their intervals, a verdict a variant."""
+"""What a comparison found: ratios with their intervals, a verdict a variant, and the sentences that
+they allow."""
 
 import functools
+import html
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,8 +15,8 @@ from numpy.typing import NDArray
 
 from ..errors import ScaleoutError
 from ..paths import results, results_path, show
-from . import said
-from .intervals import ROUNDS, Paired, Ratio, between, paired, verdict
+from ..words import count, markdown_table, rounded
+from .intervals import LEVEL, ROUNDS, Paired, Ratio, between, paired, verdict
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -156,7 +159,7 @@ class Comparison:
             ratio = self.found.null if again else self.found.ratios.get(name)
             found = [ratio.middle, ratio.low, ratio.high] if ratio else [1.0, math.nan, math.nan]
             word = "" if name == self.baseline else self.verdict(name)
-            word = f"the noise: {said.percent(self.noise)}" if again else word
+            word = f"the noise: {percent(self.noise)}" if again else word
             line = [len(own), own.median(), own.min(), own.max(), *found, word]
             lines[f"{name}, again" if again else name] = line
         columns = ["runs", "median", "lowest", "highest", "ratio", "low", "high", "verdict"]
@@ -174,27 +177,107 @@ class Comparison:
 
     def sentence(self, variant: str) -> str:
         """What was found of this variant, in a sentence."""
-        return said.sentence(self, variant)
+        ratio, word = self.ratio(variant), self.verdict(variant)
+        if ratio.rounds < ROUNDS:
+            return f"{variant}: unclear, after {count(ratio.rounds, 'round')}; it takes {ROUNDS}."
+        times = f"{_times(ratio, ratio.middle)} times as fast as {self.baseline}"
+        interval = f"{_times(ratio, ratio.low)} to {_times(ratio, ratio.high)}"
+        if word == "no difference shown":
+            reach = percent(ratio.reach)
+            return f"{variant}: no difference shown from {self.baseline} (within ±{reach})."
+        if word != "unclear":
+            return f"{variant}: {word}, {times} ({interval})."
+        if ratio.low > 1 or ratio.high < 1:
+            return (
+                f"{variant}: unclear. It is {times} ({interval}), "
+                f"and the noise alone makes up to {percent(self.noise)}."
+            )
+        return f"{variant}: unclear. It is {times}, but the interval holds 1 ({interval})."
+
+    @property
+    def finding(self) -> str:
+        """The one thing to remember: of one or two variants what was found of each, of more the
+        best one, and how the others did."""
+        every = {name: self.verdict(name) for name in self.variants}
+        if len(every) <= 2:
+            return self.summary
+        best = self.best
+        others = Counter(word for name, word in every.items() if name != best)
+        counted = ", ".join(f"{number} {word}" for word, number in others.most_common())
+        if best == self.baseline:
+            return f"None of {len(every)} variants is shown to be faster than {best}: {counted}."
+        return f"{self.sentence(best)} The others: {counted}."
 
     @property
     def notes(self) -> list[str]:
         """What the figures rest on and what speaks against them, a sentence each."""
-        return said.notes(self)
+        unit = f" {self.unit}" if self.unit else ""
+        base = self.runs[self.runs.variant == self.baseline].value.median()
+        notes = [f"{count(self.rounds, 'round')}; {self.baseline} gives {rounded(base)}{unit}."]
+        if math.isfinite(self.noise):
+            notes.append(
+                f"The noise: two equal variants may differ by {percent(self.noise)}; "
+                "no smaller gain counts."
+            )
+        if len(self.variants) > 1:
+            notes.append(
+                f"The intervals of {len(self.variants)} variants hold together, at "
+                f"{100 * LEVEL:.0f} % (Bonferroni)."
+            )
+        null = self.found.null
+        if self.rounds >= ROUNDS and not null.low <= 1 <= null.high:
+            notes.append(
+                f"{self.baseline} differs from itself: its second run of a round is "
+                f"{_times(null, null.middle)} times as fast as the first."
+            )
+        for round_, column, share in self.found.disturbed:
+            way = "faster" if share > 0 else "slower"
+            notes.append(
+                f"Round {round_ + 1} was disturbed: a run of {self.columns[column][0]} was "
+                f"{percent(abs(share))} {way} than its others."
+            )
+        left_out = self.rounds - min(ratio.rounds for ratio in self.found.ratios.values())
+        if left_out:
+            left = count(self.rounds - left_out, "round")
+            notes.append(f"That leaves {left} for the ratios.")
+        if self.found.drifted:
+            way = "faster" if self.drift > 0 else "slower"
+            notes.append(
+                f"The machine became {percent(abs(self.drift))} {way} over the runs; "
+                "ratios are taken within a round, so they stand."
+            )
+        return notes
 
     @property
     def summary(self) -> str:
         """A sentence each variant."""
-        return " ".join(self.sentence(name) for name in self.variants)
+        return " ".join(map(self.sentence, self.variants))
+
+    @property
+    def _sentences(self) -> list[str]:
+        return [*map(self.sentence, self.variants), *self.notes]
+
+    def _shown(self) -> "pd.DataFrame":
+        """The table with its numbers as they are read."""
+        table = self.table
+        for name in ("median", "lowest", "highest"):
+            table[name] = table[name].map(rounded)
+        for name in ("ratio", "low", "high"):
+            table[name] = table[name].map(lambda x: "" if math.isnan(x) else f"{x:.3f}")
+        return table
 
     def __repr__(self) -> str:
-        return "\n".join([said.shown(self).to_string(), "", *said.sentences(self)])
+        return "\n".join([self._shown().to_string(), "", *self._sentences])
 
     def _repr_html_(self) -> str:
-        return said.as_html(self)
+        lines = "".join(f"<p>{html.escape(line)}</p>" for line in self._sentences)
+        return f"{self._shown().to_html()}{lines}"
 
     def markdown(self) -> str:
         """The table and the sentences, for a report or a note."""
-        return said.markdown(self)
+        table = self._shown().reset_index(names="variant")
+        lines = [markdown_table(list(table.columns), table.to_numpy().tolist()), ""]
+        return "\n".join([*lines, *(f"- {line}" for line in self._sentences)]) + "\n"
 
     def plot(self, guess: float | None = None) -> "Figure":
         """Single runs, medians, and the intervals of the ratios beside the noise.
@@ -204,14 +287,14 @@ class Comparison:
         guess : float, optional
             How many times as fast you expected the last variant to be.
         """
-        from .. import plots
+        from . import picture
 
-        return plots.comparison(
+        return picture.comparison(
             self.runs,
             self.table,
             noise=self.noise,
             disturbed=[(r, *self.columns[c]) for r, c, _ in self.found.disturbed],
-            title=said.finding(self),
+            title=self.finding,
             values=self.summary,
             axis={"s": "seconds"}.get(self.unit, self.unit) or self.metric,
             guess=guess,
@@ -238,3 +321,71 @@ class Comparison:
             ) from None
         rows = [json.loads(line) for line in lines]
         return cls(rows, about["lower"], about["within"], about["metric"], place)
+
+
+def explain(
+    result: Comparison,
+    *,
+    faster: str = "",
+    slower: str = "",
+    same: str = "",
+    unclear: str = "",
+    variant: str = "",
+) -> None:
+    """Prints the sentence that applies to what was measured, and no other.
+
+    A text may hold {variant}, {baseline}, {ratio}, {low}, {high}, {best} (the fastest that is shown
+    to be faster than the baseline; else the baseline), {noise} and {within} (percent). Where a text
+    is missing, what was found is said without a reason.
+
+    Parameters
+    ----------
+    result : Comparison
+    faster, slower, same, unclear : str
+        For each verdict; `same` is for "no difference shown".
+    variant : str
+        Which; without it the best, or the last where none is faster.
+
+    Raises
+    ------
+    ScaleoutError
+        Where a text has a placeholder that is none.
+    """
+    best = result.best
+    name = variant or (best if best != result.baseline else result.variants[-1])
+    verdict, ratio = result.verdict(name), result.ratio(name)
+    texts = {
+        "faster": faster,
+        "slower": slower,
+        "no difference shown": same,
+        "unclear": unclear,
+    }
+    words = {
+        "variant": name,
+        "baseline": result.baseline,
+        "ratio": f"{ratio.middle:.2f}",
+        "low": f"{ratio.low:.2f}",
+        "high": f"{ratio.high:.2f}",
+        "best": best,
+        "noise": rounded(100 * result.noise),
+        "within": rounded(100 * ratio.reach),
+    }
+    for text in texts.values():  # a slip shows at once, not when that verdict comes up
+        try:
+            text.format(**words)
+        except (KeyError, IndexError, ValueError):
+            known = ", ".join(f"{{{word}}}" for word in words)
+            raise ScaleoutError(f"explain() fills in {known}; not all of {text!r}.") from None
+    print(texts[verdict].format(**words) or result.sentence(name))
+
+
+def _times(ratio: Ratio, value: float) -> str:
+    """With as many digits as the interval is worth."""
+    return f"{value:.{2 if ratio.width > 0.005 else 4}f}"
+
+
+def percent(share: float) -> str:
+    """A share in per cent, with one digit where it is small."""
+    if not math.isfinite(share):
+        return "any amount"
+    return f"{100 * share:.{1 if share < 0.0995 else 0}f} %"

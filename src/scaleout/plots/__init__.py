@@ -2,13 +2,11 @@
 readable in grey."""
 
 from .classroom import class_picture
-from .comparison import comparison
 from .frameworks import frameworks, rates_over_work
 from .machine import machine_picture
 from .networks import efficiency_of_networks
 from .onednn import layouts, number_formats, operations
 from .scaling import amdahl_law, rate_predictions
-from .sweep import heat_map, searches
 from .threads import rank_map, rate_over_threads, thread_census, which_knob
 from .waiting import step_parts, who_waits
 from .waterfall import waterfall
@@ -16,10 +14,8 @@ from .waterfall import waterfall
 __all__ = [
     "amdahl_law",
     "class_picture",
-    "comparison",
     "efficiency_of_networks",
     "frameworks",
-    "heat_map",
     "layouts",
     "machine_picture",
     "number_formats",
@@ -28,7 +24,6 @@ __all__ = [
     "rate_over_threads",
     "rate_predictions",
     "rates_over_work",
-    "searches",
     "step_parts",
     "thread_census",
     "waterfall",

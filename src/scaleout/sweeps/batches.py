@@ -6,8 +6,8 @@ from pathlib import Path
 
 from .. import machine, settings
 from ..jobs.environment import SHORT_STEPS
-from .outcome import Result
-from .run import sweep
+from .result import Result
+from .sweep import sweep
 
 
 def batch_grid(script: Path | str, batches: Sequence[int], repeat: int = 1) -> Result:

@@ -2,24 +2,29 @@
 that each becomes."""
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from .. import words
 from ..errors import ScaleoutError
 from ..jobs.environment import check_variables, exports, job_environment, thread_variables
+from ..jobs.ranges import spread
 from ..jobs.site import Site
-from . import allocators, knobs
 
-MOST_RANKS = 16  # a core: beyond it a machine is out of memory before it has measured anything
-MOST_THREADS = 64  # a core
+MOST = 16  # ranks or threads a core: beyond it a machine measures nothing but waiting
 COLUMNS = (
-    *("ranks", "threads", "rate", "spread", "ratio", "repeats"),
+    *("ranks", "threads", "rate", "spread", "ratio", "repeats", "others"),
     *("wall_s", "status", "reason", "role", "repeat", "utc", "run_id"),
 )
+IF = " if "
+HOLE = re.compile(r"(?<!\$)\{([A-Za-z_][A-Za-z0-9_]*)\}")
 Value = int | str | None
+Place = tuple[Value, ...]
 Choices = dict[str, tuple[Value, ...]]
+Only = dict[str, tuple[str, str]]  # {axis: (other axis, its value)}
+Variables = Mapping[str, str | int | Sequence[str | int | None]]
 
 
 @dataclass(frozen=True)
@@ -39,30 +44,33 @@ class Point:
 
     @property
     def settings(self) -> dict[str, Value]:
-        """The values in the columns of a table: ranks, threads, then each variable; "unset" where
-        it is taken away."""
+        """The values in the columns of a table; "unset" where a variable is taken away."""
         env = {name: "unset" if value is None else value for name, value in self.env}
         return {"ranks": self.ranks, "threads": self.threads or "unset", **env}
-
-    def script(self, command: Sequence[str]) -> list[str]:
-        """The command as a rank starts it: {NAME} filled in, and without the variables that this
-        point takes away."""
-        plain = [] if self.threads else list(thread_variables(1))
-        gone = dict.fromkeys([*plain, *(name for name, value in self.env if value is None)])
-        kept = [name for name, value in self.env if value is not None]
-        unset = [word for name in gone if name not in kept for word in ("-u", name)]
-        own = filled(command, dict(self.env))
-        return ["env", *unset, *own] if unset else own
 
     @property
     def variables(self) -> dict[str, str]:
         """The variables that this point sets itself."""
         return {name: value for name, value in self.env if value is not None}
 
+    def script(self, command: Sequence[str]) -> list[str]:
+        """The command as a rank starts it: {NAME} filled in, and without the variables that this
+        point takes away."""
+        plain = [] if self.threads else list(thread_variables(1))
+        gone = dict.fromkeys([*plain, *(name for name, value in self.env if value is None)])
+        unset = [word for name in gone if name not in self.variables for word in ("-u", name)]
+        own = filled(command, dict(self.env))
+        return ["env", *unset, *own] if unset else own
+
     def shell(self, line: str, site: Site) -> str:
         """The environment and the mpirun line of this point, for sh."""
         given = job_environment(self.threads, site_env=site.env, env=self.variables)
         return "\n".join([*exports(given), f"{line} < /dev/null"])
+
+
+def holes(word: str) -> list[str]:
+    """The NAMEs of {NAME} in a word; ${NAME} is the shell's own."""
+    return HOLE.findall(word)
 
 
 def filled(command: Sequence[str], env: Mapping[str, str | None]) -> list[str]:
@@ -71,15 +79,24 @@ def filled(command: Sequence[str], env: Mapping[str, str | None]) -> list[str]:
     """
     found: list[str] = []
     for word in command:
-        names = [name for name in env if "{" + name + "}" in word]
+        names = [name for name in holes(word) if name in env]
         if any(env[name] is None for name in names):
             if word == "{" + names[0] + "}" and found and found[-1].startswith("-"):
                 found.pop()
             continue
-        for name in names:
-            word = word.replace("{" + name + "}", str(env[name]))
-        found.append(word)
+        found.append(HOLE.sub(lambda hole: env.get(hole[1]) or hole[0], word))
     return found
+
+
+def check_holes(command: Sequence[str], axes: Iterable[str]) -> None:
+    """Refuse a {NAME} that no --env fills; {name} in small letters is the command's own."""
+    names = [name for name in axes if name not in ("ranks", "threads")]
+    for hole in (hole for word in command for hole in holes(word)):
+        if hole not in names and (hole.isupper() or hole.upper() in names):
+            have = f"the names are {', '.join(names)}" if names else "there is no --env"
+            raise ScaleoutError(
+                f"Nothing fills {{{hole}}} in the command: {have}; type  --env {hole}=VALUE1,VALUE2"
+            )
 
 
 def default(axes: Iterable[str], kept: Mapping[str, str] = MappingProxyType({})) -> Point:
@@ -90,26 +107,26 @@ def default(axes: Iterable[str], kept: Mapping[str, str] = MappingProxyType({}))
     return Point(1, None, tuple((name, kept.get(name)) for name in names))
 
 
-def programs(found: Choices, words: Sequence[str]) -> dict[str, str]:
+def programs(found: Choices, command: Sequence[str]) -> dict[str, str]:
     """{name: first value} of the variable that names the program itself, as in {PY} train.py."""
-    return {k: str(values[0]) for k, values in found.items() if "{" + k + "}" in words[0]}
+    return {k: str(values[0]) for k, values in found.items() if k in holes(command[0])}
 
 
 def choices(
-    ranks: int | Sequence[int],
-    threads: int | Sequence[int],
-    env: Mapping[str, str | int | Sequence[str | int | None]],
-    cores: int,
-) -> Choices:
-    """The values on each axis that was asked for, in order, each once."""
+    ranks: int | Sequence[int], threads: int | Sequence[int], env: Variables, cores: int
+) -> tuple[Choices, Only]:
+    """The values on each axis that was asked for, in order, each once; and the conditions."""
     found: Choices = {
-        "ranks": _counts("ranks", "-n", ranks, MOST_RANKS * cores, cores),
-        "threads": _counts("threads", "-t", threads, MOST_THREADS * cores, cores),
+        "ranks": _counts("ranks", "-n", ranks, cores),
+        "threads": _counts("threads", "-t", threads, cores),
     }
-    for name, values in sorted(env.items()):
-        knobs.check(name)
+    only: Only = {}
+    for text, values in sorted(env.items()):
+        name, where = _condition(text)
+        if where:
+            only[name] = where
         several = [values] if isinstance(values, (str, int)) else list(values)
-        for value in several:
+        for value in several or [""]:
             check_variables({name: value})
         if name in COLUMNS:
             raise ScaleoutError(
@@ -119,8 +136,6 @@ def choices(
         found[name] = tuple(
             dict.fromkeys(None if value in (None, "") else str(value) for value in several)
         )
-        if name == "LD_PRELOAD":
-            found[name] = tuple(v and allocators.library(str(v)) for v in found[name])
         if found[name] in ((), (None,)):
             raise ScaleoutError(f"{name} has no value to try: type  --env {name}=VALUE1,VALUE2")
     found = {axis: values for axis, values in found.items() if values}
@@ -128,7 +143,38 @@ def choices(
         raise ScaleoutError(
             "There is nothing to sweep over: type, for example,  -n 1,2 -t 1,2  before the --"
         )
-    return found
+    _check_conditions(only, found)
+    return found, only
+
+
+def _condition(text: str) -> tuple[str, tuple[str, str] | None]:
+    """The name in NAME or in "NAME if OTHER=VALUE", and the condition."""
+    name, word, said = text.partition(IF)
+    if not word:
+        return text, None
+    other, equals, value = said.strip().partition("=")
+    if not (other and equals):
+        raise ScaleoutError(
+            f"A condition names one value of another axis, as in  {name}=1,2{IF}ranks=2  (not {said!r})."
+        )
+    return name, (other, value)
+
+
+def _check_conditions(only: Only, found: Choices) -> None:
+    """Refuse a condition that no point fulfils."""
+    for axis, (other, value) in only.items():
+        if other not in found or other == axis or other in only:
+            axes = [name for name in found if name != axis and name not in only]
+            raise ScaleoutError(
+                f"{axis} cannot depend on {other}: it takes another axis without a condition of "
+                f"its own ({', '.join(axes) or 'there is none'})."
+            )
+        typed = ["" if one is None else str(one) for one in found[other]]
+        if value not in typed:
+            raise ScaleoutError(
+                f"No point has {other}={value}, so that {axis} would never count: {other} takes "
+                f"{', '.join(one or 'unset' for one in typed)}."
+            )
 
 
 def ends(found: Choices) -> Choices:
@@ -136,30 +182,28 @@ def ends(found: Choices) -> Choices:
     return {axis: tuple(dict.fromkeys((values[0], values[-1]))) for axis, values in found.items()}
 
 
-def _counts(
-    what: str, flag: str, asked: int | Sequence[int], most: int, cores: int
-) -> tuple[int, ...]:
+def _counts(what: str, flag: str, asked: int | Sequence[int], cores: int) -> tuple[int, ...]:
     counts = tuple(dict.fromkeys([asked] if isinstance(asked, int) else asked or ()))
     if any(type(count) is not int or count < 1 for count in counts):
         raise ScaleoutError(
             f"{flag} takes numbers of {what}, 1 or more, such as {flag} 1,2; not {list(counts)}."
         )
-    if counts and max(counts) > most:
+    if counts and max(counts) > MOST * cores:
         raise ScaleoutError(
             f"{max(counts)} {what} on {words.count(cores, 'core')} would measure nothing but "
-            "waiting: "
-            f"{flag} goes up to {most} here."
+            f"waiting: {flag} goes up to {MOST * cores} here."
         )
     return counts
 
 
-def grid(
-    found: Choices, cores: int, settle: Callable[[Mapping[str, Value]], dict[str, Value]] = dict
-) -> dict[tuple[Value, ...], Point]:
-    """Every combination of the choices, each once."""
+def grid(found: Choices, cores: int, only: Only | None = None) -> dict[Place, Point]:
+    """Every combination of the choices, each once; an axis is unset where its condition fails."""
     points = {}
     for values in itertools.product(*found.values()):
-        named = settle(dict(zip(found, values, strict=True)))
+        named = dict(zip(found, values, strict=True))
+        for axis, (other, value) in (only or {}).items():
+            if ("" if named[other] is None else str(named[other])) != value:
+                named[axis] = None
         place = tuple(named.values())
         ranks = int(named.pop("ranks", 1) or 1)
         threads = int(named.pop("threads", 0) or 0) or max(1, cores // ranks)
@@ -167,3 +211,31 @@ def grid(
             ranks, threads, tuple((k, None if v is None else str(v)) for k, v in named.items())
         )
     return points
+
+
+def typed_counts(flag: str, text: str | None) -> list[int]:
+    """The numbers of -n 1,2,4."""
+    try:
+        return [] if text is None else [int(word) for word in words.listed(text)]
+    except ValueError:
+        raise ScaleoutError(
+            f"{flag} takes numbers with commas between, such as {flag} 1,2,4; not {text!r}."
+        ) from None
+
+
+def typed_variables(texts: Sequence[str]) -> dict[str, list[str]]:
+    """{name: values} of NAME=V1,V2, or of NAME='V1;V2' where values hold commas; an empty one
+    leaves it unset. 1..4 is 1, 2, 3 and 4, and 1..8*2 is 1, 2, 4 and 8. Of NAME='V1,V2 if
+    OTHER=VALUE' the condition stands beside the name."""
+    found: dict[str, list[str]] = {}
+    for text in texts:
+        given, word, where = text.rpartition(IF) if IF in text else (text, "", "")
+        name, equals, values = given.partition("=")
+        if not (name and equals and values):
+            raise ScaleoutError(
+                "--env takes NAME=VALUE1,VALUE2, such as --env KMP_BLOCKTIME=0,1,200; not "
+                f"{text!r}."
+            )
+        for value in words.listed(values):
+            found.setdefault(name + word + where, []).extend(spread(name, value))
+    return found

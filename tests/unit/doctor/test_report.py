@@ -22,10 +22,10 @@ def test_an_interrupt_is_answered_in_a_sentence(
 def test_an_interrupt_without_words_is_still_answered(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def pressed(path: object) -> None:
+    def pressed(command: object, **how: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("scaleout.sweeps.main", lambda args, rest: pressed(rest))
+    monkeypatch.setattr("scaleout.sweeps.sweep", pressed)
     assert cli.main(["sweep", "-n", "1", "--", "true"]) == 130
     assert capsys.readouterr().err == (
         "scaleout: Interrupted: sweep did not come to its end; the same line begins again.\n"

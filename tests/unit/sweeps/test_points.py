@@ -1,8 +1,4 @@
-"""What a point puts into its job: values in the command, and an allocator."""
-
-import ctypes.util
-import sys
-from pathlib import Path
+"""The points of a sweep: the grid, its conditions, and what a point puts into its job."""
 
 import pytest
 
@@ -10,52 +6,117 @@ from scaleout.errors import ScaleoutError
 from scaleout.sweeps import points
 from scaleout.sweeps.points import Point
 
-COMMAND = ["python", "x.py", "--batch", "{BATCH}", "--lr={LR}", "--like", "{this}"]
+COMMAND = ["python", "x.py", "--batch", "{BATCH}", "--lr={LR}", "--like", "{this}", "${BATCH}"]
 
 
-def test_a_value_in_braces_is_filled_in() -> None:
+def test_a_grid_is_every_combination_in_the_order_asked_for() -> None:
+    found, only = points.choices([2, 1, 2], [1], {"A": ["x", None], "B": 3}, cores=2)
+    assert found == {"ranks": (2, 1), "threads": (1,), "A": ("x", None), "B": ("3",)} and not only
+    grid = points.grid(found, cores=2)
+    assert list(grid) == [(2, 1, "x", "3"), (2, 1, None, "3"), (1, 1, "x", "3"), (1, 1, None, "3")]
+    assert grid[2, 1, None, "3"] == Point(2, 1, (("A", None), ("B", "3")))
+
+
+def test_threads_that_are_not_asked_for_are_a_ranks_share_of_the_cores() -> None:
+    found, _ = points.choices([1, 2, 4, 8], [], {}, 4)
+    shares = {point.ranks: point.threads for point in points.grid(found, cores=4).values()}
+    assert shares == {1: 4, 2: 2, 4: 1, 8: 1}
+
+
+def test_the_default_takes_every_swept_variable_away() -> None:
+    found, _ = points.choices([2], [1], {"A": ["1"], "OMP_NUM_THREADS": ["2"]}, 2)
+    default = points.default(found)
+    assert default == Point(1, None, (("A", None), ("OMP_NUM_THREADS", None)))
+    words = " ".join(default.script(["python", "x.py"]))
+    assert words == (
+        "env -u OMP_NUM_THREADS -u TF_NUM_INTRAOP_THREADS -u TF_NUM_INTEROP_THREADS -u A python x.py"
+    )
+
+
+def test_a_point_that_takes_nothing_away_leaves_the_command_as_it_is() -> None:
+    assert Point(2, 1, (("A", "1"),)).script(["python", "x.py"]) == ["python", "x.py"]
+    unset = Point(2, 1, (("A", None),))
+    assert unset.script(["python", "x.py"]) == ["env", "-u", "A", "python", "x.py"]
+
+
+def test_a_value_in_braces_is_filled_in_and_a_shells_own_is_not() -> None:
     point = Point(2, 1, (("BATCH", "64"), ("LR", "0.1")))
     assert point.script(COMMAND) == [
-        *("python", "x.py", "--batch", "64"),
-        *("--lr=0.1", "--like", "{this}"),
+        *("python", "x.py", "--batch", "64", "--lr=0.1", "--like", "{this}", "${BATCH}"),
     ]
 
 
 def test_where_it_is_unset_the_program_has_its_own() -> None:
-    default = points.default(points.choices([], [], {"BATCH": ["16", "32"], "LR": ["0.1"]}, 2))
-    words = default.script(COMMAND)
-    assert words[words.index("python") :] == ["python", "x.py", "--like", "{this}"]
+    found, _ = points.choices([], [], {"BATCH": ["16", "32"], "LR": ["0.1"]}, 2)
+    words = points.default(found).script(COMMAND)
+    assert words[words.index("python") :] == ["python", "x.py", "--like", "{this}", "${BATCH}"]
 
 
-def test_an_allocator_is_named_and_its_library_found(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    libraries = {"jemalloc": "libjemalloc.so.2"}
-    monkeypatch.setattr(ctypes.util, "find_library", libraries.get)
-    env = {"LD_PRELOAD": ["jemalloc", "libc.so.6", None]}
-    assert points.choices([], [], env, 2) == {"LD_PRELOAD": ("libjemalloc.so.2", "libc.so.6", None)}
-    (tmp_path / "lib").mkdir()
-    (tmp_path / "lib" / "libjemalloc.so.2").touch()
-    found = points.choices([], [], {"LD_PRELOAD": ["jemalloc"]}, 2)
-    assert found == {"LD_PRELOAD": (str(tmp_path / "lib/libjemalloc.so.2"),)}
+def test_a_name_that_nothing_fills_is_refused_with_the_names_there_are() -> None:
+    points.check_holes(COMMAND, ["ranks", "BATCH", "LR"])
+    with pytest.raises(ScaleoutError, match=r"Nothing fills \{BACTH\} .*: the names are BATCH, LR"):
+        points.check_holes(["python", "--b={BACTH}"], ["ranks", "BATCH", "LR"])
+    with pytest.raises(ScaleoutError, match=r"Nothing fills \{batch\}"):
+        points.check_holes(["python", "{batch}"], ["BATCH"])
 
 
-@pytest.mark.parametrize("name", ["nosuch.so", "/no/such.so", "libc.so.6:/no/such.so", __file__])
-def test_a_library_that_the_loader_would_leave_out_is_said(name: str) -> None:
-    with pytest.raises(ScaleoutError, match="names no library that can be loaded here"):
-        points.choices([], [], {"LD_PRELOAD": ["libc.so.6", name]}, 2)
-
-
-def test_an_allocator_that_is_missing_is_said(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    monkeypatch.setattr(ctypes.util, "find_library", lambda name: None)
-    with pytest.raises(ScaleoutError, match="There is no tcmalloc on this machine: install it"):
-        points.choices([], [], {"LD_PRELOAD": ["tcmalloc"]}, 2)
+def test_the_program_itself_may_be_an_axis_and_the_default_keeps_the_first() -> None:
+    found, _ = points.choices([], [], {"PY": ["one", "two"], "A": ["1"]}, 2)
+    default = points.default(found, points.programs(found, ["{PY}", "train.py"]))
+    assert dict(default.env) == {"A": None, "PY": "one"}
+    assert default.script(["{PY}", "train.py"])[-2:] == ["one", "train.py"]
 
 
 def test_the_ends_of_each_axis() -> None:
-    found = points.choices([1, 2], [1, 2, 4], {"LR": ["0.1"]}, 4)
+    found, _ = points.choices([1, 2], [1, 2, 4], {"LR": ["0.1"]}, 4)
     assert points.ends(found) == {"ranks": (1, 2), "threads": (1, 4), "LR": ("0.1",)}
+
+
+# Conditions
+
+
+def test_a_condition_leaves_an_axis_unset_elsewhere() -> None:
+    env = points.typed_variables(["A=1..3 if ranks=2", "B=x,y"])
+    assert env == {"A if ranks=2": ["1", "2", "3"], "B": ["x", "y"]}
+    found, only = points.choices([1, 2], [], env, 2)
+    assert only == {"A": ("ranks", "2")}
+    grid = points.grid(found, 2, only)
+    ones, twos = [(1, None, b) for b in "xy"], [(2, a, b) for a in "123" for b in "xy"]
+    assert sorted(grid, key=str) == sorted(ones + twos, key=str)
+    assert grid[1, None, "x"].env == (("A", None), ("B", "x"))
+
+
+@pytest.mark.parametrize(
+    ("env", "said"),
+    [
+        ({"A if C=1": ["1"], "B": ["x"]}, r"A cannot depend on C: .* \(B\)"),
+        ({"A if A=1": ["1"], "B": ["x"]}, "A cannot depend on A"),
+        ({"A if B=x": ["1"], "B if A=1": ["x"]}, r"A cannot depend on B: .* \(there is none\)"),
+        ({"A if B=z": ["1"], "B": ["x", None]}, "No point has B=z, .*: B takes x, unset"),
+        ({"A if B": ["1"], "B": ["x"]}, "A condition names one value of another axis"),
+    ],
+)
+def test_a_condition_that_cannot_be_is_refused(env: dict, said: str) -> None:
+    with pytest.raises(ScaleoutError, match=said):
+        points.choices([], [], env, 2)
+
+
+# The words of the command line
+
+
+@pytest.mark.parametrize(
+    ("typed", "values"),
+    [
+        ("A=1,2", ["1", "2"]),
+        ("A=,1", ["", "1"]),
+        ("A=granularity=fine,compact,1,0;disabled", ["granularity=fine,compact,1,0", "disabled"]),
+        ("A=,0..2,9", ["", "0", "1", "2", "9"]),
+        ("A=1..9*2", ["1", "2", "4", "8"]),
+        ("A=1.5,..,a..4,../1..4", ["1.5", "..", "a..4", "../1..4"]),
+    ],
+)
+def test_values_are_split_at_commas_or_where_they_hold_some_at_semicolons(
+    typed: str, values: list[str]
+) -> None:
+    assert points.typed_variables([typed]) == {"A": values}
+    assert points.typed_variables(["A=1", "A=2"]) == {"A": ["1", "2"]}

@@ -10,8 +10,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from ..plots.look import DARK, MIDDLE, PALE, guess_line, style
 from ..words import rounded
-from .look import DARK, MIDDLE, PALE, guess_line, style
 
 if TYPE_CHECKING:
     import pandas as pd

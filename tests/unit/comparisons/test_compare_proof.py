@@ -1,6 +1,6 @@
 """How often a comparison is wrong, on simulated machines whose truth is known.
 
-    python tests/unit/measure/test_compare_proof.py 2000
+    python tests/unit/comparisons/test_compare_proof.py 2000
 
 prints the table of docs/compare.md.
 """
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from scaleout.comparisons.compare import columns, enough, plan
 from scaleout.comparisons.comparison import Comparison
-from scaleout.comparisons.rounds import columns, enough, plan
 
 NOISE = 0.05  # of one run: the standard deviation of its logarithm
 

@@ -1,0 +1,406 @@
+"""What a sweep found: a row a point, the best and the default, in tables, sentences and scripts."""
+
+import html
+import math
+import shlex
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .. import jsonlines
+from ..comparisons.comparison import WITHIN
+from ..comparisons.intervals import LEVEL, ROUNDS, paired, verdict
+from ..errors import ScaleoutError
+from ..jobs.jobscript import job_script
+from ..jobs.site import Site
+from ..paths import show
+from ..words import count, markdown_table, rounded, sort_key
+from .points import Point
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+FIRST, POINT, LAST = "default, first", "point", "default, last"
+COPIES = "copies"  # the status of a job whose ranks never talked: its rate is that of one copy
+RATED = ("ok", COPIES)
+BUSY = 0.1  # of the CPUs' time: as much, taken by others, is worth a sentence
+SINGLE = ("role", "repeat", "rate", "others", "status", "reason", "wall_s", "utc", "run_id")
+Key = tuple[str, Point, int]
+Row = dict[str, Any]
+
+
+class Result:
+    """A sweep, as far as it was measured.
+
+    Parameters
+    ----------
+    rows : iterable of mapping
+        A row a job, as points.jsonl keeps them.
+    lower : bool
+        The figure is a time, so that less is better.
+    folder : Path, optional
+        The sweep's.
+
+    Attributes
+    ----------
+    frame : pandas.DataFrame
+        A row a point: ranks, threads, a column for each variable, then `rate` (the median of its
+        jobs; none where one failed), `spread` (between the quartiles), `ratio` (times as good as
+        the default), `repeats`, `others` (the largest share of the CPUs' time that others took
+        meanwhile), `wall_s` (seconds a job, median), `status`, `reason`. A point whose status is
+        "copies" ran as ranks that never talked: its rate is that of one copy, and it is never the
+        best.
+    runs : pandas.DataFrame
+        A row a job, with its `role`.
+    default, best : pandas.Series
+        The same fields, of the default and of the best point; best is None where all failed, and
+        the default itself where nothing beats it.
+    drift : float
+        By how much the last default differs from the first, as a share of it.
+    """
+
+    def __init__(
+        self, rows: Iterable[Mapping[str, Any]], lower: bool = False, folder: Path | None = None
+    ) -> None:
+        import pandas as pd
+
+        kept = list(rows)
+        self.lower, self.folder = lower, folder
+        self.unit = next((row["unit"] for row in kept if row.get("unit")), "")
+        self._of_default = [row for row in kept if row["role"] in (FIRST, LAST)]
+        points: dict[Point, list[Mapping[str, Any]]] = {}
+        for row in kept:
+            if row["role"] == POINT:
+                points.setdefault(point_of(row), []).append(row)
+        base = _median(self._of_default)
+        by_size = sorted(points, key=lambda point: list(map(sort_key, point.settings.values())))
+        groups = [self._of_default, *(points[point] for point in by_size)]
+        lines = [pd.Series(self._line(jobs, base)) for jobs in groups]
+        self.default: pd.Series = lines[0]
+        self.frame = pd.DataFrame([line.to_dict() for line in lines[1:]])
+        self.runs = pd.DataFrame(
+            [point_of(row).settings | {k: row.get(k) for k in SINGLE} for row in kept]
+        )
+        self.drift = _median(self._of_default, LAST) / _median(self._of_default, FIRST) - 1
+        pairs = zip(lines, groups, strict=True)
+        found = [(line, jobs) for line, jobs in pairs if line.status == "ok"]
+        self._of_best: Sequence[Mapping[str, Any]] = ()
+        self.best: pd.Series | None = None
+        if found:
+            self.best, self._of_best = (min if lower else max)(found, key=lambda pair: pair[0].rate)
+
+    def _line(self, jobs: Sequence[Mapping[str, Any]], base: float) -> dict[str, Any]:
+        if not jobs:
+            nothing = dict.fromkeys(("rate", "spread", "ratio", "others"), math.nan)
+            return {**nothing, "repeats": 0, "status": "missing", "reason": "it was not measured"}
+        bad = [row for row in jobs if row["status"] != "ok"]
+        copies = bool(bad) and all(row["status"] == COPIES for row in jobs)
+        counted = COPIES if copies else "ok"
+        rates = [row["rate"] for row in jobs if row["status"] == counted]
+        rate = float(statistics.median(rates)) if copies or not bad else math.nan
+        quartiles = (
+            statistics.quantiles(rates, n=4, method="inclusive")
+            if len(rates) > 1
+            else [math.nan] * 3
+        )
+        return {
+            **point_of(jobs[0]).settings,
+            "rate": rate,
+            "spread": math.nan if math.isnan(rate) else quartiles[2] - quartiles[0],
+            "ratio": math.nan if bad else base / rate if self.lower else rate / base,
+            "repeats": len(rates),
+            "others": max(row.get("others", 0.0) for row in jobs),
+            "wall_s": statistics.median(row["wall_s"] for row in jobs),
+            "status": bad[0]["status"] if bad else "ok",
+            "reason": bad[0]["reason"] if bad else "",
+        }
+
+    @property
+    def axes(self) -> list[str]:
+        """The columns of `frame` that hold settings: ranks, threads, the variables."""
+        return (
+            list(self.frame.columns[: self.frame.columns.get_loc("rate")])
+            if len(self.frame)
+            else []
+        )
+
+    @property
+    def table(self) -> "pd.DataFrame":
+        """Two lines: the default and the best, their settings, rates, spreads, how many times the
+        default, and what others took of the CPUs' time meanwhile."""
+        import pandas as pd
+
+        names = [*self.axes, "rate", "spread", "ratio", "repeats", "others"]
+        lines = {"default": self.default, "best": self.best}
+        return pd.DataFrame({k: v.reindex(names) for k, v in lines.items() if v is not None}).T[
+            names
+        ]
+
+    @property
+    def summary(self) -> str:
+        """What was found, in a few sentences, with what speaks against it."""
+        if self.best is None:
+            return "No point gave a figure: the reasons are in `frame`."
+        doubt = next((row["doubt"] for row in self._of_best if row.get("doubt")), "")
+        each = [self._finding(), doubt, self._taken(), self._left_out()]
+        return " ".join(text for text in each if text)
+
+    def _finding(self) -> str:
+        """The best beside the default, and how sure that is."""
+        assert self.best is not None
+        unit = f" {self.unit}" if self.unit else ""
+        points = count(len(self.frame), "point")
+        if self.best is self.default:
+            return f"Nothing in {points} beats the default: {rounded(self.default.rate)}{unit}."
+        text = f"The best of {points} gives {rounded(self.best.rate)}{unit}"
+        if math.isnan(self.default.rate):
+            return f"{text}; the default gives no figure ({self.default.reason})."
+        text += f", {self.best.ratio:.2f} times the default's {rounded(self.default.rate)}."
+        if interval := self._interval():
+            return f"{text} {interval}"
+        gap = abs(self.best.rate - self.default.rate)
+        spreads = [s for s in (self.best.spread, self.default.spread) if not math.isnan(s)]
+        if gap <= max(spreads, default=0.0):
+            text += " That is no more than their spread: there is no difference to be seen here."
+        elif abs(self.drift) * self.default.rate >= gap:
+            text += (
+                " That is no more than the default's own drift: measure again when the machine is "
+                "quiet."
+            )
+        runs = "one run" if self.best.repeats == 1 else f"{self.best.repeats} runs"
+        return f"{text} That rests on {runs} of the best: an interval takes  --repeat {ROUNDS}."
+
+    def _interval(self) -> str:
+        """The interval of the best's ratio to the default; "" with fewer than three repeats."""
+        ends: dict[str, dict[int, float]] = {FIRST: {}, LAST: {}}
+        for row in self._of_default:
+            ends[row["role"]][row["repeat"]] = row["rate"]
+        rates = {row["repeat"]: row["rate"] for row in self._of_best}
+        repeats = sorted(set(rates) & set(ends[FIRST]) & set(ends[LAST]))
+        each = [(ends[FIRST][r], ends[LAST][r], rates[r]) for r in repeats]
+        if len(each) < ROUNDS or not all(rate for row in each for rate in row):
+            return ""
+        speeds = [[1 / rate if self.lower else rate for rate in row] for row in each]
+        points = len(self.frame)
+        found = paired(
+            [row[:2] for row in speeds], {"best": [row[2] for row in speeds]}, compared=points
+        )
+        ratio = found.ratios["best"]
+        text = (
+            f"The interval of that ratio ({100 * LEVEL:.0f} %, for the best of "
+            f"{count(points, 'point')}): {ratio.low:.2f} to {ratio.high:.2f}"
+        )
+        if verdict(ratio, found.noise, WITHIN) == "faster":
+            return f"{text}."
+        return (
+            f"{text}; the default alone varies by {100 * found.noise:.0f} %. That shows no gain:  "
+            "scaleout compare  says more of the two."
+        )
+
+    def _taken(self) -> str:
+        """What others took of the CPUs' time, where that was much."""
+        shares = [share for share in self.runs.others.fillna(0.0) if share >= BUSY]
+        if not shares:
+            return ""
+        return (
+            f"Others took up to {_percent(max(shares))} of the CPUs' time, beside {len(shares)} of "
+            f"{count(len(self.runs), 'job')}: measure again when the machine is quiet."
+        )
+
+    def _left_out(self) -> str:
+        """What to say of points that were copies of one job; "" where there was none."""
+        copies = int((self.frame.status == COPIES).sum()) if len(self.frame) else 0
+        if not copies:
+            return ""
+        points = count(len(self.frame), "point")
+        is_out = "is left out: its" if copies == 1 else "are left out: their"
+        return (
+            f"{copies} of {points} {is_out} ranks never talked to each other, so they were copies "
+            "of one job, whose rates do not add up."
+        )
+
+    def __repr__(self) -> str:
+        return f"{self._shown().to_string()}\n{self.summary}" if len(self.frame) else self.summary
+
+    def _repr_html_(self) -> str:
+        table = self._shown().to_html() if len(self.frame) else ""
+        return f"{table}<p>{html.escape(self.summary)}</p>"
+
+    def _shown(self) -> "pd.DataFrame":
+        shown = self.table
+        shown["others"] = shown.others.map(_percent)
+        return shown.map(lambda cell: cell if not isinstance(cell, float) else rounded(cell))
+
+    def heat_map(self, x: str = "threads", y: str = "ranks") -> "Figure":
+        """The figure at each pair of two settings, the better the darker.
+
+        Parameters
+        ----------
+        x, y : str
+            Two of `axes`.
+        """
+        from . import picture
+
+        return picture.heat_map(self.frame, x, y, self.unit, self.default.rate, self.lower)
+
+    def write(self, command: Sequence[str], site: Site) -> list[Path]:
+        """Write what a person goes on with into the sweep's folder: a heat map for each pair of
+        axes with a choice, table.md, and the best point as best.sh and, for Slurm, best.sbatch.
+
+        Parameters
+        ----------
+        command : sequence of str
+            Of a rank, as it was given to the sweep.
+        site : Site
+            Where it ran.
+
+        Returns
+        -------
+        list of Path
+            What was written: nothing where all failed.
+        """
+        if self.best is None or self.folder is None:
+            return []
+        vary = [axis for axis in self.axes if self.frame[axis].nunique() > 1]
+        pairs = list(combinations(vary, 2)) or [
+            (axis, "ranks" if axis != "ranks" else "threads") for axis in vary
+        ]
+        paths = []
+        for one, other in pairs:
+            paths.append(self.folder / f"{one}-{other}.png")
+            self.heat_map(other, one).savefig(paths[-1])
+        texts = {
+            "best.sh": self._script(command, site),
+            "table.md": self._markdown(command),
+            "best.sbatch": self._job_script(command, site),
+        }
+        for name, text in texts.items():
+            paths.append(self.folder / name)
+            paths[-1].write_text(text, encoding="utf-8")
+        (self.folder / "best.sh").chmod(0o755)
+        return paths
+
+    def _markdown(self, command: Sequence[str]) -> str:
+        shown = self.frame.sort_values("rate", ascending=self.lower)
+        columns = [*self.axes, "rate", "spread", "ratio", "repeats", "others", "status"]
+        shown = shown[columns].assign(others=shown.others.map(_percent))
+        rows = [
+            [rounded(cell) if isinstance(cell, float) else cell for cell in row]
+            for row in shown.itertuples(index=False)
+        ]
+        about = (
+            f"`{shlex.join(command)}`, {self.unit or 'the figure of a run'}; median of each point; "
+            "others: the share of the CPUs' time that others took"
+        )
+        return f"{about}\n\n{markdown_table(columns, rows)}\n\n{self.summary}\n"
+
+    def _job_script(self, command: Sequence[str], site: Site) -> str:
+        job = self._of_best[-1]
+        point = point_of(job)
+        return job_script(
+            point.script(command),
+            name="best",
+            run_id="best",
+            folder=str(self.folder),
+            ranks=point.ranks,
+            nodes=1,
+            threads=point.threads or max(1, int(job["cores"]) // point.ranks),
+            env=point.variables,
+            site=site,
+        )
+
+    def _script(self, command: Sequence[str], site: Site) -> str:
+        assert self.best is not None
+        job = self._of_best[-1]
+        about = [
+            f"The best of {len(self.frame)} settings for:  {shlex.join(command)}",
+            self.summary,
+            f"Measured on {job['cpu']}, {job['cores']} cores, {datetime.now(UTC):%Y-%m-%d}; "
+            f"median of {self.best.repeats}; others took up to {_percent(self.best.others)} of the "
+            "CPUs' time meanwhile.",
+            "Start it in the folder where the sweep was started, or paste it into a job script.",
+        ]
+        if "-bind-to user:" in job["command"]:
+            about.append(
+                "Its mpirun line names CPUs of that machine: on another, put  -bind-to "
+                "core:THREADS  there."
+            )
+        comment = "".join(f"# {line}\n" for line in about)
+        return f"#!/bin/sh\n{comment}{point_of(job).shell(job['command'], site)}\n"
+
+
+def read(path: Path | str) -> Result:
+    """A sweep that was measured before: its folder in results/sweep/, or a points.jsonl from
+    anywhere."""
+    place = Path(path)
+    file = place / "points.jsonl" if place.is_dir() else place
+    if not file.is_file():
+        raise ScaleoutError(
+            f"There is no sweep in {show(place)}: give its folder in results/sweep/."
+        )
+    metric = jsonlines.table(file.parent / "sweep.json").get("metric")
+    lower = isinstance(metric, dict) and metric.get("lower") is True
+    rows, left_out = jsonlines.read(file, wrong)
+    if left_out:
+        print(f"{show(file)}{left_out}.")
+    return Result(latest(rows).values(), lower, file.parent)
+
+
+def point_of(row: Mapping[str, Any]) -> Point:
+    """The point of a line of points.jsonl."""
+    return Point(row["ranks"], row["threads"], tuple(row["env"].items()))
+
+
+def latest(rows: Iterable[Row]) -> dict[Key, Row]:
+    """The lines that count, in order: of several of the same job the last."""
+    found: dict[Key, Row] = {}
+    for row in rows:
+        put(found, row)
+    return found
+
+
+def put(found: dict[Key, Row], row: Row) -> None:
+    """Add a line. A default that was measured last is not the last any more once a point comes
+    after it."""
+    key = (row["role"], point_of(row), row["repeat"])
+    found.pop(key, None)
+    if row["role"] == POINT:
+        for old in [old for old in found if old[0] == LAST]:
+            del found[old]
+    found[key] = row
+
+
+def wrong(row: Row) -> str:
+    """What is wrong with a line of a points.jsonl, in a few words."""
+    env = row.get("env")
+    known = isinstance(env, dict) and all(v is None or isinstance(v, str) for v in env.values())
+    threads = row.get("threads")  # None in the default
+    whole = (row.get("ranks"), 1 if threads is None else threads, row.get("cores", 1))
+    if not known or not all(type(value) is int and value > 0 for value in whole):
+        return "its setting is missing"
+    repeat = row.get("repeat")
+    if row.get("role") not in (FIRST, POINT, LAST) or type(repeat) is not int or repeat < 0:
+        return "its place in the sweep is missing"
+    numbers = [row.get("wall_s"), row.get("others", 0.0)]
+    numbers += [row.get("rate")] if row.get("status") in RATED else []
+    if not all(isinstance(n, (int, float)) and math.isfinite(n) and n >= 0 for n in numbers):
+        return "a figure is missing"
+    names = ("unit", "reason", "cpu", "command", "metric", "doubt", "utc", "run_id")
+    texts = [row.get("status"), *(row.get(name, "") for name in names)]
+    return "" if all(isinstance(text, str) for text in texts) else "a word is missing"
+
+
+def _median(jobs: Iterable[Mapping[str, Any]], role: str = "") -> float:
+    """The median rate of the jobs that gave one, of one role or of all; not a number when there is
+    none."""
+    rates = [job["rate"] for job in jobs if job["status"] == "ok" and role in ("", job["role"])]
+    return statistics.median(rates) if rates else math.nan
+
+
+def _percent(share: float) -> str:
+    return "-" if math.isnan(share) else f"{100 * share:.0f} %"

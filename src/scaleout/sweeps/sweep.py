@@ -1,0 +1,404 @@
+"""The verb `sweep`: checks what was asked, measures it job after job, writes what came out."""
+
+import os
+import random
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from .. import machine, settings
+from ..comparisons import command as commands
+from ..comparisons.journal import Journal, folder_name, scripts
+from ..comparisons.metric import Metric, NoFigure, quoted
+from ..errors import ScaleoutError
+from ..jobs import run as launch
+from ..jobs import talking
+from ..jobs.job import TIMEOUT_S, JobFailed, JobInterrupted, JobTimeout, Run, check_size
+from ..jobs.site import Site
+from ..machine import noise
+from ..paths import show
+from ..words import rounded
+from . import points
+from .points import Place, Point
+from .result import COPIES, FIRST, LAST, POINT, Key, Result, Row, latest, put, wrong
+from .search import check as check_search
+from .search import search as search_points
+
+Say = Callable[[str], None]
+HOPELESS = 3  # settings that fail, and none that works, before a sweep gives up
+LONG_S = 3600.0
+
+
+def sweep(
+    command: str | Sequence[str],
+    *,
+    ranks: int | Sequence[int] = (),
+    threads: int | Sequence[int] = (),
+    env: points.Variables | None = None,
+    metric: str = "rate",
+    reduce: str = "",
+    lower: bool | None = None,
+    repeat: int = 1,
+    search: int | None = None,
+    timeout: float = TIMEOUT_S,
+    name: str = "",
+    site: Site | None = None,
+    echo: Say | None = print,
+) -> Result:
+    """Measure a command at every combination of ranks, threads and variables, and with nothing set
+    at all. The same call again goes on from what was measured, and tries failed points once more.
+
+    Parameters
+    ----------
+    command : str or sequence of str
+        As one rank starts it; {NAME} in it is filled with the variable's value.
+    ranks, threads : int or sequence of int
+        To try; threads are a rank's.
+    env : Mapping, optional
+        {variable: values to try}; None among them leaves it unset. A name such as
+        "HOROVOD_CYCLE_TIME if ranks=2" is tried only where the other axis has that value.
+    metric, lower, reduce
+        Where the figure comes from, see `comparisons.metric.Metric`.
+    repeat : int
+        Jobs a point. With SCALEOUT_QUICK=1, one, at the first and the last value of each axis.
+    search : int, optional
+        At most so many points, chosen as it goes by what the ones before gave; of these, the better
+        half is measured again. Without it the whole grid.
+    timeout : float
+        Seconds a job.
+    name : str
+        Of its folder in results/sweep/; by default made from all that decides what is measured.
+    site : Site, optional
+        How this machine starts jobs.
+    echo : callable, optional
+        Takes each line of the report as it comes; None keeps quiet, and draws no progress bar.
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    ScaleoutError
+        For what cannot be measured.
+    JobInterrupted
+        Somebody pressed Ctrl-C. In each case what was measured is kept.
+    """
+    for flag, asked in (("--repeat", repeat), ("--search", 1 if search is None else search)):
+        if type(asked) is not int or asked < 1:
+            raise ScaleoutError(f"{flag} takes a number, 1 or more, not {asked}.")
+    check_size(1, None, timeout)
+    site = site or Site()
+    cores = site.cores or machine.usable_cores()
+    words = commands.words(command)
+    choices, only = points.choices(ranks, threads, env or {}, cores)
+    if settings.quick():
+        repeat, choices = 1, points.ends(choices)
+    if not words:
+        commands.check(words)
+    points.check_holes(words, choices)
+    kept = points.programs(choices, words)
+    starts = [{k: None if v is None else str(v)} for k in kept for v in choices[k]]
+    for program in starts or [{}]:
+        commands.check([*points.filled(words[:1], program), *words[1:]])
+    if search is not None:
+        check_search()
+    figure = Metric(metric, lower, reduce)
+    about = {
+        "command": words,
+        "metric": {"what": figure.what, "lower": figure.lower, "reduce": figure.reduce},
+        "scripts": scripts(words),
+        "machine": [machine.cpu_model(), cores],
+        "site": {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(site).items()},
+        "grid": {axis: sorted(map(str, values)) for axis, values in choices.items()},
+        "only": {axis: list(where) for axis, where in only.items()},
+    }
+    stem = Path(next((word for word in words if word.endswith((".py", ".sh"))), words[0])).stem
+    journal = Journal("sweep", folder_name(name, stem, about), "points.jsonl", wrong)
+    say = echo or (lambda text: None)
+    with journal.held():
+        done = _resume(journal, about, say)
+        work = _Work(words, figure, site, cores, timeout, journal, done, say, repeat)
+        work.measure(choices, only, search, quiet=echo is None)
+        result = Result(done.values(), bool(figure.lower), journal.folder)
+        result.write(words, site)
+    return result
+
+
+def _resume(journal: Journal, about: Mapping[str, Any], say: Say) -> dict[Key, Row]:
+    """What was measured of this sweep, without what failed: that is tried once more."""
+    rows, left_out = journal.rows()
+    if left_out:
+        say(f"{show(journal.path)}{left_out}.")
+    done = latest(rows)
+    if not any(row["status"] == "ok" for row in done.values()):
+        journal.begin(about, "failed")  # the command has been mended
+        return {}
+    old = journal.description()
+    differ = [key for key in about if old and old.get(key) != about[key]]
+    if differ:
+        raise ScaleoutError(
+            f"{show(journal.folder)} holds a sweep with another {' and '.join(differ)}: name this "
+            "one with --name, so that the two are not mixed."
+        )
+    return {key: row for key, row in done.items() if row["status"] in ("ok", COPIES)}
+
+
+@dataclass
+class _Work:
+    """One sweep at work: what its jobs have in common, and what they gave so far."""
+
+    words: list[str]
+    metric: Metric
+    site: Site
+    cores: int
+    timeout: float
+    journal: Journal
+    done: dict[Key, Row]
+    say: Say
+    repeat: int
+    total: int = 0
+    count: int = 0
+    told: bool = False
+    remarks: set[str] = field(default_factory=set)
+    bar: Any = None
+
+    def measure(
+        self, choices: points.Choices, only: points.Only, trials: int | None, quiet: bool
+    ) -> None:
+        """Measure the default, the grid (or as much of it as a search asks for), the default
+        again.
+        """
+        from tqdm import tqdm
+
+        patterns = {row.get("metric", "") for row in self.done.values()} - {""}
+        if self.metric.what == "rate" and len(patterns) == 1:  # as it was judged before
+            self.metric = replace(self.metric, what=patterns.pop())
+        grid = points.grid(choices, self.cores, only)
+        default = points.default(choices, points.programs(choices, self.words))
+        rounds = range(self.repeat)
+        begun = any(role == POINT for role, _, _ in self.done)
+        first = [key for r in rounds if (key := (FIRST, default, r)) in self.done or not begun]
+        last = [(LAST, default, r) for r in rounds]
+        plan = list(self._shuffled(list(grid.values())))[
+            : min(trials or len(grid), len(grid)) * self.repeat
+        ]
+        if not trials and any(key not in self.done for key in plan):
+            for key in [key for key in self.done if key[0] == LAST]:
+                del self.done[key]  # more points come after it
+        self.total = len(first) + len(plan) + len(last)
+        of_this = [r for _, _, r in self.done if trials or r < self.repeat]
+        self.count = min(len(of_this), self.total)
+        self._announce(list(grid.values()))
+        self.bar = tqdm(
+            total=self.total, initial=self.count, unit="job", smoothing=0, disable=quiet or None
+        )
+        try:
+            self._each(first)
+            if trials:
+                self._search(grid, trials)
+                self.total = self.bar.total = self.count + len(last)
+            else:
+                self._each(plan)
+            self._each(last)
+        except KeyboardInterrupt:
+            raise JobInterrupted(
+                f"Interrupted: {self.count} of {self.total} jobs are kept; the same line goes on "
+                "from there."
+            ) from None
+        finally:
+            self.bar.close()
+
+    def _shuffled(self, grid: list[Point]) -> Iterator[Key]:
+        """The whole grid, once a repeat, each time in an order of its own: a machine that slows
+        down hits all alike."""
+        draw = random.Random(0)
+        for repeat in range(self.repeat):
+            yield from ((POINT, point, repeat) for point in draw.sample(grid, len(grid)))
+
+    def _announce(self, grid: list[Point]) -> None:
+        beyond = sum(point.ranks * (point.threads or 1) > self.cores for point in grid)
+        if beyond:
+            self.say(
+                f"{beyond} of {len(grid)} points ask for more threads in all than the {self.cores} "
+                "cores here."
+            )
+        if self.count:
+            self.say(
+                f"{self.count} of {self.total} jobs were measured before, in "
+                f"{show(self.journal.folder)}."
+            )
+            self._estimate()
+
+    def _estimate(self) -> None:
+        """Say how long the rest will take."""
+        self.told = True
+        left, each_s = self.total - self.count, self._job_s()
+        if left:
+            self.say(f"{left} more jobs of about {each_s:.1f} s: {duration(left * each_s)}.")
+        if left * each_s > LONG_S:
+            self.say(
+                "Ctrl-C keeps what was measured;  --search 20  measures no more than 20 points."
+            )
+
+    def _job_s(self) -> float:
+        return float(statistics.median(row["wall_s"] for row in self.done.values()))
+
+    def _each(self, keys: Sequence[Key]) -> None:
+        for key in keys:
+            if key not in self.done:
+                self._once(key)
+
+    def _search(self, grid: Mapping[Place, Point], trials: int) -> None:
+        def measure(place: Place, times: int) -> float | None:
+            key = (POINT, grid[place], times)
+            if key not in self.done:
+                self._once(key)
+            return None if self._failed(key[1]) else float(self.done[key]["rate"])
+
+        search_points(list(grid), trials, self.repeat, measure, bool(self.metric.lower))
+
+    def _failed(self, point: Point) -> bool:
+        return any(p == point and row["status"] != "ok" for (_, p, _), row in self.done.items())
+
+    def _once(self, key: Key) -> None:
+        """One job, kept before the next begins. Of a point that has failed, the other repeats are
+        left out."""
+        role, point, repeat = key
+        if self._failed(point):
+            self.total -= 1
+            self.bar.total -= 1
+            return
+        called = str(point) if role == POINT else "the default"
+        self.bar.set_postfix_str(called)
+        where = {"ranks": point.ranks, "threads": point.threads, "env": dict(point.env)}
+        row = {"schema": 1, "role": role, **where, "repeat": repeat, **self._job(point)}
+        self.journal.add(row)
+        put(self.done, row)
+        self.count += 1
+        with self.bar.external_write_mode():
+            left = (
+                f"   ({duration((self.total - self.count) * self._job_s())} left)"
+                if self.bar.disable
+                else ""
+            )
+            number = f"{self.count:>{len(str(self.total))}}/{self.total}"
+            self.say(f"{number}  {called}: {_in_words(row)}{left}")
+            for remark in (row["reason"] if row["status"] == COPIES else "", row["doubt"]):
+                self._remark(remark)
+        self.bar.update()
+        self._give_up(row)
+        if not self.told:
+            self._estimate()
+
+    def _remark(self, text: str) -> None:
+        """Say once what may be wrong with the figures."""
+        kind = text.partition("ranks")[2]  # said of 2 ranks, it need not be said of 4
+        if text and kind not in self.remarks:
+            self.remarks.add(kind)
+            self.say(text)
+
+    def _give_up(self, row: Row) -> None:
+        """Stop a sweep whose command does not work at all."""
+        failed = {point for (_, point, _), row in self.done.items() if row["status"] != "ok"}
+        if len(failed) >= HOPELESS and len(failed) == len({point for _, point, _ in self.done}):
+            raise ScaleoutError(
+                f"The first {len(failed)} settings all failed ({row['reason']}): mend the command, "
+                "then type the same "
+                f"line. What they said is in {show(self.journal.folder / 'jobs')}."
+            )
+
+    def _job(self, point: Point) -> Row:
+        """Run one job; a failure of it is a row too."""
+        began, own_s = noise.ticks(), _own_s()
+        figure: Row = {"rate": None, "unit": "", "values": {}, "doubt": ""}
+        try:
+            run = launch.run(
+                point.script(self.words),
+                name=f"sweep/{self.journal.name}/jobs",
+                ranks=point.ranks,
+                threads=point.threads or self.cores,
+                bind=None if point.threads else "none",  # as without us: on all the cores
+                env=point.variables,
+                site=self.site,
+                timeout=self.timeout,
+                echo=None,
+            )
+            figure, status, reason = self._figure(run, point), "ok", ""
+            if run.talked is False:
+                status, reason = COPIES, talking.sentence(point.ranks)
+        except JobTimeout as error:
+            run, status = error.run, "timeout"
+            reason = f"it took longer than --timeout {self.timeout:g} s"
+        except JobFailed as error:
+            run, status, reason = error.run, "failed", _reason(error)
+        except NoFigure as error:
+            if not any(row["status"] == "ok" for row in self.done.values()):
+                raise  # a slip in --metric, most likely: better said at once than after the grid
+            status, reason = "no figure", str(error).splitlines()[0]
+        remote = self.site.hosts or self.site.scheduler
+        return {
+            "status": status,
+            "reason": reason,
+            **figure,
+            "others": 0.0 if remote else round(_taken(began, own_s), 3),
+            "metric": self.metric.pattern,
+            "wall_s": round(run.wall_s, 3),
+            "run_id": run.id,
+            "command": run.command,
+            "utc": datetime.now(UTC).isoformat(timespec="seconds"),
+            "cpu": machine.cpu_model(),
+            "cores": self.cores,
+        }
+
+    def _figure(self, run: Run, point: Point) -> Row:
+        """What a job gave, by the metric that all are judged by."""
+        before, self.metric = self.metric, self.metric.settled(run)
+        if self.metric != before:
+            self.say(f"Judged by what this finds:  --metric {quoted(self.metric.pattern)}")
+        found = self.metric.read(run)
+        doubt = "" if run.talked is False else self.metric.doubt(found, point.ranks)
+        values = {rank: list(given) for rank, given in found.ranks.items()}
+        return {"rate": found.value, "unit": found.unit, "values": values, "doubt": doubt}
+
+
+def duration(seconds: float) -> str:
+    """Roughly, as a person would say it: 40 s, 12 min, 1 h 20 min."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def _reason(error: JobFailed) -> str:
+    """Why a job failed, on one line: who and how, then the last line of the first traceback, or of
+    what the job said."""
+    first, *block, _ = str(error).splitlines()
+    said = block or [text for rank, text in error.run.lines if rank is not None and text.strip()]
+    return ": ".join([first.partition(" failed")[2].strip(" :."), *said[-1:]])
+
+
+def _in_words(row: Row) -> str:
+    """What a job gave, as a line of the report says it."""
+    if row["status"] == "ok":
+        return f"{rounded(row['rate'])} {row['unit']}".rstrip()
+    if row["status"] == COPIES:
+        return f"copies, {rounded(row['rate'])} {row['unit']}".rstrip() + " each: left out"
+    return f"failed: {row['reason']}"
+
+
+def _taken(began: noise.Ticks, own_s: float) -> float:
+    """The share of the CPUs' time that neither this process nor its children, nor nobody, had
+    since; 0 where the system does not count it."""
+    now = noise.ticks()
+    total = now.total - began.total
+    own = (_own_s() - own_s) * os.sysconf("SC_CLK_TCK")
+    return max(0.0, total - (now.idle - began.idle) - own) / total if total > 0 else 0.0
+
+
+def _own_s() -> float:
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system

@@ -1,0 +1,259 @@
+"""The figure that a job is judged by: a field of its record, or a number that its ranks print."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from scaleout import records
+from scaleout.comparisons.metric import Figure, Metric, NoFigure, candidates
+from scaleout.jobs.job import Run
+
+SAID = [
+    (None, "mpirun's own: 7 img/sec"),
+    (0, "Running benchmark..."),
+    (0, "Iter #0: 3.1 img/sec per CPU"),
+    (0, "Iter #1: 12.1 img/sec per CPU"),
+    (0, "Iter #2: 12.5 img/sec per CPU"),
+    (0, "Img/sec per CPU: 12.3 +-0.4"),
+    (0, "Total img/sec on 2 CPU(s): 24.6 +-0.8"),
+]
+
+
+BAR = " 37%|##   | 37/100 [00:12<00:20,  3.04it/s]\r 38%|##   | 38/100 [00:12<00:20,  3.14it/s]"
+HOROVOD = [
+    "Iter #0: 3.1 img/sec per CPU",
+    "Iter #1: 12.1 img/sec per CPU",
+    "Img/sec per CPU: 12.3 +-0.4",
+    "Total img/sec on 2 CPU(s): 24.6 +-0.8",
+]
+
+
+def _job(folder: Path, *said: str, ranks: int = 1) -> Run:
+    lines: list[tuple[int | None, str]] = [(r, text) for text in said for r in range(ranks)]
+    return Run("id", "job", "mpirun job", folder, ranks, 1, 0, 1.0, lines)
+
+
+@pytest.mark.parametrize(
+    ("said", "figures"),
+    [
+        (["images/sec: 123.4"], ["123.4"]),
+        (["12.3 it/s"], ["12.3"]),
+        (["throughput: 99.5"], ["99.5"]),
+        (["Throughput = 99.5 images/s"], ["99.5"]),
+        ([BAR], ["3.04", "3.14"]),
+        (["epoch 3, loss 0.12, 1,234.5 images/s"], ["1,234.5"]),
+        (["epoch 3: 100 images/s, 3 s left"], ["100"]),
+        (["speed 1.2e+03 samples per second"], ["1.2e+03"]),
+        (["samples/s=7"], ["7"]),
+        (["Downloading 12 MB/s", "step 3: 10 steps/s"], ["10"]),
+        (["2 MB/s"], ["2"]),
+        (["rate on 4 ranks, img/s: 100, done"], ["100"]),
+    ],
+)
+def test_one_kind_of_rate_is_found_by_itself(said: list[str], figures: list[str]) -> None:
+    ((pattern, line),) = candidates(said).items()
+    assert [m[1] for text in said for m in re.finditer(pattern, text)] == figures
+    assert line and line in said[-1]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "accuracy 0.93 in 3.2 s",
+        "1875/1875 ------ 3s 2ms/step - accuracy: 0.9",
+        "see http://x.org/s 3",
+        "a" * 100_000 + " 3 it/s",
+        "",
+    ],
+)
+def test_what_is_no_rate_is_not_taken_for_one(said: str) -> None:
+    assert candidates([said]) == {}
+
+
+def test_several_kinds_are_asked_about_with_what_to_type(tmp_path: Path) -> None:
+    with pytest.raises(NoFigure) as caught:
+        Metric().settled(_job(tmp_path, *HOROVOD))
+    first, *choices = str(caught.value).splitlines()
+    assert first == "The command prints 3 figures that look like a rate; choose one:"
+    assert [line.strip() for line in choices[::2]] == [HOROVOD[1], *HOROVOD[2:]]
+    for shown, typed in zip(choices[::2], choices[1::2], strict=True):
+        pattern = re.fullmatch(" +--metric '(.*)'", typed)[1]
+        assert re.search(pattern, shown), "what is offered finds what is shown"
+
+
+def test_what_was_settled_is_read_like_a_pattern_that_was_typed(tmp_path: Path) -> None:
+    job = _job(tmp_path, "step 1: 10 images/s", "step 2: 12 images/s", ranks=2)
+    settled = Metric().settled(job)
+    assert settled.pattern and settled.read(job).value == 22
+    assert settled.settled(_job(tmp_path, "7 it/s")) is settled
+    typed = Metric("([0-9]+) images")
+    assert typed.settled(job) is typed
+
+
+def test_without_any_rate_nothing_is_settled(tmp_path: Path) -> None:
+    metric, job = Metric(), _job(tmp_path, "loss 0.1")
+    assert metric.settled(job) == metric
+    with pytest.raises(NoFigure, match="the command writes no record"):
+        metric.read(job)
+
+
+@pytest.fixture
+def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]:
+    """A job that has said these lines, and written a record of each of these fields."""
+
+    def said(lines: list = (), *fields: dict) -> Run:
+        run = Run("id", "name", "mpirun", tmp_path, 2, 1, 0, 1.0, list(lines))
+        monkeypatch.setenv("SCALEOUT_RECORDS", str(tmp_path / "records.jsonl"))
+        for more in fields:
+            records.write(**{"lab": "x", **more})
+        return run
+
+    return said
+
+
+def test_the_figure_is_found_in_the_ranks_lines_alone(job) -> None:
+    found = Metric(r"Total img/sec on \d+ CPU\(s\): ([0-9.]+)").read(job(SAID))
+    assert found == Figure(24.6, "", {"0": [24.6]})
+    several = Metric(r"([0-9.]+) img/sec").read(job(SAID))
+    assert several == Figure(12.1, "", {"0": [3.1, 12.1, 12.5]}), "the median counts"
+
+
+@pytest.mark.parametrize(
+    ("how", "figure"),
+    [
+        ({}, 400.0),
+        ({"reduce": "mean"}, 200.0),
+        ({"lower": True}, 210.0),
+        ({"lower": True, "reduce": "sum"}, 400.0),
+    ],
+)
+def test_rates_of_the_ranks_add_up_and_a_time_is_the_slowest_ranks(
+    job, how: dict[str, Any], figure: float
+) -> None:
+    lines = [(0, "time 190 ms"), (1, "time 210 ms")]
+    assert Metric("time ([0-9]+) ms", **how).read(job(lines)).value == figure
+
+
+def test_of_copies_of_one_job_one_counts(job) -> None:
+    run = job([(0, "rate 10"), (1, "rate 12")])
+    run.talked = False
+    assert Metric("rate ([0-9]+)").read(run).value == 11
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [("1,234.5", 1234.5), ("1e3", 1000.0), ("12", 12.0), ("1,234,567", 1234567.0), (" 7 ", 7.0)],
+)
+def test_numbers_are_read_as_programs_print_them(job, text: str, rate: float) -> None:
+    assert Metric("r=(.*)!").read(job([(0, f"r={text}!")])).value == rate
+
+
+@pytest.mark.parametrize("text", ["12,3", "fast", "nan", "0", "-1", "inf"])
+def test_what_is_no_number_is_not_taken_for_one(job, text: str) -> None:
+    with pytest.raises(NoFigure):
+        Metric("r=(.*)!").read(job([(0, f"r={text}!")]))
+
+
+def test_where_no_line_tells_its_rank_all_count_as_one(job) -> None:
+    found = Metric("rate ([0-9]+)").read(job([(None, "rate 4"), (None, "rate 6")]))
+    assert found.ranks == {"?": [4, 6]}
+
+
+@pytest.mark.parametrize(
+    ("metric", "values", "ranks", "words"),
+    [
+        (Metric("Img/sec per CPU: (.*)"), {"0": [1.0]}, 2, "One rank alone prints that figure"),
+        (Metric("Img/sec per CPU: (.*)"), {"0": [1.0]}, 1, ""),
+        (Metric("rate: (.*)"), {"0": [5.0], "1": [5.0]}, 2, "The 2 ranks print the same figure"),
+        (Metric("rate: (.*)"), {"0": [5.0], "1": [5.0]}, 2, "add  --reduce mean"),
+        (Metric("rate: (.*)"), {"0": [5.0], "1": [6.0]}, 2, ""),
+        (Metric("rate: (.*)", reduce="sum"), {"0": [5.0], "1": [5.0]}, 2, ""),
+        (Metric("time: (.*)", lower=True), {"0": [5.0], "1": [5.0]}, 2, ""),
+        (Metric(), {"record": [1.0]}, 2, ""),
+    ],
+)
+def test_a_figure_of_one_rank_or_the_same_of_each_is_doubted(
+    metric: Metric, values: dict[str, list[float]], ranks: int, words: str
+) -> None:
+    said = metric.doubt(Figure(1.0, "", values), ranks)
+    assert words in said and bool(said) == bool(words)
+
+
+def test_a_record_is_read_where_there_is_one(job) -> None:
+    run = job([(0, "9 images/s")], {"rate": 5.5, "rate_unit": "images/s", "metrics": {"loss": 0.5}})
+    assert Metric().settled(run).read(run) == Figure(5.5, "images/s", {"record": [5.5]})
+    assert Metric("loss").read(run).value == 0.5
+    assert Metric("wall_s").read(run) == Figure(1.0, "s")
+
+
+def frame(**columns: Any) -> pd.DataFrame:
+    return pd.DataFrame([{"lab": "x", "variant": "", "rate_unit": "images/s", **columns}])
+
+
+def test_figures_of_frames_numbers_and_functions() -> None:
+    assert Metric().read(frame(rate=None, step_median_s=0.5)).value == 2.0
+    assert Metric().read(frame(rate=None, step_median_s=0.5)).unit == "steps/s"
+    assert Metric("images_per_s").read(frame(images_per_s=8.0)).unit == "images/s"
+    assert Metric("metrics.loss").read(frame(**{"metrics.loss": 3.0})).value == 3.0
+    assert Metric().read(7).value == 7.0
+    assert Metric(lambda found: found.rate.sum() * 2).read(frame(rate=5.0)).value == 10.0
+    run = SimpleNamespace(wall_s=2.0, records=frame(rate=5.0))
+    assert Metric("wall_s").read(run).value == 2.0
+
+
+@pytest.mark.parametrize(
+    ("found", "what", "words"),
+    [
+        (frame(rate=5.0), "rat", "has no figure 'rat': type one of rate"),
+        (frame(rate=0.0), "rate", "is 0, and a rate or a time is above 0"),
+        (frame(rate=None, step_median_s=None), "rate", "neither a rate nor step times"),
+        (pd.DataFrame(), "rate", "wrote no record"),
+        ("text", "rate", "returned str, and a comparison needs"),
+        (pd.concat([frame(rate=1.0), frame(rate=2.0, variant="b")]), "rate", "records of 2 kinds"),
+    ],
+)
+def test_a_figure_that_is_none_is_one_sentence(found: Any, what: str, words: str) -> None:
+    with pytest.raises(NoFigure, match=words):
+        Metric(what).read(found)
+
+
+def test_times_are_known_by_their_name() -> None:
+    assert Metric("wall_s").lower and Metric("step_median_s").lower
+    assert not Metric("rate").lower and not Metric("metrics.images_per_s").lower
+    assert not Metric("wall_s", lower=False).lower
+
+
+@pytest.mark.parametrize(
+    ("line", "figure"),
+    [
+        ("Total img/sec on 2 CPU(s): 24.6 +-0.8", "24.6"),
+        ("Iter #9: 12.3 img/sec per CPU", "12.3"),
+        ("throughput = 8.25", "8.25"),
+        ("epoch 3: loss 0.4, 1234.5 images/s", "1234.5"),
+        ("Images/sec: 99", "99"),
+    ],
+)
+def test_without_a_match_the_last_lines_are_shown_with_a_pattern_that_works(
+    job, line: str, figure: str
+) -> None:
+    run = job([(0, "step 1"), (0, line), (0, "done")])
+    with pytest.raises(NoFigure) as caught:
+        Metric("total rate ([0-9]+)").read(run)
+    first, *rest = str(caught.value).splitlines()
+    assert first.startswith("There is no figure: no line matches --metric 'total rate ([0-9]+)'")
+    assert rest[:-1] == ["    step 1", f"    {line}", "    done"]
+    (pattern,) = re.fullmatch(r"Type  --metric '(.*)'", rest[-1]).groups()
+    assert Metric(pattern).read(run).value == float(figure)
+
+
+def test_a_silent_job_is_told_how_a_pattern_looks(job) -> None:
+    with pytest.raises(
+        NoFigure,
+        match=r"writes no record. Its last lines are:\n    \(nothing\)\nType  --metric 'im",
+    ):
+        Metric().read(job())
