@@ -333,7 +333,7 @@ def _hosts(words: str) -> tuple[str, ...]:
 def _nodes(words: str, work: float) -> list[int]:
     """The numbers of --predict N,N."""
     named = [word.strip() for word in words.split(",")] if words else []
-    whole = all(word.isdecimal() and word.isascii() for word in named)
+    whole = all(word.isdecimal() and word.isascii() and len(word) < 10 for word in named)
     if not whole or not all(map(int, named)):
         raise ScaleoutError(
             "--predict takes numbers of nodes with commas between them, such as 64,128."
