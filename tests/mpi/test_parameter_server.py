@@ -28,7 +28,7 @@ def _here(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def _run(ranks: int, **how: object) -> Run:
     given = {"threads": 1, "env": FEW_CORES, "timeout": 300, "echo": False, "step_ms": 2}
     topic = lab("11_parallelism", solution=True)
-    return topic.run(ranks=ranks, script="server.py", **{**given, **how})
+    return topic.run(ranks=ranks, script="more/server.py", **{**given, **how})
 
 
 def _metrics(run: Run) -> dict[str, Any]:

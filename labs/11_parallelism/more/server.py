@@ -1,6 +1,6 @@
 """TensorFlow's own parameter server: some ranks serve, some work, one leads.
 
-    mpirun -n 4 python -m mpi4py labs/11_parallelism/server.py
+    mpirun -n 4 python -m mpi4py labs/11_parallelism/more/server.py
 
 Rank 0 leads, the next --servers ranks hold the weights, and all others work:
 here one server and two workers. It takes about 15 seconds, of which TensorFlow
