@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -58,11 +57,23 @@ def test_values_of_a_variable_reach_the_ranks(loop: Path) -> None:
     assert said == ["1"] * 6 + ["unset"] * 3
 
 
-def test_a_job_that_fails_ends_it_with_its_status_and_names_the_variant(loop: Path) -> None:
-    bad = [sys.executable, "-c", "raise SystemExit(3)"]
-    done = command("--metric", "wall_s", "--", "python", "loop.py", "9", "::", *bad)
-    assert done.returncode == 3 and "round 1: " in done.stderr
+def test_a_command_that_fails_ends_it_with_its_status_and_its_own_last_words(loop: Path) -> None:
+    Path("crash.py").write_text(
+        "import sys; print('reading'); print('no table', file=sys.stderr); sys.exit(3)"
+    )
+    done = command("--metric", "wall_s", "--", "python", "loop.py", "9", "::", "python", "crash.py")
+    assert done.returncode == 3 and "crash.py, round 1: " in done.stderr
+    assert "Its last lines:" in done.stderr and "\n    no table" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_without_a_metric_the_line_that_looks_like_a_rate_is_taken(loop: Path) -> None:
+    Path("steps.py").write_text(
+        "import sys; print('loss 0.1'); print('rate:', sys.argv[1], 'it/s')"
+    )
+    done = command("-t", "1", "--", "python", "steps.py", "5.0", "::", "python", "steps.py", "6.0")
+    assert done.returncode == 0, done.stderr
+    assert "6.0: faster, 1.2000 times as fast as 5.0" in done.stdout
 
 
 def test_a_notebook_gives_commands_to_run(loop: Path) -> None:

@@ -295,7 +295,7 @@ class Comparison:
             noise=self.noise,
             disturbed=[(r, *self.columns[c]) for r, c, _ in self.found.disturbed],
             title=self.finding,
-            values=self.summary,
+            values=self.summary if len(self.variants) > 2 else "",
             axis={"s": "seconds"}.get(self.unit, self.unit) or self.metric,
             guess=guess,
         )

@@ -10,14 +10,15 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..plots.look import DARK, MIDDLE, PALE, guess_line, style
+from ..plots.look import DARK, MIDDLE, finish, guess_line, style
+from ..plots.primitives import interval, noise_band
 from ..words import rounded
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-NAME, TITLE = 18, 84  # letters on a line
+NAME = 18  # letters on a line
 
 
 @style
@@ -45,15 +46,7 @@ def comparison(
     left.locator_params(axis="x", nbins=4)
     left.xaxis.set_major_formatter(lambda value, place: f"{value:,.10g}")
     right.set_xlabel(f"times as fast as {names[0]}")
-    figure.suptitle("\n".join(textwrap.wrap(title, TITLE)), fontsize=11, x=0.01, ha="left")
-    handles = [
-        pair
-        for panel in (left, right)
-        for pair in zip(*panel.get_legend_handles_labels(), strict=True)
-    ]
-    figure.legend(*zip(*handles, strict=True), loc="outside lower center", ncols=3, fontsize=9)
-    figure.set_label(_words(table, noise, values or title, axis, guess))
-    return figure
+    return finish(figure, title, _values(table, noise, values, axis), legend=3)
 
 
 def _single_runs(
@@ -86,25 +79,12 @@ def _single_runs(
 
 def _ratios(axes: Axes, table: "pd.DataFrame", noise: float, guess: float | None) -> None:
     """The intervals, a row each, the baseline against itself in the first; the noise as a band."""
-    if math.isfinite(noise):
-        axes.axvspan(
-            1 / (1 + noise), 1 + noise, color=PALE, label="noise: equal jobs may differ so"
-        )
-    axes.axvline(1, color="#888888", linestyle="--", linewidth=1)
+    noise_band(axes, noise, "noise: two equal jobs could differ by as much")
     for row, line in enumerate(table.iloc[1:].itertuples()):
-        reach = [[line.ratio - line.low], [line.high - line.ratio]]
         known = math.isfinite(line.high)
-        axes.errorbar(
-            [line.ratio],
-            [row],
-            xerr=reach if known else None,
-            fmt="o" if row else "D",
-            color=DARK,
-            markerfacecolor=DARK if row else "white",
-            linewidth=2,
-            capsize=5,
-            label="ratio and 95 % interval" if row == 1 else "",
-        )
+        look: dict[str, Any] = {} if row else {"fmt": "D", "markerfacecolor": "white"}
+        label = "ratio and 95 % interval" if row == 1 else ""
+        interval(axes, row, line.low, line.ratio, line.high, label, **look)
         if row:
             axes.annotate(
                 f"{line.ratio:.2f}x" if known else "too few rounds",
@@ -118,9 +98,9 @@ def _ratios(axes: Axes, table: "pd.DataFrame", noise: float, guess: float | None
     axes.margins(x=0.12)
 
 
-def _words(table: "pd.DataFrame", noise: float, title: str, axis: str, guess: float | None) -> str:
-    """The text for those who do not see the picture."""
-    said = [title]
+def _values(table: "pd.DataFrame", noise: float, first: str, axis: str) -> str:
+    """The numbers, for those who do not see the picture."""
+    said = [first] if first else []
     for name, line in table.iterrows():
         ratio = (
             ""
@@ -129,6 +109,4 @@ def _words(table: "pd.DataFrame", noise: float, title: str, axis: str, guess: fl
         )
         said.append(f"{name}: median {rounded(line['median'])} ({axis}){ratio}.")
     said.append(f"Noise: {100 * noise:.1f} %.")
-    if guess is not None:
-        said.append(f"Your guess: {guess:g}.")
     return " ".join(said)

@@ -287,7 +287,7 @@ def test_the_figure_says_what_was_found_and_shows_the_guess() -> None:
     legend = [text.get_text() for text in picture.legends[0].get_texts()]
     assert "your guess: 1.7" in legend and "disturbed" not in legend
     words = picture._repr_mimebundle_()[1]["image/png"]["alt"]
-    assert "a: median 130 (images/s), ratio 1.30" in words and "Your guess: 1.7." in words
+    assert "a: median 130 (images/s), ratio 1.30" in words and "your guess: 1.7." in words
 
 
 def test_of_many_variants_the_title_names_the_best_and_counts_the_others() -> None:
