@@ -129,7 +129,8 @@ def gradients_come_back(job):
         "changed while it may still be on its way? Isend it, keep the "
         "request, and leave g alone."
     )
-    blocking = [name for name in ("Send", "send") if name in ranks[-1]["given"]]
+    given = ranks[-1]["given"]
+    blocking = [name for name in ("Send", "send") if name in given]
     assert not blocking, (
         "the gradients are right, but this stage waits in "
         f"{''.join(blocking)} until the stage before it has received a long "

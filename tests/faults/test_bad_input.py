@@ -15,7 +15,7 @@ TYPED = {
     "nosuch": "argument COMMAND: invalid choice: 'nosuch'",
     "run": "the following arguments are required: LAB",
     "run nosuch": "There is no lab called 'nosuch'. There are",
-    "run nosuch.py": "There is no script nosuch.py: check what",
+    "run nosuch.py": "There is no script nosuch.py: check the path",
     "run ./train.sh": "train.sh is no Python script: scaleout run takes",
     "run empty/": "empty is a folder: type the script's path, or",
     "run train.py extra": "unrecognized arguments: extra, put the script's",

@@ -24,7 +24,7 @@ NEVER = {
     "daal4py",
     "mpi4py",
 }  # loaded by a lab, at the moment that the lab chooses
-FOR_LABS = {"data", "records"}
+FOR_LABS = {"data", "flags", "records"}
 FOR_CHECKS = {"ScaleoutError", "data", "machine", "onednn", "todo"}
 
 IMPORT_ALL = "import sys, importlib\nfor name in sys.argv[1:]: importlib.import_module(name)\n"
@@ -92,7 +92,7 @@ def _files(pattern: str) -> list:
 
 
 @pytest.mark.parametrize("path", _files("*/runme.py"))
-def test_a_lab_takes_only_data_and_records(path: Path) -> None:
+def test_a_lab_takes_only_data_records_and_flags(path: Path) -> None:
     assert set(_from_package(path.read_text())) <= FOR_LABS
 
 
