@@ -4,15 +4,15 @@ All is read from `/proc`, `/sys` and the environment's own `mpirun`. Containers 
 then a field says "unknown" or None, and nothing raises. What reads files takes the root folder,
 what parses takes the text."""
 
-from .about import stamp
-from .cgroups import cgroup_limits
 from .facts import (
     Machine,
+    cgroup_limits,
     facts,
     memory_gib,
     mpirun_path,
     native_bf16,
     parse_mpi_version,
+    stamp,
     usable_cores,
     versions,
 )
@@ -22,8 +22,6 @@ from .topology import (
     Core,
     cpu_model,
     example_cores,
-    parse_cpu_list,
-    parse_cpuinfo,
     read_caches,
     read_cores,
 )
@@ -40,8 +38,6 @@ __all__ = [
     "memory_gib",
     "mpirun_path",
     "native_bf16",
-    "parse_cpu_list",
-    "parse_cpuinfo",
     "parse_mpi_version",
     "read_caches",
     "read_cores",

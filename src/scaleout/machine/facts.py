@@ -3,13 +3,23 @@
 import os
 import re
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
-from .cgroups import cgroup_limits
-from .files import ROOT, read_text
-from .topology import Cache, Core, cpu_model, parse_cpuinfo, read_caches, read_cores
+from ..words import count
+from .topology import (
+    ROOT,
+    Cache,
+    Core,
+    cpu_model,
+    number,
+    parse_cpuinfo,
+    read_caches,
+    read_cores,
+    read_text,
+)
 
 # Instruction sets that change which kernels oneDNN and oneDAL pick, from old to new, as Linux
 # spells them.
@@ -71,6 +81,43 @@ def memory_gib(field: str = "MemTotal", root: Path = ROOT) -> float | None:
     """One field of `/proc/meminfo` in GiB."""
     found = re.search(rf"^{field}:\s+(\d+) kB", read_text(root / "proc/meminfo"), re.MULTILINE)
     return round(int(found[1]) / 1024**2, 2) if found else None
+
+
+def _cgroup_folders(root: Path) -> Iterator[Path]:
+    """This process's control groups and all above them, v1 and v2: a limit anywhere on the way up
+    binds."""
+    mounts = root / "sys/fs/cgroup"
+    for line in read_text(root / "proc/self/cgroup").splitlines():
+        _, controllers, path = (line.split(":", 2) + ["", ""])[:3]
+        for name in {controllers, *controllers.split(",")} if controllers else ("", "unified"):
+            # A container often shows the host's path here although its own group is mounted at the
+            # top: that is why the folders above count too, and why missing ones do no harm.
+            folder = mounts / name / path.strip("/")
+            yield from (
+                above for above in (folder, *folder.parents) if above.is_relative_to(mounts)
+            )
+    yield mounts
+
+
+def cgroup_limits(root: Path = ROOT) -> tuple[float | None, float | None]:
+    """CPUs and GiB that control groups (v1 or v2) allow; None where there is no limit."""
+    cpus: list[float] = []
+    gib: list[float] = []
+    for folder in _cgroup_folders(root):
+        quota, _, period = read_text(folder / "cpu.max").partition(" ")
+        if not quota:
+            quota, period = (
+                read_text(folder / "cpu.cfs_quota_us"),
+                read_text(folder / "cpu.cfs_period_us"),
+            )
+        if number(quota) > 0 and number(period) > 0:
+            cpus.append(int(quota) / int(period))
+        limit = number(
+            read_text(folder / "memory.max") or read_text(folder / "memory.limit_in_bytes")
+        )
+        if 0 < limit < 2**60:  # v1 writes "no limit" as a number close to 2^63
+            gib.append(round(limit / 2**30, 2))
+    return min(cpus, default=None), min(gib, default=None)
 
 
 def _affinity() -> tuple[int, ...]:
@@ -161,3 +208,19 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
         with contextlib.suppress(metadata.PackageNotFoundError):
             found[name] = metadata.version(name)
     return found
+
+
+def stamp() -> str:
+    """A sentence with the processor, the cores that a job may fill, the versions of what computes,
+    and the day: so that nobody takes a stored output for that of another machine.
+    """
+    here = facts()
+    names = {"tensorflow": "TensorFlow", "tensorflow-cpu": "TensorFlow"}
+    found = {names[package]: version for package, version in versions(names).items()}
+    parts = [f"{name} {version}" for name, version in found.items()]
+    if here.mpi_version:
+        parts.append(f"{here.mpi} {here.mpi_version}")
+    cores = count(here.usable_cores, "core")
+    today = datetime.now(UTC)
+    day = f"{today.day} {today:%B %Y}"
+    return f"Run on {here.cpu}, {', '.join([cores, *parts])}, {day}."
