@@ -22,7 +22,7 @@ from torch_scripts import (
 )
 
 from scaleout import lab
-from scaleout.doctor import site as site_checks
+from scaleout.doctor.examine import examine_site
 from scaleout.jobs import local
 from scaleout.jobs import run as launch
 from scaleout.jobs.job import JobError, JobFailed
@@ -129,7 +129,7 @@ def test_the_small_network_of_09_trains_on_two_hosts(site: Site, framework: str)
 
 
 def test_the_doctor_looks_at_each_host(site: Site) -> None:
-    found = site_checks.checks(site)
+    found = examine_site(site)
     assert {check.status for check in found if not check.name.endswith("cores")} == {"ok"}, found
     names = {check.name.partition(": ")[2] for check in found}
     assert names == {"", "MPI", "way back", "clock", "files", "cores"} and len(found) == 12
@@ -137,14 +137,14 @@ def test_the_doctor_looks_at_each_host(site: Site) -> None:
 
 def test_the_doctor_names_the_way_back_that_is_missing(site: Site, two: hosts.Hosts) -> None:
     lost = Site(hosts=site.hosts[:1], ssh=site.ssh)  # our own name means the host itself there
-    back = next(check for check in site_checks.checks(lost) if check.name.endswith("way back"))
+    back = next(check for check in examine_site(lost) if check.name.endswith("way back"))
     assert back.status == "fail" and f'options = ["-localhost", "{two.home}"]' in back.fix
 
 
 def test_the_doctor_names_a_host_that_is_cut_off(site: Site, two: hosts.Hosts) -> None:
     two.cut(site.hosts[1])
     try:
-        found = site_checks.checks(site)
+        found = examine_site(site)
     finally:
         two.cut(site.hosts[1], down=False)
     wrong = [check for check in found if check.status == "fail"]

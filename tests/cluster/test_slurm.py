@@ -28,7 +28,7 @@ from torch_scripts import (
 )
 
 from scaleout import lab
-from scaleout.doctor import site as site_checks
+from scaleout.doctor.examine import examine_site
 from scaleout.errors import ScaleoutError
 from scaleout.jobs import slurm as submit
 from scaleout.jobs import slurm_commands
@@ -327,8 +327,8 @@ def test_inside_an_allocation_jobs_and_engines_use_its_nodes(
 
 
 def test_the_doctor_asks_slurm(cluster: slurm.Slurm) -> None:
-    assert [check.status for check in site_checks.checks(SITE)] == ["ok", "ok"]
-    slow = site_checks.checks(replace(SITE, partition="nowhere"))
+    assert [check.status for check in examine_site(SITE)] == ["ok", "ok"]
+    slow = examine_site(replace(SITE, partition="nowhere"))
     assert slow[1].status == "fail" and "nvalid partition" in slow[1].seen and slow[1].fix
 
 

@@ -1,32 +1,38 @@
-"""Looks at this machine and this environment, a check at a time, and judges by the pure checks.
+"""Look at this machine and this environment, and hand the facts to the pure checks.
 
 What loads TensorFlow, Horovod, mpi4py or daal4py runs in processes of its own (see probe.py), and
 every wait ends."""
 
 import importlib.metadata
-import importlib.util
 import json
+import math
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from .. import machine, paths
-from ..machine import Machine, noise
-from . import checks as pure
-from . import launcher, mpi, packages, pytorch, quiet
-from .checks import Check
-from .mpi import Job
-from .packages import PACKAGES
-from .pair import pair
+from ..errors import ScaleoutError
+from ..jobs import hosts, reaper
+from ..jobs import slurm_commands as slurm
+from ..jobs.environment import clean_environment
+from ..jobs.site import Site
+from ..machine import Machine
+from . import checks
+from .checks import Check, Job
 
 JOB_LIMIT_S = 90.0  # for two processes that load everything, from a slow disk; a warm one needs 5 s
 ASK_LIMIT_S = 20.0
+PYTORCH_LIMIT_S = 60.0  # to load PyTorch from a cold disk; a warm one needs 3 s
 FIND_KERNEL = """
 import json, sys
 from jupyter_client.kernelspec import KernelSpecManager
@@ -36,6 +42,69 @@ own = ("python", f"python{sys.version_info[0]}", "python%d.%d" % sys.version_inf
 program = sys.executable if spec.argv[0] in own else spec.argv[0]
 print(json.dumps({"argv": [program, *spec.argv[1:]], "folder": spec.resource_dir}))
 """
+PROBE_PYTORCH = """
+import json, torch, torch.distributed as dist
+from mpi4py import MPI
+from scaleout.doctor.probe import mpi_libraries
+with open("/proc/self/maps") as file:
+    libraries = mpi_libraries(file.read())
+gloo = dist.is_available() and dist.is_gloo_available()
+print(json.dumps({"version": torch.__version__, "gloo": gloo, "libmpi": libraries}))
+"""
+
+
+def examine(facts: Machine) -> list[Check]:
+    """All checks of this machine and this environment. Takes about 5 s."""
+    environ = dict(os.environ)
+    load = os.getloadavg()[0]  # before our own work
+    found = _versions(facts)
+    pyproject = Path(__file__).parents[3] / "pyproject.toml"
+    # pip install scaleout, without the course: TensorFlow, Horovod and notebooks are not missed
+    course = pyproject.is_file() or bool({"tensorflow-cpu", "horovod"} & found.keys())
+    wanted = _pins(pyproject, course)
+    mpirun = checks.mpirun(facts, wanted.get("mpich", ""))
+
+    def without_job() -> list[Check]:
+        return [
+            *_of_machine(facts, load),
+            *checks.versions(wanted, found, ".".join(map(str, sys.version_info[:3]))),
+            *([_kernel(environ)] if course else []),
+            checks.thread_variables(environ),
+            checks.scheduler(environ),
+            *_pytorch(environ),
+            mpirun,
+            _mpirun_on_path(facts),
+        ]
+
+    if mpirun.status == "fail":
+        quick, job = without_job(), Job(127, errors=mpirun.seen)
+    else:
+        with pair(facts.mpirun, JOB_LIMIT_S) as wait:
+            quick = without_job()  # while the job runs
+            job = wait()
+    of_job = [
+        checks.two_processes(job, facts, wanted, environ),
+        checks.imports(job, wanted),
+        checks.one_libmpi(job, environ),
+    ]
+    if course:
+        of_job += [
+            checks.horovod(job, _horovod_built_for(), found.get("tensorflow-cpu", "")),
+            checks.onednn(job, environ),
+        ]
+    return quick + of_job
+
+
+def _of_machine(facts: Machine, load: float) -> list[Check]:
+    shm = Path("/dev/shm")
+    return [
+        checks.cores(facts),
+        checks.processor(facts),
+        checks.others(load, facts),
+        checks.memory(facts.memory_gib, facts.memory_limit_gib, machine.memory_gib("MemAvailable")),
+        checks.shared_memory(shutil.disk_usage(shm).free / 2**20 if shm.is_dir() else None),
+        _results(),
+    ]
 
 
 def _ask(command: Sequence[str]) -> str:
@@ -83,7 +152,7 @@ def _versions(facts: Machine) -> dict[str, str]:
     """{package: installed version}; conda's mpich is no Python package, its mpirun speaks for
     it."""
     conda = {"mpich": facts.mpi_version} if facts.mpi == "MPICH" else {}
-    return conda | machine.versions(PACKAGES)
+    return conda | machine.versions(checks.PACKAGES)
 
 
 def _horovod_built_for() -> str:
@@ -96,102 +165,175 @@ def _horovod_built_for() -> str:
         return ""
 
 
-def _bytecode(package: str) -> Check:
-    spec = importlib.util.find_spec(package)
-    if spec is None or spec.origin is None:
-        return packages.bytecode(package, sys.prefix, False)
-    cached = Path(importlib.util.cache_from_source(spec.origin))
-    return packages.bytecode(package, str(Path(spec.origin).parents[1]), cached.is_file())
-
-
-def _compiler(environ: Mapping[str, str]) -> Check:
-    names = [environ.get("CXX", "").partition(" ")[0], "g++", "c++", "clang++"]
-    path = next((found for name in names if name and (found := shutil.which(name))), None)
-    return packages.compiler(path, _ask([path, "-dumpfullversion", "-dumpversion"]) if path else "")
-
-
 def _results() -> Check:
-    """Writes a file where runs write theirs, or will, and deletes it: a full or read-only disk
+    """Write a file where runs write theirs, or will, and delete it: a full or read-only disk
     shows only then."""
     folder = paths.results_path()
     there = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
     try:
         with tempfile.TemporaryFile(dir=there) as file:
             file.write(b"x" * 4096)
-        return pure.results(pure.short(folder), shutil.disk_usage(there).free / 2**30)
+        return checks.results(checks.short(folder), shutil.disk_usage(there).free / 2**30)
     except OSError as error:
-        return pure.results(
-            "", None, f"nothing can be written to {pure.short(folder)}: {error.strerror}"
-        )
+        wrong = f"nothing can be written to {checks.short(folder)}: {error.strerror}"
+        return checks.results("", None, wrong)
 
 
 def _kernel(environ: Mapping[str, str]) -> Check:
     said = _ask([sys.executable, "-c", FIND_KERNEL])
     spec: dict[str, Any] = json.loads(said) if said else {}
     prefix = _ask([spec["argv"][0], "-c", "import sys; print(sys.prefix)"]) if spec else ""
-    return packages.kernel(spec, prefix, environ)
+    return checks.kernel(spec, prefix, environ)
 
 
-def examine(facts: Machine) -> list[Check]:
-    """All checks of this machine and this environment. Takes about 5 s."""
-    environ = dict(os.environ)
-    load, before = noise.load(), noise.ticks()  # before our own work
-    found = _versions(facts)
-    pyproject = Path(__file__).parents[3] / "pyproject.toml"
-    # pip install scaleout, without the course: TensorFlow, Horovod and notebooks are not missed
-    course = pyproject.is_file() or bool({"tensorflow-cpu", "horovod"} & found.keys())
-    wanted = _pins(pyproject, course)
-    mpirun = launcher.mpirun(facts, wanted.get("mpich", ""))
-    if mpirun.status != "fail":
-        with pair(facts.mpirun, JOB_LIMIT_S) as wait:
-            quick = _quick(facts, wanted, found, environ)  # meanwhile
-            job = wait()
-    else:
-        quick, job = _quick(facts, wanted, found, environ), Job(127, errors=mpirun.seen)
-    beside = paths.side("torch")
-    return [
-        *quick,
-        quiet.others(load, facts),
-        quiet.stolen(noise.ticks().share(before)),
-        quiet.clock(noise.clock()),
-        quiet.huge_pages(noise.huge_pages()),
-        quiet.numa(facts),
-        mpirun,
-        mpi.two_processes(job, facts, wanted, environ),
-        mpi.imports(job, wanted),
-        mpi.one_libmpi(job, environ),
-        *([pytorch.pytorch(pytorch.ask(beside, environ))] if beside else []),
-        *(_of_course(job, found, environ) if course else []),
-    ]
-
-
-def _of_course(job: Job, found: Mapping[str, str], environ: Mapping[str, str]) -> list[Check]:
-    """What only the notebooks and labs need."""
-    return [
-        mpi.horovod(job, _horovod_built_for(), found.get("tensorflow-cpu", "")),
-        mpi.onednn(job, environ),
-        _compiler(environ),
-        _kernel(environ),
-        _bytecode("tensorflow"),  # last: the job itself may have compiled it
-    ]
-
-
-def _quick(
-    facts: Machine, wanted: Mapping[str, str], found: Mapping[str, str], environ: Mapping[str, str]
-) -> list[Check]:
-    """All checks that need no MPI job."""
-    shm = Path("/dev/shm")
+def _mpirun_on_path(facts: Machine) -> Check:
     path = shutil.which("mpirun")
-    return [
-        pure.cores(facts),
-        pure.processor(facts),
-        pure.bf16(facts),
-        pure.memory(facts.memory_gib, facts.memory_limit_gib, machine.memory_gib("MemAvailable")),
-        pure.shared_memory(shutil.disk_usage(shm).free / 2**20 if shm.is_dir() else None),
-        _results(),
-        pure.user(os.getuid()),
-        *packages.versions(wanted, found, ".".join(map(str, sys.version_info[:3]))),
-        pure.thread_variables(environ),
-        pure.scheduler(environ),
-        launcher.mpirun_on_path(facts, path, _ask([path, "--version"]) if path else ""),
-    ]
+    return checks.mpirun_on_path(facts, path, _ask([path, "--version"]) if path else "")
+
+
+def _pytorch(environ: Mapping[str, str]) -> list[Check]:
+    """What the PyTorch of `make torch` says of itself, where there is one."""
+    folder = paths.side("torch")
+    return [checks.pytorch(_ask_pytorch(folder), environ)] if folder else []
+
+
+def _ask_pytorch(folder: Path) -> dict[str, Any]:
+    try:
+        done = subprocess.run(
+            [str(folder / "bin" / "python"), "-c", PROBE_PYTORCH],
+            capture_output=True,
+            text=True,
+            timeout=PYTORCH_LIMIT_S,
+            stdin=subprocess.DEVNULL,
+        )
+    except subprocess.TimeoutExpired:
+        return {"error": f"it did not load within {PYTORCH_LIMIT_S:g} s"}
+    except OSError as error:
+        return {"error": f"its Python cannot be started: {error.strerror}"}
+    if done.returncode:
+        return {"error": (done.stderr.strip().splitlines() or ["it said nothing"])[-1]}
+    report: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return report
+
+
+@contextmanager
+def pair(mpirun: str, limit_s: float) -> Iterator[Callable[[], Job]]:
+    """Start two processes of probe.py, none of which outlives the block."""
+    run_id = f"doctor-{os.getpid()}-{time.monotonic_ns()}"
+    more = {"SCALEOUT_RUN_ID": run_id, "ONEDNN_VERBOSE": "1", "TF_CPP_MIN_LOG_LEVEL": "2"}
+    with tempfile.TemporaryDirectory(prefix="scaleout-doctor-") as name:
+        folder = Path(name)
+        guard = reaper.guard(run_id)  # ends the job should the doctor be killed
+        with open(folder / "output", "wb") as output, open(folder / "errors", "wb") as errors:
+            started = subprocess.Popen(
+                [
+                    mpirun,
+                    "-n",
+                    "2",
+                    sys.executable,
+                    "-m",
+                    "scaleout.doctor.probe",
+                    name,
+                    str(limit_s),
+                ],
+                env=clean_environment(os.environ) | more,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=errors,
+                start_new_session=True,  # Ctrl-C reaches the doctor alone, who ends them in order
+            )
+
+        def wait() -> Job:
+            try:
+                status = started.wait(limit_s)
+            except subprocess.TimeoutExpired:
+                status = None
+            output, errors = (
+                (folder / stream).read_text(errors="replace") for stream in ("output", "errors")
+            )
+            return Job(
+                status,
+                output,
+                errors,
+                tuple(json.loads(path.read_text()) for path in folder.glob("*.json")),
+            )
+
+        try:
+            yield wait
+        finally:
+            reaper.end(run_id, started.pid)
+            # gone by now; but the wait below has no limit, so nothing may be left to chance
+            started.kill()
+            started.wait()
+            guard.communicate(b"done")
+
+
+def examine_site(site: Site) -> list[Check]:
+    """Ask every host of the site, all at once, or its Slurm; at most half a minute."""
+    if site.scheduler:
+        return list(_slurm(site))
+    if not site.hosts:
+        return [Check("site", "ok", "this machine alone")]
+    try:
+        return _hosts(site)
+    except ScaleoutError as error:
+        return [Check("site", "fail", str(error).partition(": type ")[0], "mend `results` first")]
+
+
+def _hosts(site: Site) -> list[Check]:
+    at = [site.options[i + 1] for i, word in enumerate(site.options[:-1]) if word == "-localhost"]
+    home = at[0] if at else socket.gethostname()
+    ours = {
+        "versions": hosts.versions(),
+        "mpirun": hosts.mpirun(),
+        "prefix": sys.prefix,
+        "home": home,
+    }
+    with (
+        socket.create_server(("", 0)) as back,
+        tempfile.NamedTemporaryFile(dir=paths.results(), prefix=".doctor-") as mark,
+        ThreadPoolExecutor(len(site.hosts)) as pool,
+    ):
+        port = back.getsockname()[1]
+        answers = list(
+            pool.map(lambda host: hosts.ask(site, host, home, port, mark.name), site.hosts)
+        )
+    pairs = zip(site.hosts, answers, strict=True)
+    return [check for host, answer in pairs for check in checks.host(host, answer, ours)]
+
+
+def _slurm(site: Site) -> Iterator[Check]:
+    """What Slurm says to the smallest job of this site, which it is asked about but not given."""
+    if not slurm.there_is("sbatch"):
+        fix = "log in to the cluster, and ask there"
+        yield Check("Slurm", "fail", "there is no sbatch here", fix)
+        return
+    ping = slurm.ask("scontrol", "ping")
+    if "UP" not in ping.stdout:
+        seen = f"its controller does not answer: {(ping.stdout + ping.stderr).strip() or 'no word'}"
+        fix = "ask the cluster's people; `sinfo` shows when it is back"
+        yield Check("Slurm", "fail", seen, fix)
+        return
+    yield Check("Slurm", "ok", ping.stdout.strip())
+    name = "Slurm takes it"
+    asked = {"partition": site.partition, "account": site.account, "reservation": site.reservation}
+    words = [f"--{key}={value}" for key, value in asked.items() if value]
+    where = ["--partition", site.partition] if site.partition else []
+    listed = slurm.ask("sinfo", "--noheader", "--format=%P %D %T %l", *where).stdout.split("\n")
+    shown = "; ".join(
+        "{}: {} {}, up to {}".format(*line.split()) for line in listed if len(line.split()) == 4
+    )
+    tried = slurm.ask(
+        "sbatch", "--test-only", f"--time={site.minutes}", *words, *site.sbatch, "--wrap=true"
+    )
+    limits = checks.slurm_limits(listed)
+    if tried.returncode:
+        seen = f"{slurm.complaint(tried.stderr) or 'no word'} ({shown})"
+        fix = "correct partition, account or minutes in the site file"
+        yield Check(name, "fail", seen, fix)
+    elif limits and site.minutes > max(limits):
+        seen = f"{site.minutes} minutes are more than the partition allows"
+        fix = f"minutes = {math.floor(max(limits))}   (site file), or another partition"
+        yield Check(name, "fail", f"{seen}: it would wait for ever ({shown})", fix)
+    else:
+        yield Check(name, "ok", shown)

@@ -1,4 +1,4 @@
-"""What the doctor found, as a table for people and as JSON for programs."""
+"""Show what the doctor found: a table for people, JSON for programs, a frame for notebooks."""
 
 import json
 import os
@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 from .. import machine, words
 from ..jobs.job import JobInterrupted
 from ..jobs.site import Site
-from . import site as site_checks
 from .checks import Check
-from .examine import examine
+from .examine import examine, examine_site
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,16 +26,11 @@ WORDS = {
 }  # text, terminal colour
 
 
-def checks() -> list[Check]:
-    """What is well and what is not, on this machine and in this environment."""
-    return examine(machine.facts())
-
-
 def frame() -> "pd.DataFrame":
     """The checks as a table."""
     import pandas as pd
 
-    found = checks()
+    found = examine(machine.facts())
     table = pd.DataFrame([asdict(check) for check in found]).rename(columns={"name": "check"})
     return (
         table.assign(more=[check.page for check in found])
@@ -70,7 +64,7 @@ def main(as_json: bool = False, site: Site | None = None) -> int:
     if sys.stderr.isatty():
         print(f"Looking at {facts.host} ...", file=sys.stderr)
     try:
-        found = examine(facts) + (site_checks.checks(site) if site else [])
+        found = examine(facts) + (examine_site(site) if site else [])
     except KeyboardInterrupt:
         raise JobInterrupted("Interrupted: nothing of the doctor is left running.") from None
     failed, warned = (sum(check.status == status for check in found) for status in ("fail", "warn"))

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from scaleout import machine
-from scaleout.doctor import checks, launcher, mpi, packages
+from scaleout.doctor import checks
 from scaleout.doctor import report as doctor
-from scaleout.doctor.checks import Check
-from scaleout.doctor.mpi import Job
+from scaleout.doctor.checks import Check, Job
 from scaleout.jobs import failures, messages
 from scaleout.jobs.job import Run
 
@@ -121,11 +120,11 @@ def test_the_doctor_names_the_section_of_what_it_finds(name: str, seen: str, anc
 def test_the_doctors_own_sentences_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
     worlds = [{"mpi4py": {"world": [0, 1]}, "stage": "done"}] * 2
     found = [
-        mpi.two_processes(Job(0, "", "", tuple(worlds)), machine.facts(), {}, {}),
-        packages.kernel({}, "", {}),
-        packages.kernel({"argv": ["/other/python"], "folder": "/other"}, "/other", {}),
+        checks.two_processes(Job(0, "", "", tuple(worlds)), machine.facts(), {}, {}),
+        checks.kernel({}, "", {}),
+        checks.kernel({"argv": ["/other/python"], "folder": "/other"}, "/other", {}),
         checks.memory(2.0, None, 1.0),
-        launcher.mpirun_on_path(machine.facts(), "/other/mpirun", "mpirun (Open MPI) 4.1.4"),
+        checks.mpirun_on_path(machine.facts(), "/other/mpirun", "mpirun (Open MPI) 4.1.4"),
     ]
     assert all(check.status != "ok" and check.page for check in found), [
         (c.seen, c.page) for c in found

@@ -9,7 +9,7 @@ import pytest
 
 from scaleout.course.lab import lab
 from scaleout.doctor import checks
-from scaleout.doctor import site as site_checks
+from scaleout.doctor.examine import examine_site
 from scaleout.errors import ScaleoutError
 from scaleout.jobs import jobscript, slurm, slurm_words
 from scaleout.jobs import run as launch
@@ -127,7 +127,7 @@ def test_without_slurm_it_is_said_in_a_sentence(
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(ScaleoutError, match="There is no sbatch here: log in to the cluster"):
         slurm.submit(COMMAND, name="x", site=SITE)
-    assert site_checks.checks(SITE)[0].fix == "log in to the cluster, and ask there"
+    assert examine_site(SITE)[0].fix == "log in to the cluster, and ask there"
 
 
 @pytest.mark.parametrize(
@@ -283,7 +283,7 @@ SAID |= {"versions": {"python": "3.11.7", "mpich": "4.3.2"}}
 
 
 def test_a_host_that_is_well() -> None:
-    assert {check.status for check in site_checks.judge("a", SAID, OURS)} == {"ok"}
+    assert {check.status for check in checks.host("a", SAID, OURS)} == {"ok"}
 
 
 @pytest.mark.parametrize(
@@ -327,7 +327,7 @@ def test_what_is_wrong_with_a_host_is_named_with_its_fix(
     wrong: dict, name: str, seen: str, fix: str
 ) -> None:
     bad = [
-        check for check in site_checks.judge("a", {**SAID, **wrong}, OURS) if check.status != "ok"
+        check for check in checks.host("a", {**SAID, **wrong}, OURS) if check.status != "ok"
     ]
     assert [check.name for check in bad] == [name] and seen in bad[0].seen and fix in bad[0].fix
 
