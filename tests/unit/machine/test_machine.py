@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from scaleout import machine, plots
+from scaleout.machine import noise
 
 CPU = """processor\t: {cpu}
 model name\t: Some CPU @ 2.10GHz
@@ -282,3 +283,11 @@ def test_a_stamp_names_the_machine_and_the_day(monkeypatch: pytest.MonkeyPatch) 
     assert re.fullmatch(r"Run on Some CPU, 1 core, .*MPICH 4\.3, \d+ [A-Z][a-z]+ \d{4}\.", said), (
         said
     )
+
+
+def test_the_ticks_of_all_cpus(tmp_path: Path) -> None:
+    path = tmp_path / "stat"
+    assert noise.ticks(path) == noise.Ticks()
+    path.write_text("cpu  10 0 10 65 5 0 0 10 5 5\ncpu0 1 2 3\n")
+    assert noise.ticks(path) == noise.Ticks(100, idle=70)
+    assert noise.ticks().total > 0

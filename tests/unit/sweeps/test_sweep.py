@@ -122,7 +122,7 @@ def test_what_others_took_is_kept_and_said_everywhere_and_nothing_runs_again(
     jobs, measure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     total = iter(range(0, 10**7, 1000))
-    monkeypatch.setattr(noise, "ticks", lambda: noise.Ticks(at := next(total), 0, at // 4))
+    monkeypatch.setattr(noise, "ticks", lambda: noise.Ticks(at := next(total), at // 4))
     result = measure(ranks=[1, 2])
     assert len(jobs) == 4
     rows = [json.loads(line) for line in (result.folder / "points.jsonl").read_text().splitlines()]
