@@ -5,9 +5,9 @@ from .classroom import class_picture
 from .frameworks import frameworks, rates_over_work
 from .machine import machine_picture
 from .networks import efficiency_of_networks
-from .onednn import layouts, number_formats, operations
+from .onednn import operations
 from .scaling import amdahl_law, rate_predictions
-from .threads import rank_map, rate_over_threads, thread_census, which_knob
+from .threads import rate_over_threads, thread_census
 from .waiting import step_parts, who_waits
 from .waterfall import waterfall
 
@@ -16,17 +16,13 @@ __all__ = [
     "class_picture",
     "efficiency_of_networks",
     "frameworks",
-    "layouts",
     "machine_picture",
-    "number_formats",
     "operations",
-    "rank_map",
     "rate_over_threads",
     "rate_predictions",
     "rates_over_work",
     "step_parts",
     "thread_census",
     "waterfall",
-    "which_knob",
     "who_waits",
 ]

@@ -110,7 +110,7 @@ def finish(figure: Figure, title: str, values: str = "", legend: int = 0) -> Fig
     """
     unbroken = title.replace(" %", "\N{NO-BREAK SPACE}%")
     width = round(LETTERS * figure.get_figwidth())
-    figure.suptitle(fill(unbroken, width), fontsize=11, x=0.01, ha="left")
+    figure.suptitle(fill(unbroken, width, break_on_hyphens=False), fontsize=11, x=0.01, ha="left")
     named: dict[str, Any] = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
@@ -174,11 +174,11 @@ def _values(axes: Axes, artist: Any) -> str:
 def _name(axes: Axes, at: float, upright: bool = True) -> str:
     """What an axis calls a place: the nearest of its ticks, where they are words, else the number."""
     axis = axes.xaxis if upright else axes.yaxis
-    ticks = zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=False)
-    words = {place: tick.get_text() for place, tick in ticks}
+    places = axis.get_ticklocs()
+    words = dict(zip(places, axis.get_major_formatter().format_ticks(places), strict=True))
     if all(re.search("[A-Za-z]", text) and "$" not in text for text in words.values()) and words:
         return " ".join(words[min(words, key=lambda place: abs(place - at))].split()) + ":"
-    return f"{at:,.6g}:"
+    return f"{at:,.9g}:"
 
 
 def say(figure: Figure, found: str, values: str = "") -> None:

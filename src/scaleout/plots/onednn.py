@@ -3,14 +3,12 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import matplotlib as mpl
 import matplotlib.pyplot as plt
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from .look import DARK, LIGHT, PALE, Look, style
+from .look import DARK, LIGHT, Look, style
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -115,82 +113,3 @@ def _operations_found(parts: dict[str, list[Part]]) -> str:
         return f"{first}, then {last}: from {before:,.0f} to {after:,.0f} ms a step"
     dearest = max((part for part in parts[first] if part[1]), key=lambda part: part[2])
     return f"Dearest: {_told(dearest)}, {100 * dearest[2] / before:.0f} % of a step"
-
-
-@style
-def layouts(pixels: int = 4, channels: int = 8, block: int = 4) -> Figure:
-    """The same image three times, as it lies in memory: numbers are pixels, lightness is the
-    channel.
-    """
-    pixel, channel = np.meshgrid(np.arange(pixels), np.arange(channels), indexing="ij")
-    orders = {
-        "NHWC: all channels of a pixel": np.argsort((pixel * channels + channel).ravel()),
-        "NCHW: all pixels of a channel": np.argsort((channel * pixels + pixel).ravel()),
-        f"nChw{block}c: blocks of {block} channels": np.argsort(
-            ((channel // block * pixels + pixel) * block + channel % block).ravel()
-        ),
-    }
-    figure, axes = plt.subplots(figsize=(7, 3.2))
-    shades = mpl.colormaps["Blues"](np.linspace(0.05, 0.85, channels))
-    for row, order in enumerate(orders.values()):
-        for address, cell in enumerate(order):
-            p, c = pixel.ravel()[cell], channel.ravel()[cell]
-            axes.add_patch(
-                Rectangle((address, -row), 1, 0.6, facecolor=shades[c], edgecolor="white")
-            )
-            ink = "white" if c > channels / 2 else "black"
-            axes.text(address + 0.5, 0.3 - row, p, ha="center", va="center", fontsize=9, color=ink)
-        axes.text(0, 0.68 - row, list(orders)[row], fontsize=10)
-    for c, name in ((0, "first channel"), (channels - 1, "last channel")):
-        axes.add_patch(Rectangle((0, 0), 0, 0, facecolor=shades[c], edgecolor=DARK, label=name))
-    axes.set(
-        xlim=(-0.2, pixels * channels + 0.2),
-        ylim=(-2.15, 1.3),
-        yticks=[],
-        xlabel="address in memory (numbers)",
-    )
-    axes.legend(loc="upper right", ncols=2, borderaxespad=0)
-    axes.spines["left"].set_visible(False)
-    axes.grid(False)
-    return figure
-
-
-@style
-def number_formats(table: "pd.DataFrame", guess: str | None = None) -> Figure:
-    """The positive numbers that each format can hold, on a logarithmic axis; light where digits get
-    lost.
-    """
-    figure, axes = plt.subplots(figsize=(7, 3.2))
-    for place, row in enumerate(table.itertuples()):
-        low, normal, high = (np.log10(v) for v in (row.smallest, row.smallest_normal, row.largest))
-        names = ("full precision", "fewer digits") if place == 0 else ("", "")
-        axes.barh(place, high - normal, 0.5, left=normal, color=DARK, label=names[0])
-        if normal > low:
-            axes.barh(
-                place,
-                normal - low,
-                0.5,
-                left=low,
-                color=PALE,
-                edgecolor=DARK,
-                hatch="//",
-                label=names[1],
-            )
-        gap = f"gap above 1: {row.epsilon:.2g}"
-        mark = "  * your guess" if guess and str(guess).strip().lower() == row.Index else ""
-        axes.text(max(high, 2.2) + 1, place, gap + mark, va="center", fontsize=10)
-    axes.set_yticks(
-        range(len(table)), [f"{name} ({bits} bits)" for name, bits in table.bits.items()]
-    )
-    axes.set_xticks(range(-40, 41, 20), [f"$10^{{{power}}}$" for power in range(-40, 41, 20)])
-    axes.set(xlabel="numbers that can be held", xlim=(-47, 75))
-    axes.axvline(0, color="#888888", linestyle="--", linewidth=1)
-    axes.invert_yaxis()
-    axes.grid(axis="y", visible=False)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.42, 1.18), ncols=2, fontsize=10)
-    title = "bf16 reaches as far as fp32, with fewer digits; fp16 has more digits and less reach"
-    figure.suptitle(title, fontsize=11, x=0.02, ha="left")
-    figure.set_label(" ".join([f"{title}.", *(
-        f"{row.Index}: {row.smallest:.2g} to {row.largest:.2g}, gap above 1 {row.epsilon:.2g}."
-        for row in table.itertuples())]))  # fmt: skip
-    return figure

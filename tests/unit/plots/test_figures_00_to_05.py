@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from helpers import figures_of, guesses_in, lesson, read_figure
 
-from scaleout import Comparison, scaling
+from scaleout import Comparison, machine, scaling
 
 Draw = Callable[..., Any]
 
@@ -35,6 +35,32 @@ def limits(draw: Draw, guess: Any) -> Any:
 def shares(draw: Draw) -> Any:
     strips = [{"rank": r, "first": 500 * r, "last": 500 * r + 500, "part": 1.5} for r in range(2)]
     return draw(frame(**{"metrics.shares": strips}))
+
+
+# 01_onednn
+def layouts(draw: Draw) -> Any:
+    return draw(pixels=2, channels=4, block=2)
+
+
+def number_formats(draw: Draw, guess: Any = None) -> Any:
+    return draw(lesson("01_onednn", "formats").formats(), guess)
+
+
+# 02_threads
+def rank_map(draw: Draw) -> Any:
+    node = machine.example_cores(sockets=2, cores=24)
+    return draw({"a": (node, 4, 12), "b": (node, 3, 16), "c": (node[:24], 2, 6)})
+
+
+def which_knob(draw: Draw, guess: Any) -> Any:
+    rows = [
+        {"variant": name, "rate": 100 * busy, "metrics.cpus_busy": busy}
+        for name, middle in (("all 1", 1.0), ("intra-op", 1.9), ("inter-op", 1.05))
+        for busy in spread(middle, 3)
+    ]
+    knobs = pd.DataFrame(rows)
+    still = knobs.assign(**{"metrics.cpus_busy": 1.0})
+    return draw({"ours": still, "theirs": knobs}, guess)
 
 
 # 03_spmd
@@ -244,6 +270,24 @@ FIGURES: dict[str, dict[str, tuple[Draw, str, object]]] = {
         "limits": (limits, "At most 100 GFLOP/s from the cores, and 10 GB/s from memory.", 3),
         "shares": (shares, "2 ranks took 1,000 strips together; there are 1,000.", None),
     },
+    "01_onednn": {
+        "layouts": (layouts, "NHWC: all channels of a pixel; NCHW", None),
+        "number_formats": (number_formats, "bf16: 9.2e-41 to 3.4e+38, gap above 1 0.0078.", None),
+    },
+    "02_threads": {
+        "rank_map": (
+            rank_map,
+            "a: 4 ranks x 12 threads, 0 of them in both memories. b: 3 ranks x 16 threads, 1 of "
+            "them in both memories. c: 2 ranks x 6 threads.",
+            None,
+        ),
+        "which_knob": (
+            which_knob,
+            "ours: no setting was shown to bring more CPUs to work. theirs: more CPUs work with "
+            "intra-op.",
+            3,
+        ),
+    },
     "03_spmd": {
         "who_holds": (who_holds, "Reduce: in the end rank 0 a0+b0 a1+b1, rank 1 nothing.", None),
         "bytes_sent": (
@@ -347,3 +391,9 @@ def test_the_best_cycle_is_the_one_that_is_measured_again() -> None:
     assert again == "2 ranks, cycle 4 ms", "though the other has the higher median"
     label = lesson("05_horovod").cycle_times(found).get_label()
     assert label.startswith("Best at 4 ms")
+
+
+@pytest.mark.parametrize(("guess", "rows"), [("fp16", [1]), ("BF16", [2]), ("fp8", []), (None, [])])
+def test_the_format_that_was_guessed_is_marked(guess: str | None, rows: list[int]) -> None:
+    texts = number_formats(lesson("01_onednn").number_formats, guess).axes[0].texts
+    assert [t.get_position()[1] for t in texts if "your guess" in t.get_text()] == rows

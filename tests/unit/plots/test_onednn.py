@@ -1,10 +1,9 @@
 """Figures of 01: what they say follows from the numbers, and the guess stands where it belongs."""
 
 import pandas as pd
-import pytest
 from matplotlib.figure import Figure
 
-from scaleout import formats, plots
+from scaleout import plots
 
 
 def _frame(**ms: float) -> pd.DataFrame:
@@ -44,13 +43,6 @@ def test_a_guess_is_marked_where_it_is_and_named_where_it_is_not() -> None:
         for line in plots.operations({"Keras": before}, guess="conv2d").axes[0].lines
     ]
     assert star == 20, "Conv2D is oneDNN's, so it lies below; not Conv2DBackpropInput"
-
-
-@pytest.mark.parametrize(("guess", "rows"), [("fp16", [1]), ("BF16", [2]), ("fp8", []), (None, [])])
-def test_the_format_that_was_guessed_is_marked(guess: str | None, rows: list[int]) -> None:
-    figure = plots.number_formats(formats.formats(), guess=guess)
-    marked = [t.get_position()[1] for t in figure.axes[0].texts if "your guess" in t.get_text()]
-    assert marked == rows
 
 
 def test_labels_of_thin_parts_do_not_overlap() -> None:

@@ -8,11 +8,13 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from helpers import lesson
 
-from scaleout import machine, paths, plots, records
+from scaleout import paths, records
 from scaleout.comparisons import references
 from scaleout.errors import ScaleoutError
-from scaleout.measure import openmp
+
+openmp = lesson("02_threads", "openmp")
 
 ROOT = Path(__file__).resolve().parents[3]
 LOCK = ROOT / "requirements-intel.lock"
@@ -136,43 +138,3 @@ def test_the_shipped_reference_names_its_machine_and_no_path() -> None:
     assert kept.versions.map(lambda versions: "intel-tensorflow" in versions).all()
     assert not re.search(r"(?<![\w.])/(root|work|home|tmp|Users)/", file.read_text())
     assert len(file.read_bytes()) < 200_000
-
-
-def test_figures_have_axes_with_units_and_say_what_was_found() -> None:
-    runs = pd.DataFrame(
-        [
-            record(variant=variant, rate=rate, threads_per_rank=threads)
-            for variant, rate, threads in (("all 1", 1.0, 1), ("all cores", 2.0, 4))
-        ]
-    )
-    runs["metrics.on_rank"] = [row["on_rank"] for row in runs.metrics]
-    runs["metrics.cores"] = [row["cores"] for row in runs.metrics]
-    runs["metrics.cpus_busy"] = [1.0, 1.9]
-    still = runs.assign(**{"metrics.cpus_busy": 1.0})
-    grid = pd.DataFrame(
-        [(n, t, 10.0 * n + t) for n in (1, 2) for t in (1, 4)], columns=["ranks", "threads", "rate"]
-    )
-    census = plots.thread_census({"one": runs[:1], "other": runs[1:]})
-    assert census.axes[0].get_xlabel() == "threads (count)"
-    assert "one: 5 threads keep 1.6 of 2 cores busy." in census.get_label()
-    lines = plots.rate_over_threads(grid, 2, guess=3)
-    assert lines.axes[0].get_title(loc="left") == (
-        "One rank: highest median with 4 threads, 14.0 images/s."
-    )
-    knobs = plots.which_knob({"ours": still, "theirs": runs}, guess=2)
-    titles = [" ".join(axes.get_title(loc="left").split()) for axes in knobs.axes]
-    assert titles == [
-        "ours: no setting was shown to bring more CPUs to work",
-        "theirs: more CPUs work with all cores",
-    ]
-
-
-def test_a_map_says_how_many_ranks_reach_into_both_memories() -> None:
-    node = machine.example_cores(sockets=2, cores=24)
-    assert len(node) == 48 and node[24].cpus == (24, 72) and node[24].numa_node == 1
-    drawn = plots.rank_map({"a": (node, 4, 12), "b": (node, 3, 16), "c": (node[:24], 2, 12)})
-    assert [axes.get_title(loc="left") for axes in drawn.axes] == [
-        "a: 4 ranks x 12 threads, 0 of them in both memories",
-        "b: 3 ranks x 16 threads, 1 of them in both memories",
-        "c: 2 ranks x 12 threads",
-    ]

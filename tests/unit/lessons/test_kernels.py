@@ -6,12 +6,15 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+from helpers import lesson
 
 from scaleout import machine
 from scaleout.comparisons import references
 from scaleout.comparisons.comparison import Comparison
 from scaleout.errors import ScaleoutError
-from scaleout.measure import kernels, pytorch
+from scaleout.measure import pytorch
+
+kernels = lesson("01_onednn", "kernels")
 
 VARIANTS = {
     "default": {"kernels": "default"},
