@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers import lesson
 
 from scaleout import machine, paths
 from scaleout.errors import ScaleoutError
 from scaleout.jobs import run as launch
 from scaleout.jobs.environment import interpreter
 from scaleout.jobs.job import JobFailed, Run
-from scaleout.measure import openmp
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600), pytest.mark.usefixtures("results")]
 
@@ -120,7 +120,7 @@ def test_a_python_that_does_not_start_is_refused_before_anything_runs(
 )
 def test_the_openmp_build_obeys_its_knob(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    python = str(openmp.python())
+    python = str(lesson("02_threads", "openmp").python())
     for n in (1, 3):
         setting = {"OMP_NUM_THREADS": n, "TF_NUM_INTRAOP_THREADS": 1, "TF_NUM_INTEROP_THREADS": 1}
         run = job("--leave", *SHORT, threads=CORES, python=python, ONEDNN_VERBOSE=1, **setting)
