@@ -61,7 +61,7 @@ RIGHT = [
         row["todo"],
         row,
         id=f"{topic}-todo{row['todo']}-{at}",
-        marks=[pytest.mark.choice] if at > 1 else [],
+        marks=pytest.mark.choice,
     )
     for topic, table in TABLES.items()
     for at, row in enumerate(table.get("right", []), 1)
