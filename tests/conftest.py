@@ -6,14 +6,14 @@ import signal
 import subprocess
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
 from helpers import COMMAND, left_of
 
 from scaleout.course.masters import generate
-from scaleout.jobs import output, processes, transcript
+from scaleout.jobs import local, output
 
 MASTER = '''
     """Adds one number from each rank."""
@@ -145,23 +145,28 @@ def time_is_up_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     ahead_s = 0.0
 
     class Clock:
+        time = staticmethod(time.time)
+
         def monotonic(self) -> float:
             return time.monotonic() + ahead_s
 
     def at(word: str) -> None:
         def add(
-            self: transcript.Transcript,
-            lines: list[tuple[int | None, str]],
-            add=transcript.Transcript.add,
+            self: output.Transcript,
+            lines: Iterable[output.Line],
+            *,
+            quietly=False,
+            add=output.Transcript.add,
         ) -> None:
             nonlocal ahead_s
-            add(self, lines)
+            lines = list(lines)
+            add(self, lines, quietly=quietly)
             if any(word in text for _, text in lines):
                 time.sleep(0.2)  # for the job to reach what it does after the word
                 ahead_s += 24 * 3600
 
-        monkeypatch.setattr(transcript.Transcript, "add", add)
-        monkeypatch.setattr(processes, "time", Clock())
+        monkeypatch.setattr(output.Transcript, "add", add)
+        monkeypatch.setattr(local, "time", Clock())
         monkeypatch.setattr(output, "time", Clock())
 
     return at

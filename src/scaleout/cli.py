@@ -60,48 +60,54 @@ def _doctor(args: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _run(args: argparse.Namespace, rest: list[str]) -> int:
-    from .jobs import run as launch
+    from .jobs.job import Job
+    from .jobs.run import start
 
-    how = {
-        "ranks": args.ranks,
-        "threads": args.threads,
-        "env": _variables(args.env),
-        "site": _site(args),
-        "nodes": args.nodes,
-        "bind": args.bind,
-        "timeout": args.timeout,
-    }
     name, command = _rank_command(args, rest)
-    launch.run(command, name=name, echo=_say, **how)
+    start(
+        Job.asked(
+            command,
+            name=name,
+            ranks=args.ranks,
+            threads=args.threads,
+            env=_variables(args.env),
+            site=_site(args),
+            nodes=args.nodes,
+            bind=args.bind,
+            timeout=args.timeout,
+            stdin=True,
+        ),
+        _say,
+    )
     return 0
 
 
 def _submit(args: argparse.Namespace, rest: list[str]) -> int:
-    import signal
-
+    from .jobs.job import Job
     from .jobs.site import Site
     from .jobs.slurm import dry_run, submit
 
-    for number in (signal.SIGTERM, signal.SIGHUP):  # a terminal that is closed cancels the job too
-        signal.signal(number, signal.default_int_handler)
     site = Site.read(args.site)
     if not site.scheduler:
         raise ScaleoutError(
             f'{args.site} has no scheduler = "slurm": use  scaleout run --site {args.site}  there.'
         )
     name, command = _rank_command(args, rest)
-    how = {
-        "name": name,
-        "ranks": args.ranks,
-        "nodes": args.nodes,
-        "threads": args.threads,
-        "env": _variables(args.env),
-        "site": site,
-    }
+    job = Job.asked(
+        command,
+        name=name,
+        ranks=args.ranks,
+        nodes=args.nodes,
+        threads=args.threads,
+        env=_variables(args.env),
+        site=site,
+        timeout=args.timeout,
+        queued=True,
+    )
     if args.dry_run:
-        _say(dry_run(command, **how))
+        _say(dry_run(job))
     else:
-        submit(command, timeout=args.timeout, echo=_say, **how)
+        submit(job, _say)
     return 0
 
 
@@ -164,18 +170,9 @@ def _scaling(args: argparse.Namespace, rest: list[str]) -> int:
     return main(args.table, nodes, args.work, args.json, _say, args.target)
 
 
-class _Say:
-    """Prints a line, or what a job has said at once, and holds nothing back."""
-
-    def __call__(self, text: str) -> None:
-        print(text, flush=True)
-
-    def all(self, text: str) -> None:
-        """Whole lines, as they are."""
-        print(text, end="", flush=True)
-
-
-_say = _Say()
+def _say(text: str) -> None:
+    """Prints a line, and holds nothing back."""
+    print(text, flush=True)
 
 
 def _say_meanwhile(text: str) -> None:
@@ -298,12 +295,29 @@ def _rank_command(args: argparse.Namespace, rest: list[str]) -> tuple[str, list[
     from .jobs.environment import interpreter
     from .paths import show
 
+    _refuse_other_files(args.lab)
     if args.lab.endswith(".py") or "/" in args.lab:
         name, script = _script_name(Path(args.lab)), args.lab
     else:
         found = lab(args.lab, solution=args.solution)
         name, script = found.name, show(found.script)
     return name, [interpreter(getattr(args, "python", "python")), "-m", "mpi4py", script, *rest]
+
+
+def _refuse_other_files(name: str) -> None:
+    """Say what to type for what exists and is no Python script."""
+    path = Path(name)
+    words = {
+        ".sh": f"{name} is a shell script, and each rank would run all of it: give the Python script "
+        f"that it starts, or type  mpirun -n 2 sh {name}",
+        ".ipynb": f"{name} is a notebook: open it with  make lab  or give a script, such as train.py.",
+    }
+    if path.is_file() and path.suffix in words:
+        raise ScaleoutError(words[path.suffix])
+    if path.is_dir() and (name in (".", "..") or "/" in name):  # a lab's name alone is the lab
+        raise ScaleoutError(
+            f"{name} is a folder: give a script in it, such as {path / 'train.py'}."
+        )
 
 
 def _variables(words: Iterable[str]) -> dict[str, str]:

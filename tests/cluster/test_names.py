@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from scaleout.jobs import run as launch
 from scaleout.jobs.site import Site
-from scaleout.jobs.slurm import submit
 
 sys.path.insert(0, str(Path(__file__).parent))
 import slurm
@@ -52,7 +52,7 @@ def test_a_job_runs_in_a_folder_of_any_name(
     site = replace(SITE, scratch=str(scratch)) if how == "scratch" else replace(SITE, start=how)
     words = ["two\nlines", "50%", "$HOME", "it's"]
     command = ["python", "-m", "mpi4py", "my train.py", *words]
-    run = submit(command, name="my train", site=site, timeout=100, echo=None)
+    run = launch.run(command, name="my train", site=site, timeout=100, echo=None)
     assert run.lines == [(0, str(words))] and len(run.records) == 1
     assert run.folder.parent == desk / "res ults" / "my train"
     assert how != "scratch" or not list(scratch.iterdir())

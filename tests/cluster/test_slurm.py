@@ -27,10 +27,10 @@ from torch_scripts import (
     with_torch,
 )
 
-from scaleout import lab
+from scaleout import lab, sweeps
 from scaleout.doctor.examine import examine_site
 from scaleout.errors import ScaleoutError
-from scaleout.jobs import slurm as submit
+from scaleout.jobs import run as launch
 from scaleout.jobs import slurm_commands
 from scaleout.jobs.job import JobFailed, JobTimeout, Run
 from scaleout.jobs.site import Site
@@ -103,14 +103,13 @@ def in_order(
 
 
 def _submit(path: Path, site: Site = SITE, **how: object) -> Run:
-    run = submit.submit(
+    run = launch.run(
         ["python", "-m", "mpi4py", str(path)],
         name=path.stem,
         site=site,
         echo=None,
         **{"timeout": 200, **how},
     )
-    assert run is not None
     return run
 
 
@@ -159,7 +158,7 @@ def test_ranks_are_told_what_torchrun_would_tell(start: str, script: Callable[..
 @with_torch
 @pytest.mark.parametrize("start", ["mpirun", "srun"])
 def test_a_script_for_torchrun_runs_unedited(start: str, script: Callable[..., Path]) -> None:
-    run = submit.submit(
+    run = launch.run(
         [str(TORCH / "bin" / "python"), str(script(TORCHRUN))],
         name="torchrun",
         site=replace(SITE, start=start),
@@ -188,6 +187,63 @@ def test_a_failed_job_says_who_failed_first(start: str, script: Callable[..., Pa
     assert "ValueError: mine" in str(caught.value) and caught.value.status != 0
 
 
+def test_copies_that_never_talk_are_named(script: Callable[..., Path]) -> None:
+    said: list[str] = []
+    command = ["python", str(script("print('rate 10', flush=True)"))]
+    run = launch.run(
+        command, name="x", ranks=2, nodes=2, threads=1, site=SITE, timeout=100, echo=said.append
+    )
+    assert run.talked is False and "never talked to each other" in said[-1]
+    assert "PMI calls" not in run.output and "MASTER_PORT" not in run.output
+    by_mpi = script("from mpi4py import MPI\nMPI.COMM_WORLD.Barrier()")
+    assert _submit(by_mpi, ranks=2, nodes=2, threads=1).talked is True
+
+
+# What torch's Gloo does: rank 0 waits at MASTER_PORT, the others connect.
+BY_TCP = """
+    import os, socket, time
+    where = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    if os.environ["RANK"] == "0":
+        other, _ = socket.create_server(("", where[1])).accept()
+        other.sendall(b"hello")
+    else:
+        while True:
+            try:
+                other = socket.create_connection(where)
+                break
+            except OSError:
+                time.sleep(0.05)
+        print(other.recv(5), flush=True)
+"""
+
+
+def test_ranks_that_meet_as_torchs_do_are_not_called_copies(script: Callable[..., Path]) -> None:
+    run = launch.run(
+        ["python", str(script(BY_TCP))],
+        name="x",
+        ranks=2,
+        nodes=2,
+        threads=1,
+        site=SITE,
+        timeout=100,
+        echo=None,
+    )
+    assert run.talked is True
+
+
+def test_a_sweep_counts_copies_for_nothing(script: Callable[..., Path]) -> None:
+    result = sweeps.sweep(
+        f"python {script('print(10)')}",
+        ranks=[1, 2],
+        threads=1,
+        metric="([0-9]+)",
+        site=SITE,
+        echo=None,
+    )
+    rows = result.frame.set_index("ranks")
+    assert rows.status[1] == "ok" and rows.status[2] == "copies" and result.best.ranks == 1
+
+
 def test_what_the_job_wrote_in_scratch_is_brought_home(
     script: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,7 +270,7 @@ def test_drained_nodes_are_told_while_the_job_waits(
         with pytest.raises(
             JobTimeout, match="still in the queue: nodes that it needs are down, drained"
         ):
-            submit.submit(
+            launch.run(
                 ["true"], name="x", ranks=4, nodes=4, site=SITE, timeout=12, echo=said.append
             )
     finally:
@@ -234,7 +290,7 @@ def test_a_job_that_somebody_cancels_says_so(
     other = threading.Thread(target=cancel)
     other.start()
     with pytest.raises(JobFailed, match=r"Job \d+ was cancelled"):
-        submit.submit(
+        launch.run(
             ["python", str(script(WAITS))], name="train", site=SITE, timeout=60, echo=said.append
         )
     other.join()
@@ -272,14 +328,14 @@ def test_what_can_never_start_is_not_waited_for(how: dict, cluster: slurm.Slurm)
     with pytest.raises(
         JobFailed, match="would wait for ever: .*(more time|fewer nodes, ranks or minutes)"
     ):
-        submit.submit(["true"], name="x", timeout=30, echo=None, **how)
+        launch.run(["true"], name="x", timeout=30, echo=None, **how)
 
 
 def test_what_slurm_refuses_is_said_in_a_sentence(cluster: slurm.Slurm) -> None:
     with pytest.raises(
         ScaleoutError, match="Slurm refused the job: [Ii]nvalid partition.*Correct the site file"
     ):
-        submit.submit(
+        launch.run(
             ["true"], name="x", site=replace(SITE, partition="nowhere"), timeout=30, echo=None
         )
 
@@ -356,6 +412,6 @@ def test_a_full_queue_is_told_at_once(
             )
     try:
         with pytest.raises(ScaleoutError, match="The queue is full"):
-            submit.submit(["true"], name="x", site=SITE, echo=None)
+            launch.run(["true"], name="x", site=SITE, echo=None)
     finally:
         cluster.ask("scancel", "--name=fill")

@@ -21,6 +21,7 @@ from scaleout.course.handed_in import STATES, HandedIn
 from scaleout.course.lab import lab
 from scaleout.errors import ScaleoutError
 from scaleout.jobs import slurm
+from scaleout.jobs.job import Job
 from scaleout.jobs.site import Site
 
 usual = settings(
@@ -125,7 +126,11 @@ def test_a_site_of_any_bytes(tmp_path: Path, said: bytes) -> None:
 
 def _is_sound(site: Site) -> None:
     """What was read can be used: a job script of it has no line that nobody wrote."""
-    script = slurm.dry_run(["python", "a.py"], name="a", site=dataclasses.replace(site, scratch=""))
+    script = slurm.dry_run(
+        Job.asked(
+            ["python", "a.py"], name="a", site=dataclasses.replace(site, scratch=""), queued=True
+        )
+    )
     asked = [line for line in script.splitlines() if line.startswith("#SBATCH")]
     fixed = {"job-name", "nodes", "ntasks", "ntasks-per-node", "cpus-per-task", "time", "output"}
     fixed |= {"comment", "partition", "account", "reservation"}

@@ -18,7 +18,7 @@ COMMANDS = {
     "hint 00 1": "scaleout.course.checks.hint",
     "reset 00": "scaleout.course.masters.reset",
     "data fetch mnist": "scaleout.data.fetch",
-    "run 00": "scaleout.jobs.run.run",
+    "run 00": "scaleout.jobs.run.start",
     "sweep -n 1 -- python": "scaleout.comparisons.command.words",
     "compare -- true :: false": "scaleout.comparisons.compare.variants",
 }
@@ -48,6 +48,6 @@ def test_ctrl_c_is_answered_in_a_sentence(
 def test_a_job_that_was_interrupted_says_so_itself(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _calls(monkeypatch, "scaleout.jobs.run.run", JobInterrupted("Interrupted after 1.0 s."))
+    _calls(monkeypatch, "scaleout.jobs.run.start", JobInterrupted("Interrupted after 1.0 s."))
     assert cli.main(["run", "00"]) == 130
     assert capsys.readouterr().err == "scaleout: Interrupted after 1.0 s.\n"

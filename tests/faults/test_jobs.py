@@ -14,20 +14,21 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from helpers import COMMAND, left_of, run_script, until
+from helpers import COMMAND, left_of, run_script
 
 from scaleout.course.lab import lab
 from scaleout.errors import ScaleoutError
-from scaleout.jobs import reaper
 from scaleout.jobs import run as launch
+from scaleout.jobs import supervise
 from scaleout.jobs.job import JobError, JobFailed, JobTimeout, Run
 from scaleout.jobs.site import Site
+from scaleout.paths import show
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 
 Write = Callable[..., Path]
 # What ending a job may take when every process of it ignores every signal but SIGKILL: 2 s for each
-# of five signals.
+# of four signals.
 GRACE_S = 10.0
 BUSY_S = 30.0  # for a machine with other work; what never ends sleeps for 600 s
 
@@ -52,7 +53,7 @@ while True:
 def _impatient(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs of this process get a short grace after each signal; `patient` tests get the real one."""
     if "patient" not in request.fixturenames:
-        monkeypatch.setattr(reaper, "GRACE_S", 0.3)
+        monkeypatch.setattr(supervise, "GRACE_S", 0.3)
 
 
 @pytest.fixture
@@ -84,7 +85,11 @@ def _within(seconds: float) -> Iterator[None]:
             "a rank was killed (signal 9), as the system does when memory",
         ),
         ("os.kill(os.getpid(), signal.SIGTERM)", 15, "a rank was ended by signal 15 (terminated)"),
-        ("os.kill(os.getpid(), signal.SIGSEGV)", 11, "a rank crashed in native code (signal 11)"),
+        (
+            "os.kill(os.getpid(), signal.SIGSEGV)",
+            11,
+            "train failed first on rank 1: a rank crashed in native code (signal 11)",
+        ),
     ],
 )
 def test_when_one_rank_goes_the_job_ends(
@@ -188,7 +193,8 @@ def test_a_job_that_does_not_end_is_ended(
         _run(script(ENDLESS[why]), timeout=60)
     assert "up" in caught.value.run.output
     assert caught.value.status == 124 and caught.value.run.status is None
-    assert "\n" not in str(caught.value) and "--timeout" in str(caught.value)
+    first, *places = str(caught.value).splitlines()
+    assert "--timeout" in first and all(" stood in " in place for place in places)
     no_process_left(caught.value.run.id)
 
 
@@ -203,7 +209,7 @@ def test_a_deaf_job_with_a_deaf_mpirun_is_ended_after_the_real_grace(
 
     with pytest.raises(JobTimeout) as caught:
         _run(script(STUBBORN), echo=stop, timeout=10)
-    assert 10 + 2 * reaper.GRACE_S <= caught.value.run.wall_s < 10 + GRACE_S + BUSY_S
+    assert 10 + 2 * supervise.GRACE_S <= caught.value.run.wall_s < 10 + GRACE_S + BUSY_S
     no_process_left(caught.value.run.id)
 
 
@@ -274,7 +280,7 @@ def _only_run(results: Path) -> str:
 
 
 def _pid_of(run_id: str, program: str) -> int:
-    for pid in reaper.processes(run_id):
+    for pid in left_of(run_id):
         if Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0].endswith(program.encode()):
             return pid
     raise AssertionError(f"no {program} in this job")
@@ -319,41 +325,9 @@ def test_a_launcher_that_leaves_a_process_behind_is_not_waited_for(
     no_process_left(job.id)
 
 
-def test_a_job_that_ends_well_leaves_neither_itself_nor_its_guard(
-    script: Write, results: Path, no_process_left
-) -> None:
+def test_a_job_that_ends_well_leaves_nothing(script: Write, results: Path, no_process_left) -> None:
     for _ in range(3):
         no_process_left(_run(script("from mpi4py import MPI\nprint('ok')\n")).id)
-
-
-@pytest.mark.parametrize("command", [["sleep", "60"], ["setsid", "--fork", "sleep", "60"]])
-def test_no_process_hides_in_the_moment_of_its_birth(no_process_left, command: list[str]) -> None:
-    for attempt in range(30):
-        run_id = f"of-this-test-{os.getpid()}-{attempt}"
-        started = subprocess.Popen(command, env={**os.environ, "SCALEOUT_RUN_ID": run_id})
-        assert reaper.processes(run_id)
-        reaper.end(run_id)
-        no_process_left(run_id)
-        started.wait(60)
-
-
-def test_the_look_for_what_is_left_sees_jobs_and_guards(
-    no_process_left, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also when the reaper sees nothing: what judges it does not ask it."""
-    name = f"of-this-test-{os.getpid()}"
-    monkeypatch.setattr(reaper, "processes", lambda run_id: [])
-    with subprocess.Popen(["sleep", "60"], env={**os.environ, "SCALEOUT_RUN_ID": name}) as started:
-        until(lambda: left_of(name))
-        with pytest.raises(AssertionError, match="sleep 60"):
-            no_process_left(name, within_s=0.2)
-        started.kill()
-    no_process_left(name)
-    guard = reaper.guard(name)
-    with pytest.raises(AssertionError, match="reaper"):
-        no_process_left(name)
-    guard.communicate(b"done", timeout=60)
-    no_process_left(name)
 
 
 # The command, from outside
@@ -405,7 +379,7 @@ def test_ctrl_c_ends_the_job_in_order(
     no_process_left(run_id())
 
 
-def test_ctrl_c_twice_leaves_the_ending_to_the_guard(
+def test_ctrl_c_twice_leaves_the_ending_to_the_supervisor(
     script: Write, results: Path, run_id, no_process_left
 ) -> None:
     started = Started(script(STUBBORN))
@@ -420,7 +394,7 @@ def test_ctrl_c_twice_leaves_the_ending_to_the_guard(
     assert "Traceback" not in said and said.count("\n") == 1
     assert said.endswith(
         ("the job is being ended.\n", "the job has been ended.\n")
-    )  # as quick as the guard was
+    )  # as quick as the supervisor was
     assert started.process.returncode == 130
     no_process_left(run_id(), within_s=GRACE_S + BUSY_S)
 
@@ -469,22 +443,64 @@ def test_when_the_command_is_killed_while_it_starts_nothing_is_left(
         no_process_left(folder.name, within_s=4 + BUSY_S)
 
 
-def test_a_script_that_reads_stdin_is_told_that_there_is_none(
-    script: Write, results: Path, run_id, no_process_left
-) -> None:
-    path = script("from mpi4py import MPI\nprint('up 0')\ninput('Your name? ')\n")
-    started = Started(path, stdin=subprocess.PIPE)  # a terminal at which nobody types
-    started.wait_for("up 0")
-    assert started.process.wait(60) == 1
-    assert "EOFError" in started.process.stderr.read()
-    no_process_left(run_id())
+READS = """
+    import sys
+    from mpi4py import MPI
+    print("heard", sys.stdin.read())
+"""
+
+
+def test_standard_input_goes_to_rank_0_as_mpirun_does_it(script: Write, results: Path) -> None:
+    line = [COMMAND, "run", str(script(READS)), "-n", "2", "-t", "1"]
+    done = subprocess.run(line, input="a word", capture_output=True, text=True, timeout=60)
+    said = [text.rstrip() for text in done.stdout.splitlines() if "heard" in text]
+    assert done.returncode == 0 and sorted(said) == ["[0] heard a word", "[1] heard"]
+
+
+def test_a_job_of_a_notebook_has_no_standard_input(script: Write, results: Path) -> None:
+    """A kernel's never ends, so that a rank would wait for ever."""
+    assert sorted(_run(script(READS)).lines) == [(0, "heard "), (1, "heard ")]
+
+
+def test_ranks_that_are_bound_may_start_others(script: Write, results: Path) -> None:
+    text = """
+        import sys
+        from mpi4py import MPI
+        if len(sys.argv) > 1:
+            MPI.Comm.Get_parent().reduce(MPI.COMM_WORLD.rank + 1, root=0)
+        else:
+            other = MPI.COMM_SELF.Spawn(sys.executable, [__file__, "child"], maxprocs=2)
+            print("sum", other.reduce(None, root=MPI.ROOT))
+    """
+    run = _run(script(text), ranks=1)
+    assert "-bind-to" in run.command and run.lines == [(0, "sum 3")]
+
+
+def test_a_job_that_hangs_says_where_each_rank_stood(script: Write, results: Path) -> None:
+    text = """
+        import time
+        from mpi4py import MPI
+        print("up", flush=True)
+        if MPI.COMM_WORLD.rank:
+            time.sleep(600)
+        MPI.COMM_WORLD.recv()
+    """
+    said: list[str] = []
+    with pytest.raises(JobTimeout) as caught:
+        _run(script(text), timeout=5, echo=said.append)
+    path = show(results.parent / "train.py")
+    assert str(caught.value).splitlines()[1:] == [
+        f"rank 0 stood in {path}, line 7",
+        f"rank 1 stood in {path}, line 6",
+    ]
+    assert sum("up" in line for line in said) == 2 and not any("most recent" in s for s in said)
 
 
 def test_a_missing_mpirun_is_one_sentence(tmp_path: Path, script: Write, results: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "bare"], check=True)
     code = "from scaleout import cli; raise SystemExit(cli.main(['run', 'train.py']))"
     script("print('never')")
-    environment = {**os.environ, "PYTHONPATH": str(Path(launch.__file__).parents[1])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(launch.__file__).parents[2])}
     command = [str(tmp_path / "bare/bin/python"), "-c", code]
     done = subprocess.run(
         command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60

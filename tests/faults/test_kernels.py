@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from helpers import left_of
 from jupyter_client.blocking import BlockingKernelClient
 from jupyter_client.manager import KernelManager, start_new_kernel
 
@@ -15,6 +16,8 @@ pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 
 SLEEP = "from mpi4py import MPI\nprint('up', MPI.COMM_WORLD.rank)\nMPI.COMM_WORLD.recv()\n"
 CELL = """
+from helpers import left_of
+
 from scaleout.jobs import run as launch
 launch.run(["python", "-m", "mpi4py", {path!r}], name="train", ranks=2, threads=1, timeout=60)
 print("after the job")
@@ -147,10 +150,4 @@ def test_a_failed_job_is_red_and_shows_its_own_sentence(
 
 
 def _pids(run_id: str, program: str) -> list[int]:
-    from scaleout.jobs import reaper
-
-    return [
-        pid
-        for pid in reaper.processes(run_id)
-        if program in Path(f"/proc/{pid}/cmdline").read_text()
-    ]
+    return [pid for pid, line in left_of(run_id).items() if program in line]

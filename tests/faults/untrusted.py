@@ -103,7 +103,7 @@ def at_work(folder: Path) -> Iterator[Path]:
         patch.chdir(folder)
         patch.setenv("SCALEOUT_RESULTS", str(folder.parent / "results"))
         patch.delenv("SCALEOUT_RECORDS", raising=False)
-        patch.setattr(local, "stream", started)
+        patch.setattr(local, "_stream", started)
         generate()
         yield folder
 

@@ -3,6 +3,7 @@ Updates that wait against one rank alone, bytes against the formula, and process
 
 import contextlib
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from helpers import left_of
 
 from scaleout import lab
-from scaleout.jobs import transcript
+from scaleout.jobs import output
 from scaleout.jobs.job import JobFailed, JobTimeout, Run
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
@@ -150,18 +151,21 @@ def test_a_killed_rank_takes_all_with_it(rank: int, monkeypatch: pytest.MonkeyPa
     served = []
 
     def add(
-        self: transcript.Transcript,
-        lines: list[tuple[int | None, str]],
-        add=transcript.Transcript.add,
+        self: output.Transcript,
+        lines: Iterable[output.Line],
+        *,
+        quietly=False,
+        add=output.Transcript.add,
     ) -> None:
-        add(self, lines)
+        lines = list(lines)
+        add(self, lines, quietly=quietly)
         ready = len(served) == 2
         served.extend(text for _, text in lines if "serves at port" in text)
         if len(served) == 2 and not ready:
             (own,) = _processes_of(rank)
             own.kill()
 
-    monkeypatch.setattr(transcript.Transcript, "add", add)
+    monkeypatch.setattr(output.Transcript, "add", add)
     with pytest.raises(JobFailed) as caught:
         _run(3)
     assert len(served) == 2 and "(signal 9)" in caught.value.run.output

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from scaleout import cli, machine
-from scaleout.jobs.binding import binding
+from scaleout import cli
+from scaleout.jobs.binding import place
+from scaleout.jobs.job import Job
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -115,7 +116,8 @@ def test_run_prints_the_plain_command_and_ends_with_the_jobs_status(
         done = scaleout("run", path, "-n", 1, "-t", 1, "--env", "A=b=c", "--", status, "--env", "x")
         said = done.stdout.splitlines()
         assert done.returncode == status
-        bind = " ".join(binding(1, 1, machine.usable_cores()))
+        with place(Job.asked(["true"], name="x", threads=1)) as placement:
+            bind = " ".join(placement.options)
         assert said[0] == f"$ mpirun -n 1 {bind} python -m mpi4py {path} {status} --env x"
         assert said[1] == f"[0] ['{status}', '--env', 'x']"
 

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from ..errors import ScaleoutError
 from ..jobs.environment import interpreter
-from ..jobs.job import TIMEOUT_S, Run
+from ..jobs.job import TIMEOUT_S, Job, Run
 from ..jobs.run import run
 from ..jobs.site import Site
 from ..paths import home, show, topic
@@ -212,9 +212,10 @@ class Topic:
 
         site = site if isinstance(site, Site) else Site.read(site)
         command = ["python", "-m", "mpi4py", show(self.script), *_flags(args)]
-        text = dry_run(
-            command, name=self.name, ranks=ranks, nodes=nodes, threads=threads, site=site
+        job = Job.asked(
+            command, name=self.name, ranks=ranks, nodes=nodes, threads=threads, site=site, queued=True
         )
+        text = dry_run(job)
         print(text.replace(str(home()), "WORKSHOP"))
 
 

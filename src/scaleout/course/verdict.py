@@ -6,8 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..jobs.failures import first_traceback
 from ..jobs.job import JobError, JobTimeout
-from ..jobs.output import first_traceback
 from ..paths import show
 from . import gaps
 from .masters import read_text, starter

@@ -22,7 +22,7 @@ from typing import Any
 
 from .. import machine, paths
 from ..errors import ScaleoutError
-from ..jobs import hosts, reaper
+from ..jobs import hosts, supervise
 from ..jobs import slurm_commands as slurm
 from ..jobs.environment import clean_environment
 from ..jobs.site import Site
@@ -223,19 +223,12 @@ def pair(mpirun: str, limit_s: float) -> Iterator[Callable[[], Job]]:
     more = {"SCALEOUT_RUN_ID": run_id, "ONEDNN_VERBOSE": "1", "TF_CPP_MIN_LOG_LEVEL": "2"}
     with tempfile.TemporaryDirectory(prefix="scaleout-doctor-") as name:
         folder = Path(name)
-        guard = reaper.guard(run_id)  # ends the job should the doctor be killed
         with open(folder / "output", "wb") as output, open(folder / "errors", "wb") as errors:
             started = subprocess.Popen(
-                [
-                    mpirun,
-                    "-n",
-                    "2",
-                    sys.executable,
-                    "-m",
-                    "scaleout.doctor.probe",
-                    name,
-                    str(limit_s),
-                ],
+                supervise.command(
+                    *(mpirun, "-n", "2", sys.executable, "-m", "scaleout.doctor.probe"),
+                    *(name, str(limit_s)),
+                ),
                 env=clean_environment(os.environ) | more,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -261,11 +254,8 @@ def pair(mpirun: str, limit_s: float) -> Iterator[Callable[[], Job]]:
         try:
             yield wait
         finally:
-            reaper.end(run_id, started.pid)
-            # gone by now; but the wait below has no limit, so nothing may be left to chance
-            started.kill()
+            started.terminate()  # the supervisor then ends all that it has started
             started.wait()
-            guard.communicate(b"done")
 
 
 def examine_site(site: Site) -> list[Check]:

@@ -1,4 +1,4 @@
-"""Which cores each rank of a job gets, and what tells mpirun so."""
+"""Which cores each rank of a job gets, and what tells mpirun or the ranks so."""
 
 import os
 from collections.abc import Sequence
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from .. import machine, settings, words
 from ..machine import Core
 from . import leases
+from .job import Job
 from .leases import Lease
 
 
@@ -14,9 +15,12 @@ from .leases import Lease
 class Placement:
     """Where the ranks of one job run; a context that gives the leased cores back at its end."""
 
-    options: list[str]
+    options: list[str]  # of mpirun, as a person would type them
     warning: str = ""
     lease: Lease = field(default_factory=Lease)
+    # Each rank's logical CPUs, 0+4,1+5, where it binds itself: ranks that Hydra binds cannot start
+    # others by MPI_Comm_spawn.
+    cpus: str = ""
 
     def __enter__(self) -> "Placement":
         return self
@@ -25,70 +29,67 @@ class Placement:
         self.lease.release()
 
 
-def place(
-    ranks: int,
-    threads: int,
-    cores: int,
-    *,
-    launcher: str = "hydra",
-    bind: str = "core",
-    elsewhere: bool = False,
-    for_engines: bool = False,
-) -> Placement:
-    """Chooses cores for a job that starts now, and holds them until the placement ends."""
-    wanted = ranks * threads
-    asked = f"{words.count(ranks, 'rank')} x {words.count(threads, 'thread')}"
-    if wanted > cores:
+def place(job: Job, *, for_engines: bool = False) -> Placement:
+    """Choose cores for a job that starts now, and hold them until the placement ends."""
+    ranks = job.ranks_per_node
+    wanted = ranks * job.threads
+    asked = f"{words.count(ranks, 'rank')} x {words.count(job.threads, 'thread')}"
+    if wanted > job.cores:
         share = "shares" if ranks == 1 else "share"
-        crowd = f"Oversubscribed: {asked} {share} {words.count(cores, 'core')}."
-        return Placement(binding(ranks, threads, cores, launcher, elsewhere, bind=bind), crowd)
-    mine = _mine()
+        crowd = f"Oversubscribed: {asked} {share} {words.count(job.cores, 'core')}."
+        return Placement(unbound(job), crowd)
+    usable = _usable()
     # A job inside a job computes on the cores that were leased for that one.
-    if bind == "none" or elsewhere or settings.run_id() or len(mine) < wanted:
-        return Placement(binding(ranks, threads, cores, launcher, elsewhere, bind=bind))
-    lease = leases.take(mine, wanted, for_engines=for_engines)
+    free = job.site.bind != "none" and not (job.elsewhere or settings.run_id())
+    if not free or len(usable) < wanted:
+        return _bound(job, usable[:wanted], Lease())
+    lease = leases.take(usable, wanted, for_engines=for_engines)
     if not lease.cores:
         crowd = (
             f"Oversubscribed: {asked} would fill {words.count(wanted, 'core')}, but other jobs leave "
-            f"{lease.free} of {len(mine)} free: this job is not bound, and shares cores with them."
+            f"{lease.free} of {len(usable)} free: this job is not bound, and shares cores with them."
         )
-        return Placement(binding(ranks, threads, cores, launcher, bind="none"), crowd, lease)
-    options = binding(ranks, threads, cores, launcher, leased=lease.cores)
-    return Placement(options, "", lease)
+        return Placement(unbound(job), crowd, lease)
+    return _bound(job, lease.cores, lease)
 
 
-def binding(
-    ranks: int,
-    threads: int,
-    cores: int,
-    launcher: str = "hydra",
-    elsewhere: bool = False,
-    *,
-    bind: str = "core",
-    leased: Sequence[Core] = (),
-) -> list[str]:
-    """What tells mpirun to give each rank its own cores; nothing where they do not fit."""
-    if bind == "none" or ranks * threads > cores:
-        # Open MPI would refuse more ranks than cores, and bind them all the same.
-        return [] if launcher == "hydra" else ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]
-    chosen = list(leased or _mine())[: ranks * threads]
-    plain = elsewhere or len(chosen) < ranks * threads or _come_first(chosen)
-    if launcher == "openmpi":
-        return [
-            *([] if plain else _only(chosen)),
-            "--map-by",
-            f"slot:PE={threads}",
-            "--bind-to",
-            "core",
-        ]
-    if plain:
-        return ["-bind-to", f"core:{threads}"]
-    # Counting from the machine's first core, mpirun would leave those that we may use: name the
-    # logical CPUs.
+def _bound(job: Job, cores: Sequence[Core], lease: Lease) -> Placement:
+    """Bind each rank of a job to its share of these cores."""
+    if job.site.bind == "none":
+        return Placement(unbound(job), lease=lease)
+    few = len(cores) < job.ranks_per_node * job.threads
+    if job.site.launcher == "openmpi":
+        only = [] if few or _come_first(cores) else _only(cores)
+        return Placement([*only, *on_cores(job)], lease=lease)
+    if job.elsewhere or few:
+        return Placement(on_cores(job), lease=lease)
     allowed = os.sched_getaffinity(0)
-    cpus = [sorted(allowed.intersection(core.cpus)) for core in chosen]
-    shares = (sum(cpus[r * threads : (r + 1) * threads], []) for r in range(ranks))
-    return ["-bind-to", "user:" + ",".join("+".join(map(str, share)) for share in shares)]
+    by_rank = []
+    for first in range(0, len(cores), job.threads):
+        share = cores[first : first + job.threads]
+        by_rank.append(
+            "+".join(str(cpu) for core in share for cpu in sorted(allowed & {*core.cpus}))
+        )
+    cpus = ",".join(by_rank)
+    # Counting from the machine's first core, mpirun would leave those that we may use.
+    options = on_cores(job) if _come_first(cores) else ["-bind-to", f"user:{cpus}"]
+    return Placement(options, lease=lease, cpus=cpus if job.site.ours() else "")
+
+
+def on_cores(job: Job) -> list[str]:
+    """What tells mpirun to give each rank cores of its own, counted from the first of each node."""
+    if job.site.bind == "none":
+        return unbound(job)
+    if job.site.launcher == "openmpi":
+        return ["--map-by", f"slot:PE={job.threads}", "--bind-to", "core"]
+    return ["-bind-to", f"core:{job.threads}"]
+
+
+def unbound(job: Job) -> list[str]:
+    """What keeps mpirun from binding ranks."""
+    # Open MPI would refuse more ranks than cores, and bind them all the same.
+    openmpi = ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]
+    return openmpi if job.site.launcher == "openmpi" else []
 
 
 def _come_first(chosen: Sequence[Core]) -> bool:
@@ -101,14 +102,11 @@ def _come_first(chosen: Sequence[Core]) -> bool:
 def _only(chosen: Sequence[Core]) -> list[str]:
     """What keeps Open MPI on these cores: it counts whole cores, from 0."""
     layout = machine.read_cores(allowed=os.sched_getaffinity(0))[0]
-    return [
-        "--prtemca",
-        "hwloc_default_cpu_list",
-        ",".join(str(layout.index(core)) for core in chosen),
-    ]
+    numbers = ",".join(str(layout.index(core)) for core in chosen)
+    return ["--prtemca", "hwloc_default_cpu_list", numbers]
 
 
-def _mine() -> list[Core]:
+def _usable() -> list[Core]:
     """The cores of which this process may use a logical CPU at least."""
     allowed = os.sched_getaffinity(0)
     return [core for core in machine.read_cores(allowed=allowed)[0] if allowed & set(core.cpus)]

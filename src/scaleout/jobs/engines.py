@@ -8,20 +8,22 @@ import logging
 import os
 import secrets
 import socket
-import subprocess
+import sys
 import tempfile
 import threading
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .. import machine
 from ..errors import ScaleoutError
 from ..paths import results
 from ..settings import RUN_ID
-from . import rank, reaper
-from .binding import place
+from . import rank, supervise
+from .binding import Placement, place
 from .environment import allocated_nodes, inherited_environment, job_environment, program
+from .job import Job
+from .site import Site
 
 if TYPE_CHECKING:
     import ipyparallel as ipp
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 
 MOST_RANKS = 1024
+END_S = 15.0  # what a supervisor may take to end all that it has started
 LOOK_S = 0.5  # how often to look whether mpirun and the controller are still there
 
 
@@ -65,7 +68,6 @@ class Engines:
         self.start_timeout = start_timeout
         self.client: ipp.Client | None = None
         self._run_id = ""
-        self._guard: subprocess.Popen[bytes] | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._held = contextlib.ExitStack()  # what stop() gives back, the last first
 
@@ -121,26 +123,27 @@ class Engines:
         atexit.register(self.stop)
         self._held.callback(atexit.unregister, self.stop)
         on_each = -(-self.ranks // nodes)
-        cores = machine.usable_cores()
-        placement = self._held.enter_context(
-            place(on_each, self.threads, cores, elsewhere=nodes > 1, for_engines=True)
+        job = Job.asked(
+            ["python"],
+            name="engines",
+            ranks=self.ranks,
+            threads=self.threads,
+            nodes=nodes,
+            site=Site(scheduler="slurm" if nodes > 1 else ""),
         )
-        if placement.warning and on_each * self.threads <= cores:
+        placement = self._held.enter_context(place(job, for_engines=True))
+        if placement.warning and on_each * self.threads <= job.cores:
             print(placement.warning)  # that they are more than the cores, whoever starts them knows
         self._run_id = f"engines-{secrets.token_hex(6)}"
         where = results() if nodes > 1 else None  # other nodes do not see our /tmp
         self._folder = tempfile.TemporaryDirectory(prefix=".scaleout-engines-", dir=where)
         self._held.callback(self._folder.cleanup)
-        self._guard = reaper.guard(self._run_id)
-        self._held.callback(self._guard.communicate, b"done")
-        self._held.callback(reaper.end, self._run_id)
-        spread = ["-ppn", str(on_each)] if nodes > 1 else []
         log = logging.getLogger("scaleout.engines")
         log.setLevel(logging.CRITICAL)  # what goes wrong is said once, by start()
         cluster = ipp.Cluster(
             engines="mpi",
             n=self.ranks,
-            config=self._config(mpirun, [*spread, *placement.options], nodes, cores),
+            config=self._config(mpirun, job, placement),
             load_profile=False,
             profile_dir=self._folder.name,
             controller_ip=address,
@@ -151,28 +154,36 @@ class Engines:
         self._held.callback(_stop_cluster, cluster)
         return cluster
 
-    def _config(self, mpirun: str, options: list[str], nodes: int, cores: int) -> "Config":
-        """How ipyparallel is to start the controller and the ranks."""
+    def _config(self, mpirun: str, job: Job, placement: Placement) -> "Config":
+        """Tell ipyparallel how to start the controller and the ranks, each below a supervisor."""
         from traitlets.config import Config
 
-        given = job_environment(self.threads, run_id=self._run_id, cores=nodes * cores, nodes=nodes)
-        if -(-self.ranks // nodes) * self.threads > cores or "-bind-to" not in options:
+        given = job_environment(
+            self.threads, run_id=self._run_id, cores=job.nodes * job.cores, nodes=job.nodes
+        )
+        alone = job.nodes == 1
+        if job.ranks_per_node * self.threads > job.cores or not placement.options:
             # Ranks that share cores must not poll while they wait, or each message takes
             # milliseconds (MPICH's variable).
             given["MPIR_CVAR_ENABLE_HEAVY_YIELD"] = "1"
-        if nodes > 1:
+        if not alone:
             # The notebook is itself a step of the job, which holds all its cores.
             given["SLURM_OVERLAP"] = "1"
-        kept = inherited_environment(slurm=nodes > 1, alone=nodes == 1)
+        kept = inherited_environment(slurm=not alone, alone=alone)
         # Launchers add variables and remove none: `env` removes what another job left to us.
         unset = [word for name in sorted(set(os.environ) - set(kept)) for word in ("-u", name)]
-        config = Config()
         added = [f"{name}={text}" for name, text in kept.items() if name not in os.environ]
-        config.MPIEngineSetLauncher.mpi_cmd = ["env", *unset, *added, mpirun]
-        # On one machine, nobody else has to reach mpirun's port once the ranks are there.
-        deaf = [*rank.COMMAND, rank.ALONE] if nodes == 1 else []
-        config.MPIEngineSetLauncher.mpi_args = [*options, *deaf]
+        by_us = [rank.BIND, placement.cpus] if placement.cpus else []
+        binding = [] if placement.cpus else placement.options
+        spread = [] if alone else ["-ppn", str(job.ranks_per_node)]
+        config = Config()
+        started = supervise.command("env", *unset, *added, mpirun)
+        config.MPIEngineSetLauncher.mpi_cmd = started
+        config.MPIEngineSetLauncher.mpi_args = [*spread, *binding, *rank.COMMAND, *by_us]
         config.MPIEngineSetLauncher.environment = given
+        controller = supervise.command(sys.executable, "-m", "ipyparallel.controller")
+        config.LocalProcessLauncher.stop_seconds_until_kill = int(END_S)
+        config.LocalControllerLauncher.controller_cmd = controller
         config.LocalControllerLauncher.environment = {RUN_ID: self._run_id}
         config.LocalControllerLauncher.connection_info_timeout = self.start_timeout
         return config
@@ -190,7 +201,7 @@ class Engines:
         twice."""
         held, self._held = self._held, contextlib.ExitStack()
         held.close()
-        self.client = self._guard = self._folder = None
+        self.client = self._folder = None
 
     def reset(self) -> "ipp.Client":
         """Ends what is left of the ranks and starts them anew: one that dies takes all the others
@@ -205,9 +216,17 @@ class Engines:
 
 
 def _stop_cluster(cluster: "ipp.Cluster") -> None:
-    """Asks ipyparallel to end its processes; what it leaves, whatever the reason, is ended next."""
+    """Asks ipyparallel to end its processes, and waits until their supervisors have ended all."""
+    import psutil
+
+    launchers: list[Any] = []
     with contextlib.suppress(Exception):
+        launchers += [one for one in (cluster.controller, *cluster.engines.values()) if one]
         cluster.stop_cluster_sync()
+    for launcher in launchers:
+        with contextlib.suppress(psutil.Error, AttributeError):  # it has ended, or never began
+            launcher.process.terminate()
+            launcher.process.wait(END_S)
 
 
 def _address() -> str:

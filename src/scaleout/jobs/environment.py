@@ -61,6 +61,7 @@ def job_environment(
     given: dict[str, object] = {
         **(thread_variables(threads) if threads else {}),
         "PYTHONUNBUFFERED": "1",
+        "PYTHONFAULTHANDLER": "1",  # a rank that crashes, or whose time is up, says where it is
         **(site_env or {}),
         **(env or {}),
         **{name: value for name, value in own.items() if value},

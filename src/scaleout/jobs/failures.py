@@ -1,12 +1,26 @@
-"""Why a job failed, as far as its output tells."""
+"""Why a job failed and where its ranks stood, as far as its output tells."""
 
 import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from ..paths import show
 from . import messages
 from .job import Run
-from .output import DONE, first_traceback
+from .output import DONE, Line
 
+LINKS = (
+    "During handling of the above",
+    "The above exception was",
+)  # between the tracebacks of a chain
+MESSAGE_LINES = 8
+MOST_PLACES = 8  # ranks whose place is told
+BY_TORCH = re.compile(r"\[rank\d+\]: ?")  # what torch puts before each line of a traceback
+FATAL = "Fatal Python error: "  # faulthandler's, before the stack of a process that crashes
+# What faulthandler and UCX say of a rank that crashes in native code.
+CRASHED = re.compile(rf"{FATAL}|\[.*\] Caught signal \d+ ")
+STACK = re.compile(r"(?:Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):$")
+FRAME = re.compile(r'\s*File "([^"]+)", line (\d+)')
 NATIVE_FRAME = re.compile(
     r"\[0x[0-9a-f]+\]$"
 )  # of the backtrace that an MPI library prints of itself
@@ -19,35 +33,131 @@ SIGNALS = {
 }
 
 
-def explain(job: Run) -> str:
-    """Why the job failed, as far as its output tells: first rank, first traceback, exit status in
-    words."""
-    lines = [(r, text) for r, text in job.lines if text != DONE]
+def explain(run: Run) -> str:
+    """Say why the job failed: first rank, first traceback, exit status in words."""
+    lines = [(rank, text) for rank, text in run.lines if text != DONE]
     rank, block = first_traceback(lines)
-    if rank is None:  # sys.exit(3) and comm.Abort() leave no traceback, but MPI says who called
-        at = next(
-            (i for i, (r, text) in enumerate(lines) if r is not None and text.startswith("Abort(")),
-            None,
-        )
-        if at is not None:
-            rank = lines[at][0]
-            own = [text for r, text in lines[:at] if r == rank and text.strip()]
-            # its own last words
-            block = [text for text in own if not NATIVE_FRAME.search(text)][-1:]
-    banner = "\n".join(text for r, text in lines if r is None)
+    if rank is None:
+        rank, block = _last_words(lines)
+    banner = "\n".join(text for rank, text in lines if rank is None)
     killed = re.search(r"EXIT STRING: (.+) \(signal (\d+)\)", banner)
-    how = f"exit status {job.status}"
+    how = f"exit status {run.status}"
     # A rank that ends by sys.exit("a sentence") leaves no traceback: that sentence came last.
-    if rank is None and not killed and job.status in (1, 2):
+    if rank is None and not killed and run.status in (1, 2):
         block = [text for r, text in lines if r is not None and text.strip()][-1:]
-    if killed and not block:
+    if not any(r is not None for r, _ in lines):  # no rank has begun: the launcher says why
+        block = [text for _, text in lines if text.strip()][:3]
+    if killed and (not block or rank is None or _crashed(lines) == rank):
         how = SIGNALS.get(
             killed[2], f"a rank was ended by signal {killed[2]} ({killed[1].lower()})"
         )
-    elif job.status is not None and job.status < 0:
-        how = f"mpirun itself was ended by signal {-job.status}"
-    who = f"{job.name} failed" + ("" if rank is None else f" first on rank {rank}")
-    said = [f"{who}: {how}, after {job.wall_s:.1f} s.", *block]
-    if page := messages.section("\n".join(said), job.output):
-        said.append(f"What it means: {page}")
-    return "\n".join([*said, f"All it said: {show(job.folder / 'output.txt')}"])
+    elif run.status is not None and run.status < 0:
+        how = f"mpirun itself was ended by signal {-run.status}"
+    who = f"{run.name} failed" + ("" if rank is None else f" first on rank {rank}")
+    told = [f"{who}: {how}, after {run.wall_s:.1f} s.", *block]
+    if page := messages.section("\n".join(told), run.output):
+        told.append(f"What it means: {page}")
+    return "\n".join([*told, f"All it said: {show(run.folder / 'output.txt')}"])
+
+
+def _last_words(lines: Sequence[Line]) -> tuple[int | None, list[str]]:
+    """Name the rank that ended without a traceback, by a crash or by comm.Abort(), and its words."""
+    crashed = _crashed(lines)
+    if crashed is not None:
+        own = [text for rank, text in lines if rank == crashed]
+        start = next((at for at, text in enumerate(own) if text.startswith("Current thread")), None)
+        stack = [] if start is None else own[start + 1 :]
+        end = next((at for at, text in enumerate(stack) if not FRAME.match(text)), len(stack))
+        return crashed, stack[:end][:MESSAGE_LINES]
+    for at, (rank, text) in enumerate(lines):
+        if rank is not None and text.startswith("Abort("):
+            before = [text for r, text in lines[:at] if r == rank and text.strip()]
+            return rank, [text for text in before if not NATIVE_FRAME.search(text)][-1:]
+    return None, []
+
+
+def _crashed(lines: Iterable[Line]) -> int | None:
+    return next((rank for rank, text in lines if rank is not None and CRASHED.match(text)), None)
+
+
+def places(run: Run) -> list[str]:
+    """Say where each rank stood when the job's time was up, as far as Python told.
+
+    Of its stack, that is the innermost line of no library."""
+    told: dict[int, str] = {}
+    waiting: set[int] = set()  # ranks whose own line has not come yet
+    for rank, text in run.lines:
+        if rank is None:
+            continue
+        if STACK.match(text):
+            waiting.discard(rank)
+            if text.startswith("Current"):
+                waiting.add(rank)
+        elif rank in waiting and (frame := FRAME.match(text)) and not _of_a_library(frame[1]):
+            told[rank] = f"rank {rank} stood in {show(Path(frame[1]))}, line {frame[2]}"
+            waiting.discard(rank)
+    return [told[rank] for rank in sorted(told)][:MOST_PLACES]
+
+
+def _of_a_library(file: str) -> bool:
+    return (
+        "site-packages" in file
+        or "<frozen" in file
+        or re.search(r"/python3\.\d+/", file) is not None
+    )
+
+
+def first_traceback(lines: Sequence[Line]) -> tuple[int | None, list[str]]:
+    """Find the rank that failed first, and its own traceback without the frames of the launcher.
+
+    Later tracebacks are echoes: ranks that lost their partner. (None, []) when nobody printed one.
+    """
+    for at, (rank, text) in enumerate(lines):
+        if not BY_TORCH.sub("", text, 1).startswith("Traceback (most recent call last)"):
+            continue
+        block = [BY_TORCH.sub("", t, 1) for r, t in lines[at:] if r == rank]
+        ends = (
+            i
+            for i, line in enumerate(block)
+            if line and not line.startswith((" ", "Traceback", *LINKS))
+        )
+        # A chain goes on below the first exception: a blank line, one of LINKS, a blank line, the
+        # next traceback.
+        end = next(
+            (i for i in ends if not "".join(block[i + 2 : i + 3]).startswith(LINKS)), len(block)
+        )
+        return rank, [
+            *_own_frames(block[: end + 1]),
+            *_message(block[end : end + 1], block[end + 1 :]),
+        ]
+    return None, []
+
+
+def _message(first: list[str], more: list[str]) -> list[str]:
+    """Take the rest of an exception's message whose first line ends in a colon, as those of
+    TensorFlow ("Graph execution error:") and MPI ("error stack:") do; without the stacks inside it.
+    """
+    if not first or not first[0].rstrip().endswith(":"):
+        return []
+    kept, code = [], False
+    for line in more:
+        if line.startswith(("Traceback", "Abort(", "Timeout (", *LINKS)):
+            break
+        frame = re.match(r'\s+File "', line) is not None
+        if line.strip() and not frame and not code and not line.startswith("Detected at node"):
+            kept.append(line)
+        code = frame  # the line below a frame is its code
+    return kept[:MESSAGE_LINES]
+
+
+def _own_frames(block: list[str]) -> list[str]:
+    """Leave out the frames of runpy and mpi4py, which say nothing about the script."""
+    kept, skipping = [], False
+    for line in block:
+        if line.startswith("  File "):
+            skipping = re.search(r"<frozen runpy>|/mpi4py/(__main__|run)\.py", line) is not None
+        elif not line.startswith("    "):
+            skipping = False
+        if not skipping:
+            kept.append(line)
+    return kept

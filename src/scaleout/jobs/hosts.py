@@ -7,7 +7,6 @@ import shlex
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from .. import machine
@@ -56,6 +55,14 @@ def _ssh(site: Site, host: str) -> list[str]:
     return [site.ssh or "ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=8", host]
 
 
+def launching(site: Site, nodes: int) -> list[str]:
+    """What tells mpirun on which machines to start, and how."""
+    if not site.hosts:
+        return []
+    by = ["-launcher-exec", site.ssh] if site.ssh else []
+    return ["-hosts", ",".join(site.hosts[:nodes]), "-launcher", "ssh", *by]
+
+
 def first(site: Site, nodes: int) -> tuple[str, list[str]]:
     """Where rank 0 runs."""
     if site.hosts:
@@ -76,6 +83,8 @@ def first(site: Site, nodes: int) -> tuple[str, list[str]]:
 
 def silent(site: Site) -> list[str]:
     """The hosts that do not answer within 10 s."""
+
+    from concurrent.futures import ThreadPoolExecutor
 
     def answers(host: str) -> bool:
         try:

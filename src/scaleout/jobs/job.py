@@ -1,32 +1,166 @@
-"""One job: its id, its folder, what it said, how it ended."""
+"""One job: what is asked for, checked once; and what came of it."""
 
 import contextlib
 import json
 import os
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .. import machine
 from ..errors import ScaleoutError
 from ..paths import results
-from ..words import veiled
+from ..words import count, veiled
+from .environment import allocated_nodes, check_variables
 from .output import prefixed
+from .site import Site
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 TIMEOUT_S = 600.0
-MOST_RANKS, MOST_THREADS = 1_000_000, 100_000  # no machine has more
 MOST_S = 366 * 86_400.0
+MOST_RANKS, MOST_A_CORE = 256, 16  # on one machine: more is a slip, and would take it down
 
 
 class Enough(Exception):
     """Raised by what takes a job's output line by line: the job is ended as if its time were up."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is asked of one job. `Job.asked` makes and checks it; all that starts jobs takes it whole."""
+
+    command: tuple[str, ...]  # of a rank
+    name: str
+    ranks: int
+    threads: int
+    nodes: int
+    cores: int  # to fill on each node
+    site: Site
+    env: Mapping[str, str] = field(default_factory=dict)
+    timeout: float = TIMEOUT_S
+    stdin: bool = False  # whether rank 0 reads our standard input
+    queued: bool = False  # whether Slurm is asked to start it
+
+    @classmethod
+    def asked(
+        cls,
+        command: Sequence[str],
+        *,
+        name: str,
+        ranks: int = 1,
+        threads: int | None = None,
+        env: Mapping[str, str] | None = None,
+        site: Site | Path | str | None = None,
+        nodes: int | None = None,
+        bind: str | None = None,
+        timeout: float = TIMEOUT_S,
+        stdin: bool = False,
+        queued: bool | None = None,
+    ) -> "Job":
+        """Fill in what nobody said, and refuse what can be no job."""
+        check_size(ranks, threads, timeout)
+        words = () if isinstance(command, str) else tuple(map(str, command))
+        if not words or not words[0] or any("\0" in word for word in words):
+            raise ScaleoutError(
+                f'A command is a list of words, such as ["python", "train.py"], not {command!r}.'
+            )
+        if not isinstance(env or {}, Mapping):
+            raise ScaleoutError(f'env takes variables, such as {{"MY_FLAG": "1"}}, not {env!r}.')
+        where = _site(site, bind)
+        check_variables({**where.env, **(env or {})})
+        if not isinstance(nodes, (int, type(None))):
+            raise ScaleoutError(f"nodes takes a whole number, such as 1, not {nodes!r}.")
+        if queued is None:
+            queued = bool(where.scheduler) and not allocated_nodes(os.environ)
+        nodes = _even_nodes(ranks, nodes) if queued else _nodes(where, ranks, nodes)
+        on_each = -(-ranks // nodes)
+        if queued:
+            cores = where.cores or on_each * (threads or 1)
+        else:
+            cores = where.cores or machine.usable_cores()
+            if on_each > (most := max(MOST_RANKS, MOST_A_CORE * cores)):
+                raise ScaleoutError(
+                    f"{ranks:,} ranks would take all memory of {count(nodes, 'machine')} with "
+                    f"{count(cores, 'core')}: take  -n {nodes * most}  at most."
+                )
+        return cls(
+            command=words,
+            name=name,
+            ranks=ranks,
+            threads=threads or max(1, cores // on_each),
+            nodes=nodes,
+            cores=cores,
+            site=where,
+            env=env or {},
+            timeout=timeout,
+            stdin=stdin,
+            queued=queued,
+        )
+
+    @property
+    def ranks_per_node(self) -> int:
+        return -(-self.ranks // self.nodes)
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether ranks may run on other machines than this one."""
+        return bool(self.site.hosts) or self.nodes > 1 or self.queued
+
+
+def check_size(ranks: int, threads: int | None, timeout: float) -> None:
+    """Refuse what can be no size of a job, and no limit of its time."""
+    counts = [ranks] if threads is None else [ranks, threads]
+    if not all(isinstance(count, Integral) and count >= 1 for count in counts):  # NumPy's too
+        asked = " and ".join(map(str, counts))
+        raise ScaleoutError(
+            f"A job needs at least 1 rank and 1 thread, in whole numbers; asked for {asked}."
+        )
+    if not isinstance(timeout, Real) or not 0 < timeout <= MOST_S:
+        raise ScaleoutError(
+            f"A job needs a time limit in seconds, above 0 and finite; asked for {timeout}."
+        )
+
+
+def _site(site: Site | Path | str | None, bind: str | None) -> Site:
+    if bind not in ("core", "none", None):
+        raise ScaleoutError(f'bind is "core" or "none", not {bind!r}.')
+    if not isinstance(site, (Site, str, Path, type(None))):
+        raise ScaleoutError(f"site takes a Site, or the path of its file, not {site!r}.")
+    named = Site.here() if site is None else site if isinstance(site, Site) else Site.read(site)
+    return replace(named, bind=bind) if bind else named
+
+
+def _nodes(site: Site, ranks: int, nodes: int | None) -> int:
+    """The number of machines that the job uses."""
+    most = min(site.nodes(), ranks)
+    # On one machine alone, ranks that were to be on several nodes all run here.
+    alone = not (site.hosts or site.scheduler)
+    nodes = most if nodes is None or (alone and nodes > 0) else nodes
+    if not 1 <= nodes <= most:
+        raise ScaleoutError(
+            f"{nodes} nodes asked for, but there are {site.nodes()} to use here and each needs a rank "
+            f"(-n {ranks}): take  -N {most}"
+        )
+    return nodes
+
+
+def _even_nodes(ranks: int, nodes: int | None) -> int:
+    """The number of nodes to ask Slurm for, each with as many ranks as the others."""
+    nodes = 1 if nodes is None else nodes
+    if nodes < 1 or ranks % nodes or ranks < nodes:
+        fits = max(1, ranks // max(1, nodes)) * max(1, nodes)
+        raise ScaleoutError(
+            f"{ranks} ranks cannot be shared out evenly over {nodes} nodes: "
+            f"take  -n {fits} -N {max(1, nodes)}"
+        )
+    return nodes
 
 
 @dataclass
@@ -46,9 +180,7 @@ class Run:
     wall_s : float
         Seconds, start-up included.
     lines : list of (rank, text)
-        What it said, in the order of arrival; rank is None where mpirun itself speaks. Of a job
-        that says very much, the first and the last lines, and between them one that tells how many
-        are left out; output.txt in its folder has them all.
+        What it said, in the order of arrival; rank is None where mpirun itself speaks.
     talked : bool or None
         Whether ranks have talked to each other; None where nobody can know, and for one rank.
     """
@@ -81,6 +213,33 @@ class Run:
         return (
             f"Run {self.id}: {self.name}, {self.ranks} x {self.threads}, {self.wall_s:.1f} s, {end}"
         )
+
+    def keep(self, job: Job) -> None:
+        """Write run.json, whole or not at all."""
+        about = {
+            "id": self.id,
+            "name": self.name,
+            "command": self.command,
+            "ranks": self.ranks,
+            "threads": self.threads,
+            "env": veiled(job.env),
+            "status": self.status,
+            "wall_s": round(self.wall_s, 3),
+        }
+        script = next((word for word in job.command if word.endswith(".py")), "")
+        # A full disk must not hide how the job ended.
+        with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError):  # so that history.runs can say that it was edited
+                about["script"] = f"{zlib.crc32(Path(script).read_bytes()):08x}"
+            partial = self.folder / "run.json.part"
+            partial.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+            partial.rename(self.folder / "run.json")
+
+
+def new_run(name: str) -> tuple[str, Path]:
+    """Make the id of a new run, and its folder in `results/`. Ids sort in the order of time."""
+    run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{os.urandom(3).hex()}"
+    return run_id, results(name, run_id)
 
 
 class JobError(ScaleoutError):
@@ -120,72 +279,7 @@ class JobTimeout(JobError):
 
 
 class JobInterrupted(KeyboardInterrupt):
-    """Somebody pressed Ctrl-C or the stop button; the job has been ended.
-
-    Parameters
-    ----------
-    said : str
-        The sentence that is shown.
-    over : bool
-        False when it was pressed again, so that somebody else ends the job just now.
-    """
-
-    def __init__(self, said: str = "", over: bool = True) -> None:
-        super().__init__(said)
-        self.over = over
+    """Somebody pressed Ctrl-C or the stop button; the job has been ended."""
 
     def _render_traceback_(self) -> list[str]:
         return [str(self)]
-
-
-def new_run(name: str) -> tuple[str, Path]:
-    """The id of a new run, and its folder in `results/`. Ids sort in the order of time."""
-    run_id = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{os.urandom(3).hex()}"
-    return run_id, results(name, run_id)
-
-
-def check_size(ranks: int, threads: int | None, timeout: float) -> None:
-    """Refuses what can be no job."""
-    counts = [ranks] if threads is None else [ranks, threads]
-    if not all(isinstance(count, Integral) and count >= 1 for count in counts):  # NumPy's too
-        asked = " and ".join(map(str, counts))
-        raise ScaleoutError(
-            f"A job needs at least 1 rank and 1 thread, in whole numbers; asked for {asked}."
-        )
-    if ranks > MOST_RANKS or (threads or 1) > MOST_THREADS:
-        raise ScaleoutError(
-            f"A job has at most {MOST_RANKS:,} ranks and {MOST_THREADS:,} threads a rank: take fewer."
-        )
-    if not isinstance(timeout, Real) or not 0 < timeout <= MOST_S:
-        raise ScaleoutError(
-            f"A job needs a time limit in seconds, above 0 and finite; asked for {timeout}."
-        )
-
-
-def check_command(script: Sequence[str], env: Mapping[str, str] | None) -> None:
-    """Refuses what can be no command of a rank, and no variables."""
-    words = [] if isinstance(script, str) else [str(word) for word in script]
-    if not words or not words[0] or any("\0" in word for word in words):
-        raise ScaleoutError(
-            f'A command is a list of words, such as ["python", "train.py"], not {script!r}.'
-        )
-    if not isinstance(env or {}, Mapping):
-        raise ScaleoutError(f'env takes variables, such as {{"MY_FLAG": "1"}}, not {env!r}.')
-
-
-def keep(job: Run, script: Sequence[str], env: Mapping[str, str]) -> None:
-    """Writes run.json, whole or not at all."""
-    about = {
-        "id": job.id,
-        "name": job.name,
-        "command": job.command,
-        "ranks": job.ranks,
-        "threads": job.threads,
-    }
-    about |= {"env": veiled(env), "status": job.status, "wall_s": round(job.wall_s, 3)}
-    path = next((word for word in script if word.endswith(".py")), "")
-    with contextlib.suppress(OSError):  # so that history.runs can say that it was edited
-        about["script"] = f"{zlib.crc32(Path(path).read_bytes()):08x}"
-    partial = job.folder / "run.json.part"
-    partial.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
-    partial.rename(job.folder / "run.json")

@@ -3,48 +3,27 @@
 import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
 
 from ..errors import ScaleoutError
-from . import rank
-from .binding import binding
+from . import rank, talking
+from .binding import on_cores
 from .environment import exports, job_environment
+from .job import Job
 from .meeting import FREE_PORT
-from .site import Site
+from .output import mark
 
 TELL = '"${TELL[@]}"'  # before the command of a rank
 
 
-def per_node(ranks: int, nodes: int) -> int:
-    """Ranks on each node."""
-    if nodes < 1 or ranks < nodes or ranks % nodes:
-        fits = max(1, ranks // max(1, nodes)) * max(1, nodes)
-        raise ScaleoutError(
-            f"{ranks} ranks cannot be shared out evenly over {nodes} nodes: take  -n {fits} -N {max(1, nodes)}"
-        )
-    return ranks // nodes
-
-
-def job_script(
-    script: Sequence[str],
-    *,
-    name: str,
-    run_id: str,
-    folder: str,
-    ranks: int,
-    nodes: int,
-    threads: int,
-    env: Mapping[str, str],
-    site: Site,
-) -> str:
-    """The job script, as a person would write it."""
-    on_each = per_node(ranks, nodes)
+def job_script(job: Job, run_id: str, folder: str) -> str:
+    """Write the job script of a job whose output goes to a folder of the cluster's."""
+    site = job.site
     asks = {
-        "job-name": re.sub(r"\s+", " ", name),
-        "nodes": nodes,
-        "ntasks": ranks,
-        "ntasks-per-node": on_each,
-        "cpus-per-task": threads,
+        "job-name": re.sub(r"\s+", " ", job.name),
+        "nodes": job.nodes,
+        "ntasks": job.ranks,
+        "ntasks-per-node": job.ranks_per_node,
+        "cpus-per-task": job.threads,
         "time": site.minutes,
         "partition": site.partition,
         "account": site.account,
@@ -53,19 +32,22 @@ def job_script(
         "comment": run_id,
     }
     variables = job_environment(
-        threads,
+        job.threads,
         site_env=site.env,
-        env=env,
+        env=job.env,
         run_id=run_id,
         records=f"{folder}/records.jsonl",
-        cores=nodes * (site.cores or on_each * threads),
-        nodes=nodes,
+        cores=job.nodes * job.cores,
+        nodes=job.nodes,
     )
     programs, *given = exports(variables)
-    meeting = [line for name, line in _meeting(nodes).items() if name not in variables]
-    mark = (
-        f"MARK=$'\\x1e{run_id}:%r\\x1f'   # before each piece of output: tells scaleout whose it is"
-    )
+    meeting = [line for name, line in _meeting(job.nodes).items() if name not in variables]
+    python = "python -I -S"
+    label = mark(run_id).replace("\x1e", r"\x1e").replace("\x1f", r"\x1f")
+    for_mpirun = [f"MARK=$'{label}'   # before each piece of output: tells scaleout whose it is"]
+    if counted(job):
+        look = f'{python} {shlex.quote(talking.__file__)} "$MASTER_PORT"'
+        for_mpirun += [f"trap {shlex.quote(look)} EXIT   # whether the ranks met there"]
     lines = [
         "#!/bin/bash",
         *(f"#SBATCH --{key}={_quoted(value)}" for key, value in asks.items() if value),
@@ -78,10 +60,10 @@ def job_script(
         *given,
         "",
         *meeting,
-        f"TELL=({shlex.join(['python', '-I', '-S', rank.__file__])})   # tells a rank what torchrun would",
+        f"TELL=({python} {shlex.quote(rank.__file__)})   # tells a rank what torchrun would",
         f"cd {shlex.quote(os.getcwd())}",
-        *([] if site.start == "srun" else [mark]),
-        start_line(script, folder=folder, ranks=ranks, nodes=nodes, threads=threads, site=site),
+        *([] if site.start == "srun" else for_mpirun),
+        start_line(job, folder),
         "",
     ]
     return "\n".join(lines)
@@ -96,21 +78,25 @@ def _meeting(nodes: int) -> dict[str, str]:
     }
 
 
-def start_line(
-    script: Sequence[str], *, folder: str, ranks: int, nodes: int, threads: int, site: Site
-) -> str:
+def counted(job: Job) -> bool:
+    """Whether the launcher is our own mpirun, which counts the calls of the ranks."""
+    return job.ranks > 1 and job.site.start == "mpirun" and job.site.ours()
+
+
+def start_line(job: Job, folder: str) -> str:
     """The command of the job script that starts the ranks."""
-    on_each = per_node(ranks, nodes)
+    site, command = job.site, shlex.join(job.command)
     if site.start == "srun":
         own = [] if site.bind == "none" else ["--cpu-bind=cores"]
         # On a file for each rank, its last words are there also when srun ends at once.
         errors = "--error=" + _pattern(folder) + "/stderr-%t.txt"
-        own += [f"--cpus-per-task={threads}", "--kill-on-bad-exit=1", "--label", errors]
-        return f"{shlex.join(['srun', *site.srun, *own])} {TELL} {shlex.join(script)}"
-    cores = site.cores or on_each * threads
-    bind = binding(on_each, threads, cores, site.launcher, elsewhere=True, bind=site.bind)
-    line = [site.mpirun, "-n", str(ranks), "-ppn", str(on_each), *bind, *site.options]
-    return f'{shlex.join(line)} -prepend-pattern "$MARK" {TELL} {shlex.join(script)}'
+        own += [f"--cpus-per-task={job.threads}", "--kill-on-bad-exit=1", "--label", errors]
+        return f"{shlex.join(['srun', *site.srun, *own])} {TELL} {command}"
+    size = ["-n", str(job.ranks), "-ppn", str(job.ranks_per_node)]
+    fits = job.ranks_per_node * job.threads <= job.cores
+    count = [talking.COUNT] if counted(job) else []
+    line = [site.mpirun, *size, *(on_cores(job) if fits else []), *site.options, *count]
+    return f'{shlex.join(line)} -prepend-pattern "$MARK" {TELL} {command}'
 
 
 def _pattern(path: str) -> str:

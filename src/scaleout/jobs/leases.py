@@ -29,18 +29,18 @@ class Lease:
     cores: tuple[Core, ...] = ()
     free: int = 0
     _locks: list[int] = field(default_factory=list)
-    _rest: set[int] = field(default_factory=set)  # engines' cores, given back to them
+    _borrowed: set[int] = field(default_factory=set)  # engines' cores, given back to them
     _engines: set[int] = field(default_factory=set)  # this lease is itself an engine's
 
     def release(self) -> None:
-        """Gives the cores back; a second call does nothing."""
+        """Give the cores back; a second call does nothing."""
         _resting.difference_update(self._engines)
-        _resting.update(self._rest)
+        _resting.update(self._borrowed)
         for lock in self._locks:
             # A child that this process forked may still hold the file: unlock it for both.
             fcntl.flock(lock, fcntl.LOCK_UN)
             os.close(lock)
-        self._locks, self._rest, self._engines = [], set(), set()
+        self._locks, self._borrowed, self._engines = [], set(), set()
 
 
 def folder() -> Path:
@@ -50,37 +50,30 @@ def folder() -> Path:
 
 
 def take(cores: Sequence[Core], wanted: int, *, for_engines: bool = False) -> Lease:
-    """Leases so many of these cores, on one NUMA node where one has enough of them."""
+    """Lease so many of these cores, on one NUMA node where one has enough of them."""
     try:
-        with _gate() as where:
-            return _take(where, cores, wanted, for_engines)
+        with contextlib.ExitStack() as held, _gate() as where:
+            locks: dict[int, int] = {}
+            for core in cores:
+                if (lock := _lock(where, f"core-{core.cpus[0]}")) is not None:
+                    locks[core.cpus[0]] = lock
+                    held.callback(os.close, lock)
+            free = [core for core in cores if core.cpus[0] in locks]
+            resting = [core for core in cores if core.cpus[0] in _resting and not for_engines]
+            chosen = _together(free, wanted) if len(free) >= wanted else (free + resting)[:wanted]
+            if len(chosen) < wanted:
+                return Lease((), len(free) + len(resting))
+            held.pop_all()  # below, those that are not chosen are closed
+            names = {core.cpus[0] for core in chosen}
+            for name in locks.keys() - names:
+                os.close(locks.pop(name))
+            borrowed, engines = names & _resting, names if for_engines else set()
+            _resting.difference_update(borrowed)
+            _resting.update(engines)
+            ordered = tuple(core for core in cores if core in chosen)
+            return Lease(ordered, len(free) + len(resting), [*locks.values()], borrowed, engines)
     except OSError:
         return Lease(tuple(cores[:wanted]), len(cores))
-
-
-def _take(where: int, cores: Sequence[Core], wanted: int, for_engines: bool) -> Lease:
-    locks: dict[int, int] = {}
-    try:
-        for core in cores:
-            lock = _lock(where, f"core-{core.cpus[0]}")
-            if lock is not None:
-                locks[core.cpus[0]] = lock
-        free = [core for core in cores if core.cpus[0] in locks]
-        resting = [core for core in cores if core.cpus[0] in _resting and not for_engines]
-        chosen = _together(free, wanted) if len(free) >= wanted else (free + resting)[:wanted]
-        if len(chosen) < wanted:
-            return Lease((), len(free) + len(resting))
-        names = {core.cpus[0] for core in chosen}
-        kept = [locks.pop(name) for name in names if name in locks]
-        borrowed = names & _resting
-        _resting.difference_update(borrowed)
-        engines = names if for_engines else set()
-        _resting.update(engines)
-        ordered = tuple(core for core in cores if core in chosen)
-        return Lease(ordered, len(free) + len(resting), kept, borrowed, engines)
-    finally:
-        for lock in locks.values():
-            os.close(lock)
 
 
 def _together(free: Sequence[Core], wanted: int) -> Sequence[Core]:
@@ -94,57 +87,42 @@ def _together(free: Sequence[Core], wanted: int) -> Sequence[Core]:
 
 @contextlib.contextmanager
 def _gate() -> Iterator[int]:
-    """Opens the folder, for one process at a time: two that both find too few would get none."""
-    where = _open_folder(folder())
-    try:
+    """Open the folder, for one process at a time: two that both find too few would get none."""
+    path = folder()
+    with contextlib.ExitStack() as held:
+        made = False
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(path, 0o700)
+            made = True
+        where = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        held.callback(os.close, where)
+        if made:
+            os.fchmod(where, 0o1777)  # as /tmp: everybody may add files, nobody remove another's
         end = time.monotonic() + GATE_S
         while (lock := _lock(where, "gate")) is None:
             if time.monotonic() > end:
                 raise TimeoutError(errno.ETIMEDOUT, "somebody holds the gate")
             time.sleep(0.01)
-        try:
-            yield where
-        finally:
-            os.close(lock)
-    finally:
-        os.close(where)
-
-
-def _open_folder(path: Path) -> int:
-    try:
-        os.mkdir(path, 0o700)
-    except FileExistsError:
-        return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    made = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    os.fchmod(made, 0o1777)  # as /tmp: everybody may add files, nobody may remove another's
-    return made
+        held.callback(os.close, lock)
+        yield where
 
 
 def _lock(where: int, name: str) -> int | None:
-    """Locks one file of the folder; None when somebody holds it."""
-    file = _open(where, name)
-    try:
-        if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise OSError(errno.EINVAL, "no regular file", name)
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(file)
-        return None
-    except OSError:
-        os.close(file)
-        raise
-    return file
-
-
-def _open(where: int, name: str) -> int:
+    """Lock one file of the folder; None when somebody holds it."""
     # A pipe that somebody put there must not make us wait, nor a link lead us elsewhere.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
-        # Without O_CREAT: in such folders the system refuses it for files of other users.
-        return os.open(name, flags, dir_fd=where)
-    except FileNotFoundError:
         with contextlib.suppress(FileExistsError):
             made = os.open(name, flags | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=where)
             os.fchmod(made, 0o666)
-            return made
-        return os.open(name, flags, dir_fd=where)
+            os.close(made)
+        # Without O_CREAT: in such folders the system refuses it for files of other users.
+        file = os.open(name, flags, dir_fd=where)
+        if stat.S_ISREG(os.fstat(file).st_mode):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return file
+    except BlockingIOError:
+        os.close(file)
+        return None
+    os.close(file)
+    raise OSError(errno.EINVAL, "no regular file", name)

@@ -1,160 +1,211 @@
 """One job started from this machine: mpirun's command, its run, and how it ended."""
 
 import contextlib
+import errno
+import os
 import shlex
+import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
 
+from ..errors import ScaleoutError
 from ..paths import show
-from . import meeting, rank, reaper, talking
-from .binding import place
+from . import hosts, meeting, rank, supervise, talking
+from .binding import Placement, place
 from .environment import inherited_environment, job_environment, program
-from .failures import explain
-from .job import Enough, JobFailed, JobInterrupted, JobTimeout, Run, keep, new_run
-from .processes import stream
+from .failures import explain, places
+from .job import Enough, Job, JobFailed, JobInterrupted, JobTimeout, Run, new_run
+from .output import Transcript, mark, read
 
 # What ranks on other hosts get beyond the job's own limit, before they end by themselves.
 GRACE_S = 30.0
+END_S = 15.0  # what the supervisor may take to end a job
+PLACES_S = 5.0  # for ranks to say where they stand once the time is up
+FULL = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)  # of the machine, no fault of ours
+MAPS = "/tmp", "hydra_hwloc_xmlfile_"  # what Hydra leaves behind where a job is aborted
+OLD_S = 600.0
 
 
-@dataclass(frozen=True)
-class Job:
-    """What is asked of one job."""
-
-    script: Sequence[str]
-    name: str
-    ranks: int
-    threads: int
-    nodes: int
-    cores: int
-    env: Mapping[str, str]
-    timeout: float
-
-
-@dataclass(frozen=True)
-class Mpirun:
-    """How ranks are started from here."""
-
-    program: str = "mpirun"
-    launcher: str = "hydra"
-    options: Sequence[str] = ()
-    env: Mapping[str, str] = field(default_factory=dict)
-    bind: str = "core"
-    hosts: Sequence[str] = ()
-    slurm: bool = False
-    first: str = ""
-    ask: Sequence[str] = ()
-
-
-def run(job: Job, mpirun: Mpirun, say: Callable[[str], None]) -> Run:
-    """Runs a job to its end."""
-    found = program(mpirun.program)
-    elsewhere = bool(mpirun.hosts) or job.nodes > 1
-    on_each = -(-job.ranks // job.nodes)
-    with place(
-        on_each,
-        job.threads,
-        job.cores,
-        launcher=mpirun.launcher,
-        bind=mpirun.bind,
-        elsewhere=elsewhere,
-    ) as placement:
-        spread = ["-ppn", str(on_each)] if job.nodes > 1 or mpirun.hosts else []
-        options = [
-            "-n",
-            str(job.ranks),
-            *mpirun.hosts,
-            *spread,
-            *placement.options,
-            *mpirun.options,
-        ]
-        command = shlex.join([mpirun.program, *options, *job.script])
+def run(job: Job, say: Callable[[str], None]) -> Run:
+    """Run a job to its end."""
+    path = program(job.site.mpirun)
+    where = hosts.launching(job.site, job.nodes)
+    with place(job) as placement:
+        command = shlex.join(
+            [job.site.mpirun, *_options(job, where, placement.options), *job.command]
+        )
         run_id, folder = new_run(job.name)
         say("$ " + command)
         if placement.warning:
             say(placement.warning)
-        ended = Run(run_id, job.name, command, folder, job.ranks, job.threads)
-        # What only a launcher needs to hear, and no person.
-        quiet = _marks(run_id) if mpirun.launcher == "hydra" else []
-        if quiet:
-            quiet += talking.options(found, job.ranks, elsewhere)
-        alone = [rank.ALONE] if _alone(job, mpirun) else []
-        line = [found, *quiet, *options, *_limit(job, mpirun), *rank.COMMAND, *alone, *job.script]
-        with meeting.place(run_id, mpirun.first, mpirun.ask) as where:
-            _follow(ended, line, _environment(job, mpirun, ended, where), job, say)
-    return _judged(ended, job, say)
+        run = Run(run_id, job.name, command, folder, job.ranks, job.threads)
+        first, ask = hosts.first(job.site, job.nodes)
+        with meeting.place(run_id, first, ask) as meets:
+            line = [path, *_line(job, where, placement, run_id)]
+            _follow(job, run, line, _environment(job, run, meets), say)
+    return _judged(job, run, say)
 
 
-def _marks(run_id: str) -> list[str]:
-    """What makes Hydra mark each piece of output with its rank."""
-    return ["-prepend-pattern", f"\x1e{run_id}:%r\x1f"]
+def _options(job: Job, where: list[str], binding: list[str]) -> list[str]:
+    """The options of mpirun that a person would type."""
+    spread = ["-ppn", str(job.ranks_per_node)] if job.nodes > 1 or job.site.hosts else []
+    return ["-n", str(job.ranks), *where, *spread, *binding, *job.site.options]
 
 
-def _limit(job: Job, mpirun: Mpirun) -> list[str]:
-    """What ends ranks on a host that is cut off, where no signal of ours arrives."""
-    seconds = f"{job.timeout + GRACE_S:g}"
-    return ["timeout", "--foreground", "-s", "KILL", seconds] if mpirun.hosts else []
+def _line(job: Job, where: list[str], placement: Placement, run_id: str) -> list[str]:
+    """What mpirun is given: a person's options, and what only a launcher needs to hear."""
+    marks = ["-prepend-pattern", mark(run_id)] if job.site.launcher == "hydra" else []
+    count = [talking.COUNT] if _counted(job) else []
+    # Ranks on a host that is cut off end by themselves: no signal of ours arrives there.
+    limit = ["timeout", "--foreground", "-s", "KILL", f"{job.timeout + GRACE_S:g}"]
+    by_us = [rank.BIND, placement.cpus] if placement.cpus else []
+    binding = [] if placement.cpus else placement.options
+    options = [*count, *marks, *_options(job, where, binding)]
+    return [*options, *(limit if job.site.hosts else []), *rank.COMMAND, *by_us, *job.command]
 
 
-def _alone(job: Job, mpirun: Mpirun) -> bool:
-    """Whether all ranks are on this machine, started by Hydra."""
-    return job.nodes == 1 and not mpirun.hosts and mpirun.launcher == "hydra"
+def _counted(job: Job) -> bool:
+    """Whether mpirun is this environment's own, which counts the calls of its ranks, all here."""
+    return job.ranks > 1 and job.site.ours() and not job.elsewhere
 
 
-def _environment(job: Job, mpirun: Mpirun, run: Run, where: Mapping[str, str]) -> dict[str, str]:
+def _environment(job: Job, run: Run, meets: Mapping[str, str]) -> dict[str, str]:
     given = job_environment(
         job.threads,
-        site_env=mpirun.env,
+        site_env=job.site.env,
         env=job.env,
         run_id=run.id,
         records=str(run.folder / "records.jsonl"),
         cores=job.nodes * job.cores,
         nodes=job.nodes,
     )
-    kept = inherited_environment(mpirun.slurm, _alone(job, mpirun))
-    return {**kept, **where, **given}
+    here = not job.elsewhere and job.site.launcher == "hydra"
+    kept = inherited_environment(bool(job.site.scheduler), alone=here)
+    return {**kept, **meets, **given}
 
 
 def _follow(
-    ended: Run,
-    line: list[str],
-    environment: dict[str, str],
-    job: Job,
-    say: Callable[[str], None],
+    job: Job, run: Run, line: list[str], environment: dict[str, str], say: Callable[[str], None]
 ) -> None:
-    """Starts the command, waits for its end, and keeps what is known of the run."""
+    """Start the command, wait for its end, and keep what is known of the run."""
     start = time.monotonic()
     try:
         with contextlib.suppress(Enough):
-            stream(ended, line, environment, job.timeout, say)
+            _stream(job, run, line, environment, say)
     except KeyboardInterrupt:
-        # At a second Ctrl-C, the guard ends the job.
-        how = "is being ended" if reaper.processes(ended.id) else "has been ended"
         seconds = time.monotonic() - start
+        left = supervise.below(os.getpid()) if run.status is None else []
+        how = "is being ended" if left else "has been ended"
         raise JobInterrupted(f"Interrupted after {seconds:.1f} s: the job {how}.") from None
     finally:
-        ended.wall_s = time.monotonic() - start
-        with contextlib.suppress(OSError):  # a full disk must not hide how the job ended
-            keep(ended, job.script, job.env)
+        run.wall_s = time.monotonic() - start
+        run.keep(job)
 
 
-def _judged(ended: Run, job: Job, say: Callable[[str], None]) -> Run:
-    """The run, if it ended well; else what its end calls for is raised."""
-    if ended.status is None:
-        raise JobTimeout(
-            late(ended, job.timeout, "give it longer with --timeout (timeout=)"), ended
+def _stream(
+    job: Job, run: Run, line: list[str], environment: dict[str, str], say: Callable[[str], None]
+) -> None:
+    """Start mpirun below its supervisor, and take its lines until the end."""
+    end = time.monotonic() + job.timeout
+    talk, port = talking.Talk(), environment.get("MASTER_PORT", "")
+    with (
+        Transcript(run.name, run.folder, run.lines, say) as transcript,
+        _supervised(line, environment, job.stdin) as started,
+    ):
+        for lines in read(started, run.id, end):
+            transcript.add(one for one in lines if not (_counted(job) and talk.takes(*one)))
+            if _counted(job):
+                talk.met = talk.met or talking.connections(port)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            run.status = started.wait(max(0.0, end - time.monotonic()))
+        if run.status is None:
+            started.send_signal(supervise.TELL)
+            for lines in read(started, run.id, time.monotonic() + PLACES_S):
+                transcript.add(lines, quietly=True)
+    run.talked = talk.verdict()
+
+
+@contextlib.contextmanager
+def _supervised(
+    line: list[str], environment: dict[str, str], stdin: bool
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """Start a command below a supervisor; all that it has started has ended with the block."""
+    try:
+        if not os.access(line[0], os.X_OK):
+            number = errno.EACCES if os.path.exists(line[0]) else errno.ENOENT
+            raise OSError(number, os.strerror(number))
+        started = subprocess.Popen(
+            supervise.command(*line),
+            env=environment,
+            stdin=None if stdin else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            # Ctrl-C in a terminal reaches us alone, and we end the job in order
+            start_new_session=True,
         )
-    if ended.status:
-        raise JobFailed(explain(ended), ended)
-    if ended.talked is False:
-        say(talking.sentence(ended.ranks))
-    return ended
+    except OSError as error:
+        fix = "type  make lab  to mend it, or correct the site file"
+        if error.errno in FULL:
+            fix = "this machine has no room for more now: end other jobs, or look at  ulimit -a"
+        elif error.errno == errno.E2BIG:
+            fix = "its arguments and variables are too long: put them into a file"
+        raise ScaleoutError(f"{line[0]} cannot be started ({error.strerror}): {fix}.") from None
+    try:
+        yield started
+    finally:
+        if started.poll() is None:
+            # Nobody reads it any more: mpirun need not wait for somebody.
+            for pipe in (started.stdout, started.stderr):
+                if pipe:
+                    pipe.close()
+            started.send_signal(supervise.END)
+            # A second Ctrl-C leaves here: the supervisor ends the job in our place.
+            try:
+                started.wait(END_S)
+            except subprocess.TimeoutExpired:
+                started.kill()  # it does not answer; mpirun ends with it
+                started.wait()
+            _tidy()
 
 
-def late(ended: Run, timeout: float, cause: str) -> str:
-    """What to say of a job that took too long."""
-    return (
-        f"{ended.name} did not end within {timeout:g} s and was ended; {cause}. "
-        f"What it said so far is in {show(ended.folder / 'output.txt')}."
+def _tidy() -> None:
+    """Remove the maps of the machine that Hydra has left in /tmp where a job was aborted: a rank
+    reads its own only while it starts."""
+    folder, name = MAPS
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):
+                about = entry.stat(follow_symlinks=False)
+                old = about.st_uid == os.getuid() and time.time() - about.st_mtime > OLD_S
+                if entry.name.startswith(name) and old:
+                    os.unlink(entry.path)
+
+
+def _judged(job: Job, run: Run, say: Callable[[str], None]) -> Run:
+    """Return the run if it ended well; else raise what its end calls for."""
+    if run.status is None:
+        cause = "give it longer with --timeout (timeout=)"
+        if gone := hosts.silent(job.site):
+            cause = f"{', '.join(gone)} did not answer in the end, so take out that host"
+        raise JobTimeout(late(job, run, cause), run)
+    if run.status:
+        began = any(rank is not None for rank, _ in run.lines)
+        if job.site.hosts and not began and (gone := hosts.silent(job.site)):
+            raise JobFailed(
+                f"{', '.join(gone)} cannot be reached over ssh: correct the name, or type  "
+                f"ssh {gone[0]} true  to see why.",
+                run,
+            )
+        raise JobFailed(explain(run), run)
+    if run.talked is False:
+        say(talking.sentence(run.ranks))
+    return run
+
+
+def late(job: Job, run: Run, cause: str) -> str:
+    """Say of a job that it took too long, and where its ranks stood."""
+    sentence = (
+        f"{run.name} did not end within {job.timeout:g} s and was ended; {cause}. "
+        f"What it said so far is in {show(run.folder / 'output.txt')}."
     )
+    return "\n".join([sentence, *places(run)])

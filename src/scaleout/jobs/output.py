@@ -1,47 +1,32 @@
-"""What a job says: the pieces that mpirun forwards, put together to whole lines; and the traceback
-that came first."""
+"""What a job says: the pieces that mpirun forwards, put together to whole lines; to its file, to its
+lines in memory, to whoever listens."""
 
 import os
 import re
 import selectors
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TextIO
 
-LINKS = (
-    "During handling of the above",
-    "The above exception was",
-)  # between the tracebacks of a chain
-MESSAGE_LINES = 8
-FEWEST = 20  # lines at once, from which on it pays to look whether they are alike
+from ..errors import ScaleoutError
+
+Line = tuple[int | None, str]  # a rank, None where mpirun itself speaks, and what it said
 HELD = 65536  # bytes of a line that is not whole yet
 READ_BYTES = 2**20
+# What each rank of a check's job says last: see course/dumps/sitecustomize.py.
+DONE = "This rank is done."
 
 
-def batches(
-    mpirun: "subprocess.Popen[bytes]", run_id: str, end: float
-) -> Iterator[list[tuple[int | None, str]]]:
-    """Reads what a job says, until both pipes close.
+def prefixed(rank: int | None, text: str) -> str:
+    """A line with its rank before it: `[1] text`."""
+    return text if rank is None else f"[{rank}] {text}"
 
-    Hydra marks each piece it forwards, also in the middle of a line; the pieces of a rank are put
-    together again here.
-    """
-    with selectors.DefaultSelector() as ready:
-        for pipe in (mpirun.stdout, mpirun.stderr):
-            assert pipe is not None
-            ready.register(pipe, selectors.EVENT_READ, Pieces(run_id))
-        while ready.get_map():
-            for key, _ in ready.select(max(0.0, min(1.0, end - time.monotonic()))):
-                data = os.read(key.fd, READ_BYTES)
-                yield list(key.data.feed(data))
-                if not data:
-                    ready.unregister(key.fileobj)
-            gone = ready.get_map() and mpirun.poll() is not None and not ready.select(0.2)
-            if time.monotonic() >= end or gone:
-                # out of time, or mpirun is gone and only a rank that it lost still holds the pipe
-                break
-        for key in list(ready.get_map().values()):
-            yield list(key.data.feed(b""))
+
+def mark(run_id: str) -> str:
+    """What Hydra is to put before each piece of output: %r is the rank."""
+    return f"\x1e{run_id}:%r\x1f"
 
 
 class Pieces:
@@ -49,159 +34,104 @@ class Pieces:
 
     def __init__(self, run_id: str) -> None:
         # with the id: no output can look like it by chance
-        mark = rb"\x1e%b:(\d+)\x1f" % re.escape(run_id.encode())
-        self.begin = b"\x1e%b:" % run_id.encode()
-        self.mark = re.compile(mark)
-        self.plain = re.compile(mark + rb"([^\x1e]+)")
+        self.mark = re.compile(rb"\x1e%b:(\d+)\x1f" % re.escape(run_id.encode()))
         self.held = b""
         self.rank: int | None = None
         self.partial: dict[int | None, list[bytes]] = {}
 
-    def feed(self, data: bytes) -> Iterator[tuple[int | None, str]]:
-        """Yields the lines that `data` completes, many of one rank as one text; b"" says that no
-        more will come, and yields the rest."""
+    def feed(self, data: bytes) -> Iterator[Line]:
+        """Yield the lines that `data` completes; b"" says that no more will come, and yields the
+        rest."""
         more, data = bool(data), self.held + data
-        end = data.rfind(b"\n") + 1
-        rest, self.held = data[end:], b""
+        *lines, rest = data.split(b"\n")
+        self.held = b""
         if more and len(rest) <= HELD:
             rest, self.held = b"", rest
         elif more and (cut := re.search(rb"\x1e[^\x1f\n]{0,60}\Z", rest)):  # a mark, not yet whole
             rest, self.held = rest[: cut.start()], rest[cut.start() :]
-        if end:
-            yield from self._whole(data[: end - 1])
+        for line in lines:
+            self._take(line)
+            yield self.rank, self._text(self.rank)
+            self.rank = None  # without a mark, the next line is mpirun's own
         if rest:
             self._take(rest)
         if not more:
             yield from [(rank, self._text(rank)) for rank in list(self.partial)]
 
-    def _whole(self, data: bytes) -> Iterator[tuple[int | None, str]]:
-        """The lines of a text that ends where a line ends, its last sign left out."""
-        if not self.partial and (block := self._block(data)):
-            self.rank = None
-            yield block
-            return
-        lines = data.split(b"\n")
-        at = seen = 0
-        while at < len(lines):
-            if not self.partial and at >= seen and (alike := self._alike(lines, at)):
-                seen = at + alike
-                if block := self._block(b"\n".join(lines[at:seen])):
-                    self.rank = None
-                    yield block
-                    at = seen
-                    continue
-            line, at = lines[at], at + 1
-            if not self.partial and (alone := self.plain.fullmatch(line)):
-                self.rank = None
-                yield int(alone[1]), alone[2].decode("utf-8", "replace").rstrip("\r")
-                continue
-            self._take(line)
-            yield self.rank, self._text(self.rank)
-            self.rank = None  # without a mark, the next line is mpirun's own
-
-    def _block(self, data: bytes) -> tuple[int | None, str] | None:
-        """Many lines as one text, if all are one rank's: that costs a tenth of line by line."""
-        first, ends = self.mark.match(data), data.count(b"\n")
-        if not first or ends + 1 < FEWEST:
-            return None
-        mark = first[0]
-        text = data.replace(b"\n" + mark, b"\n")
-        if len(data) - len(text) != ends * len(mark):
-            return None  # a line does not begin with it
-        text = text[len(mark) :]
-        if b"\x1e" in text:
-            text = text.replace(mark, b"")  # a line may come in pieces
-        if self.begin in text:
-            return None  # another rank's
-        said = text.decode("utf-8", "replace")
-        return int(first[1]), re.sub(r"\r+$", "", said, flags=re.M) if "\r" in said else said
-
-    def _alike(self, lines: list[bytes], at: int) -> int:
-        """How many lines from there on begin as this one does, and go on as the same rank; 0 when
-        they are too few for that to pay."""
-        first, last = self.mark.match(lines[at]), at + FEWEST - 1
-        if not first or last >= len(lines) or not lines[last].startswith(first[0]):
-            return 0
-        end, mark = at, first[0]
-        while end < len(lines) and (line := lines[end]).startswith(mark):
-            if line.rfind(b"\x1e") and line.count(self.begin) != line.count(mark):
-                break
-            end += 1
-        return end - at if end - at >= FEWEST else 0
-
     def _take(self, data: bytes) -> None:
         first, *marked = self.mark.split(data)  # text, rank, text, rank, text ...
-        for rank, text in [
-            (self.rank, first),
-            *zip(map(int, marked[::2]), marked[1::2], strict=True),
-        ]:
-            self.rank = rank
+        ranks = [self.rank, *map(int, marked[::2])]
+        for self.rank, text in zip(ranks, [first, *marked[1::2]], strict=True):
             if text:
-                self.partial.setdefault(rank, []).append(text)
+                self.partial.setdefault(self.rank, []).append(text)
 
     def _text(self, rank: int | None) -> str:
         return b"".join(self.partial.pop(rank, [])).decode("utf-8", "replace").rstrip("\r")
 
 
-# What each rank of a check's job says last: see course/dumps/sitecustomize.py.
-DONE = "This rank is done."
+def read(job: "subprocess.Popen[bytes]", run_id: str, end: float) -> Iterator[list[Line]]:
+    """Yield the lines of a job as they come, once a second at least, until both pipes close or its
+    time is up."""
+    with selectors.DefaultSelector() as ready:
+        for pipe in (job.stdout, job.stderr):
+            assert pipe is not None
+            ready.register(pipe, selectors.EVENT_READ, Pieces(run_id))
+        while ready.get_map():
+            events = ready.select(max(0.0, min(1.0, end - time.monotonic())))
+            for key, _ in events:
+                data = os.read(key.fd, READ_BYTES)
+                yield list(key.data.feed(data))
+                if not data:
+                    ready.unregister(key.fileobj)
+            yield []
+            gone = ready.get_map() and job.poll() is not None and not ready.select(0.2)
+            if time.monotonic() >= end or gone:
+                # out of time, or mpirun is gone and only what it has lost still holds the pipe
+                break
+        for key in list(ready.get_map().values()):
+            yield list(key.data.feed(b""))
 
 
-def prefixed(rank: int | None, text: str) -> str:
-    """A line with its rank before it: `[1] text`."""
-    return text if rank is None else f"[{rank}] " + text.replace("\n", f"\n[{rank}] ")
+class Transcript:
+    """Takes the lines of one job; a context that keeps them in a file."""
 
+    def __init__(
+        self, name: str, folder: Path, lines: list[Line], say: Callable[[str], None]
+    ) -> None:
+        self.name, self.path, self.lines, self.say = name, folder / "output.txt", lines, say
+        self._file: TextIO
 
-def first_traceback(lines: Sequence[tuple[int | None, str]]) -> tuple[int | None, list[str]]:
-    """The rank that failed first, and its own traceback without the frames of the launcher.
+    def __enter__(self) -> "Transcript":
+        try:
+            self._file = open(self.path, "a", encoding="utf-8")
+        except OSError as error:
+            raise self._not_written(error) from None
+        return self
 
-    Later tracebacks are echoes: ranks that lost their partner. (None, []) when nobody printed one.
-    """
-    for at, (rank, text) in enumerate(lines):
-        if not text.startswith("Traceback (most recent call last)"):
-            continue
-        block = [t for r, t in lines[at:] if r == rank]
-        ends = (
-            i
-            for i, line in enumerate(block)
-            if line and not line.startswith((" ", "Traceback", *LINKS))
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            self._file.close()
+        except OSError as error:
+            if kind is None:  # else that error is the one to tell
+                raise self._not_written(error) from None
+
+    def add(self, lines: Iterable[Line], *, quietly: bool = False) -> None:
+        """Take lines as they came; `quietly` they are kept, and not shown."""
+        lines = list(lines)
+        if not lines:
+            return
+        texts = [prefixed(*line) for line in lines]
+        try:
+            self._file.write("\n".join([*texts, ""]))
+            self._file.flush()  # so that all is there when this process is killed
+        except OSError as error:
+            raise self._not_written(error) from None
+        self.lines.extend(lines)
+        for text in [] if quietly else texts:
+            self.say(text)
+
+    def _not_written(self, error: OSError) -> ScaleoutError:
+        return ScaleoutError(
+            f"{self.name} was ended because its output cannot be written ({error.strerror}): "
+            f"make room, or type  export SCALEOUT_RESULTS=FOLDER  to keep results elsewhere."
         )
-        # A chain goes on below the first exception: a blank line, one of LINKS, a blank line, the
-        # next traceback.
-        end = next(
-            (i for i in ends if not "".join(block[i + 2 : i + 3]).startswith(LINKS)), len(block)
-        )
-        return rank, [
-            *_own_frames(block[: end + 1]),
-            *_message(block[end : end + 1], block[end + 1 :]),
-        ]
-    return None, []
-
-
-def _message(first: list[str], more: list[str]) -> list[str]:
-    """The rest of an exception's message whose first line ends in a colon, as those of TensorFlow
-    ("Graph execution error:") and MPI ("error stack:") do; without the stacks inside it."""
-    if not first or not first[0].rstrip().endswith(":"):
-        return []
-    kept, code = [], False
-    for line in more:
-        if line.startswith(("Traceback", "Abort(", "Timeout (", *LINKS)):
-            break
-        frame = re.match(r'\s+File "', line) is not None
-        if line.strip() and not frame and not code and not line.startswith("Detected at node"):
-            kept.append(line)
-        code = frame  # the line below a frame is its code
-    return kept[:MESSAGE_LINES]
-
-
-def _own_frames(block: list[str]) -> list[str]:
-    """The traceback without the frames of runpy and mpi4py, which say nothing about the script."""
-    kept, skipping = [], False
-    for line in block:
-        if line.startswith("  File "):
-            skipping = re.search(r"<frozen runpy>|/mpi4py/(__main__|run)\.py", line) is not None
-        elif not line.startswith("    "):
-            skipping = False
-        if not skipping:
-            kept.append(line)
-    return kept

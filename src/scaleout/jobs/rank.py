@@ -4,15 +4,14 @@ the command in its own place.
 
 The standard library alone: it starts once for each rank, and must do so in milliseconds."""
 
-import contextlib
 import os
 import sys
 from collections.abc import Mapping
 
 # What comes before the command of a rank.
 COMMAND = (sys.executable, "-I", "-S", os.path.abspath(__file__))
-# The first word of a command whose ranks Hydra has all started on this machine.
-ALONE = "--alone"
+# What may come first of it: each rank's logical CPUs, 0+4,1+5, where the ranks are to bind themselves.
+BIND = "--bind"
 # What the launchers say: Hydra (MPICH, Intel MPI), Open MPI, srun.
 NAMES = {
     "RANK": ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"),
@@ -23,7 +22,6 @@ NAMES = {
 HOME = "127.0.0.1"
 SIOCGIFADDR = 0x8915  # asks an interface for its address
 NOT_FOUND = 127  # the exit status of what cannot be started, as a shell has it
-ATTACH_FILTER = 26  # an option of a socket, see socket(7): which packets it takes
 
 
 def told(environ: Mapping[str, str]) -> dict[str, str]:
@@ -97,45 +95,18 @@ def _by_default() -> list[str]:
     return [line[0] for line in lines if len(line) > 1 and line[1] == "00000000"]
 
 
-def _cut_off(environ: Mapping[str, str]) -> None:
-    """Makes mpirun's port deaf, and closes what Hydra has left open in this rank.
-
-    Hydra listens on all addresses, and whoever connects may start programs by it. Once its one
-    proxy is connected, which it is before the first rank starts, nobody else has to reach it. And
-    what a rank leaves behind must not hold connections of the launcher or of other ranks."""
-    own = int(environ["PMI_FD"])
-    for fd in map(int, os.listdir("/proc/self/fd")):
-        if fd > 2 and fd != own:
-            with contextlib.suppress(OSError):  # no socket, or a system without such filters
-                _deafen(fd)
-            os.closerange(fd, fd + 1)  # which does not mind what is closed already
-
-
-def _deafen(fd: int) -> None:
-    """Lets a socket that listens take nothing more, for all processes that share it."""
-    import _socket  # without what socket needs besides, which takes longer than all of this
-    import array
-    import struct
-
-    shared = _socket.socket(fileno=fd)
-    try:
-        if shared.getsockopt(_socket.SOL_SOCKET, _socket.SO_ACCEPTCONN):
-            take_none = array.array("B", struct.pack("=HBBI", 6, 0, 0, 0))  # one line: return 0
-            where, _ = take_none.buffer_info()
-            shared.setsockopt(_socket.SOL_SOCKET, ATTACH_FILTER, struct.pack("HP", 1, where))
-    finally:
-        shared.detach()
-
-
 def _become(command: list[str]) -> int:
     """Turns into the command; returns an exit status when there is none of that name."""
     import signal
 
-    if command[:1] == [ALONE]:
-        command = command[1:]
-        if os.environ.get("PMI_FD", "").isdecimal():
-            _cut_off(os.environ)
     environment = {**os.environ, **told(os.environ)}
+    rank = int(environment.get("RANK", "0"))
+    if command[:1] == [BIND]:
+        cpus = command[1].split(",")
+        os.sched_setaffinity(0, map(int, cpus[rank % len(cpus)].split("+")))
+        command = command[2:]
+    if rank:  # which mpirun lets wait for ever
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores, and its heirs would
         signal.signal(number, signal.SIG_DFL)
     try:

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -12,51 +12,49 @@ from ..errors import ScaleoutError
 from ..words import plain
 from .environment import allocated_nodes
 
+NAME = r"[\w.,:@+-]*"
+HOST = (
+    r"[A-Za-z0-9_][A-Za-z0-9_.:@-]*"  # which ssh and mpirun take for a machine, not for an option
+)
+# Of each key: its type, what its text or each text of its list looks like, and how that is said.
+WANTED: dict[str, tuple[type, str, str]] = {
+    "mpirun": (str, r".*\S.*", 'a name or a path, such as "mpirun"'),
+    "options": (list, "", 'a list, such as ["-iface", "ib0"]'),
+    "env": (dict, "", "a table: a line  [env]  and variables below it"),
+    "cores": (int, r"\d{1,6}", "a number, 0 or more"),
+    "launcher": (str, "hydra|openmpi", '"hydra" (MPICH, Intel MPI) or "openmpi"'),
+    "bind": (str, "core|none", '"core" or "none"'),
+    "hosts": (list, HOST, 'a list of names, such as ["node1", "node2"]'),
+    "ssh": (str, ".*", 'the path of a program that takes ssh\'s arguments, or ""'),
+    "scheduler": (str, "slurm|", '"slurm", or "" where there is none'),
+    "start": (str, "mpirun|srun", '"mpirun" or "srun"'),
+    "srun": (list, ".+", 'a list, such as ["--mpi=pmi2"]'),
+    "partition": (str, NAME, 'a name that sinfo shows, or ""'),
+    "account": (str, NAME, 'a name without spaces, or ""'),
+    "reservation": (str, NAME, 'a name without spaces, or ""'),
+    "minutes": (int, r"[1-9]\d{0,5}", "a number of minutes, 1 or more, a year at most"),
+    "sbatch": (list, ".+", 'a list, such as ["--exclusive"]'),
+    "modules": (list, r"[\w./+ -]+", 'a list, such as ["gcc/12"]'),
+    "prelude": (list, r"[\s\S]+", "a list of shell lines"),
+    "scratch": (str, r"([/~$].*)?", 'an absolute path, or ""'),
+}
 
-def _is(kind: type, more: Callable[[Any], bool] = lambda value: True) -> Callable[[Any], bool]:
-    return lambda value: type(value) is kind and more(value)
 
-
-def _one_of(*words: str) -> Callable[[Any], bool]:
-    return lambda value: value in words
+def _fits(key: str, value: object) -> bool:
+    """Whether a key may have this value."""
+    kind, pattern, _ = WANTED[key]
+    if type(value) is not kind:  # True is no number
+        return False
+    if isinstance(value, dict):
+        return all(_scalar(one) for one in value.values())
+    if not pattern:
+        return isinstance(value, list) and all(map(_scalar, value))
+    texts = value if isinstance(value, list) else [str(value)]
+    return all(isinstance(text, str) and re.fullmatch(pattern, text) for text in texts)
 
 
 def _scalar(value: object) -> bool:
     return isinstance(value, (str, int, float)) and "\0" not in str(value)
-
-
-def _is_host(value: object) -> bool:
-    """Whether ssh and mpirun take it for the name of one machine, and not for an option."""
-    return isinstance(value, str) and bool(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.:@-]*", value))
-
-
-_texts = _is(list, lambda value: all(type(word) is str and word for word in value))
-_lines = _is(list, lambda value: _texts(value) and "\n" not in "".join(value))
-_word = _is(str, lambda value: bool(value.strip()) and "\n" not in value)
-_plain = _is(str, lambda value: re.fullmatch(r"[\w.,:@+-]*", value) is not None)
-MOST_CORES = 100_000  # of a node
-MOST_MINUTES = 366 * 24 * 60
-WANTED: dict[str, tuple[Callable[[Any], bool], str]] = {
-    "mpirun": (_word, 'a name or a path, such as "mpirun"'),
-    "options": (_is(list, lambda v: all(map(_scalar, v))), 'a list, such as ["-iface", "ib0"]'),
-    "env": (_is(dict, lambda v: all(map(_scalar, v.values()))), "a table: a line  [env]  and variables below it"),
-    "cores": (_is(int, lambda value: 0 <= value <= MOST_CORES), f"a number, 0 or more (and no more than {MOST_CORES})"),
-    "launcher": (_one_of("hydra", "openmpi"), '"hydra" (MPICH, Intel MPI) or "openmpi"'),
-    "bind": (_one_of("core", "none"), '"core" or "none"'),
-    "hosts": (_is(list, lambda v: all(map(_is_host, v))), 'a list of names, such as ["node1", "node2"]'),
-    "ssh": (_is(str), 'the path of a program that takes ssh\'s arguments, or ""'),
-    "scheduler": (_one_of("", "slurm"), '"slurm", or "" where there is none'),
-    "start": (_one_of("mpirun", "srun"), '"mpirun" or "srun"'),
-    "srun": (_texts, 'a list, such as ["--mpi=pmi2"]'),
-    "partition": (_plain, 'a name that sinfo shows, or ""'),
-    "account": (_plain, 'a name without spaces, or ""'),
-    "reservation": (_plain, 'a name without spaces, or ""'),
-    "minutes": (_is(int, lambda value: 1 <= value <= MOST_MINUTES), "a number of minutes, 1 or more, a year at most"),
-    "sbatch": (_lines, 'a list, such as ["--exclusive"]'),
-    "modules": (_is(list, lambda v: _texts(v) and not re.search(r"[^\w./+ -]", " ".join(v))), 'a list, as ["gcc/12"]'),
-    "prelude": (_texts, "a list of shell lines"),
-    "scratch": (_is(str, lambda value: value.startswith(("/", "~", "$")) or not value), 'an absolute path, or ""'),
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -123,7 +121,7 @@ class Site:
 
     def __post_init__(self) -> None:
         for host in self.hosts:
-            if not _is_host(host):
+            if not re.fullmatch(HOST, host):
                 raise ScaleoutError(
                     f"{host!r} is no name of a machine: name each by itself, such as node1."
                 )
@@ -156,9 +154,8 @@ class Site:
                 raise ScaleoutError(
                     f"{path}: there is no key {key!r}; a site has {', '.join(known)}."
                 )
-            fits, words = WANTED[key]
-            if not fits(value):
-                raise ScaleoutError(f"{path}: {key} must be {words}, not {value!r}.")
+            if not _fits(key, value):
+                raise ScaleoutError(f"{path}: {key} must be {WANTED[key][2]}, not {value!r}.")
         if wrong := _contradiction(table):
             raise ScaleoutError(f"{path}: {wrong}")
         lists = {key: tuple(map(str, value)) for key, value in table.items() if type(value) is list}
@@ -174,6 +171,10 @@ class Site:
         we are bound to."""
         return cls(scheduler="slurm") if allocated_nodes(os.environ) > 1 else cls()
 
+    def ours(self) -> bool:
+        """Whether the launcher is this environment's own, which is MPICH's."""
+        return self.mpirun == "mpirun" and self.launcher == "hydra"
+
     def nodes(self) -> int:
         """How many nodes there are to use from here: the hosts named, those of the allocation
         around us, or one."""
@@ -183,18 +184,9 @@ class Site:
 
 def _contradiction(table: Mapping[str, Any]) -> str:
     """What does not go together in a site file, or ""."""
-    cluster = (
-        "start",
-        "srun",
-        "partition",
-        "account",
-        "reservation",
-        "minutes",
-        "sbatch",
-        "modules",
-        "prelude",
-    )
-    alone = [key for key in (*cluster, "scratch") if table.get(key) and not table.get("scheduler")]
+    cluster = ("start", "srun", "partition", "account", "reservation", "minutes", "sbatch")
+    more = ("modules", "prelude", "scratch")
+    alone = [key for key in (*cluster, *more) if table.get(key) and not table.get("scheduler")]
     if alone:
         return f'{alone[0]} needs a scheduler: add a line  scheduler = "slurm"  or take {alone[0]} out.'
     if table.get("hosts") and table.get("scheduler"):

@@ -2,118 +2,87 @@
 
 import contextlib
 import os
+import re
 import shutil
+import signal
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ..errors import ScaleoutError
 from ..paths import show
 from ..words import count
-from .environment import check_variables
-from .follower import Follower
-from .guard import guarded
-from .job import Run, check_command, check_size, keep, new_run
-from .jobscript import job_script, per_node, start_line
+from . import failures, slurm_commands, talking
+from .job import Job, JobFailed, JobInterrupted, JobTimeout, Run, new_run
+from .jobscript import job_script, start_line
+from .output import Line, Pieces, Transcript
 from .site import Site
-from .slurm_commands import sbatch, there_is
+from .slurm_commands import ENDS, LIVE, NEVER, WAITS
+
+LOOK_S = (0.5, 5.0)  # how often the state is asked for: at first, and in the end
+CANCEL_S = 15.0  # for a cancelled job to go
+READ_BYTES = 2**20  # of a file at once
+# What Slurm and the launchers say of an end; a job that is cancelled has it in one sentence.
+LAUNCHERS = re.compile(
+    r"slurmstepd: |srun: |mpirun: |\[(mpiexec|proxy)[:@]|=+$|=  |YOUR APPLICATION |$"
+)
 
 
-def submit(
-    script: Sequence[str],
-    *,
-    name: str,
-    ranks: int = 1,
-    nodes: int = 1,
-    threads: int | None = None,
-    env: Mapping[str, str] | None = None,
-    site: Site,
-    timeout: float = 3600.0,
-    echo: Callable[[str], None] | None = print,
-) -> Run:
-    """Submits a script to Slurm, follows it, and returns when it has ended."""
-    check_size(ranks, threads, timeout)
-    check_command(script, env)
-    check_variables({**site.env, **(env or {})})
-    threads = threads or _share(site, ranks, nodes)
-    say = echo or (lambda text: None)
-    if not there_is("sbatch"):
+def submit(job: Job, say: Callable[[str], None]) -> Run:
+    """Submit a job to Slurm, follow it, and return when it has ended."""
+    if not slurm_commands.there_is("sbatch"):
         raise ScaleoutError(
             "There is no sbatch here: log in to the cluster and submit there, or leave out --site."
         )
-    scratch = _scratch(site)
-    run_id, folder = new_run(name)
+    scratch = _scratch(job.site)
+    run_id, folder = new_run(job.name)
     away = Path(scratch) / f"scaleout-{run_id}" if scratch else folder
-    text = job_script(
-        script,
-        name=name,
-        run_id=run_id,
-        folder=str(away),
-        ranks=ranks,
-        nodes=nodes,
-        threads=threads,
-        env=env or {},
-        site=site,
-    )
-    command = start_line(
-        script, folder=str(away), ranks=ranks, nodes=nodes, threads=threads, site=site
-    )
-    job = Run(run_id, name, command, folder, ranks, threads)
-    (folder / "job.sh").write_text(text, encoding="utf-8")
+    command = start_line(job, str(away))
+    run = Run(run_id, job.name, command, folder, job.ranks, job.threads)
+    path = folder / "job.sh"
+    path.write_text(job_script(job, run_id, str(away)), encoding="utf-8")
     start = time.monotonic()
     try:
         _make(away)
-        with guarded(run_id):
-            number = sbatch(folder / "job.sh", run_id)
-            path = show(folder / "job.sh")
-            size = f"{count(ranks, 'rank')} on {count(nodes, 'node')}"
-            most = count(site.minutes, "minute")
-            say(f"Job {number} submitted: {size}, {most} at most, script {path}")
-            Follower(job, number, away / "slurm.txt", say).until_end(timeout, site.minutes)
+        with _signals():
+            number = slurm_commands.sbatch(path, run_id)
+            size = f"{count(job.ranks, 'rank')} on {count(job.nodes, 'node')}"
+            most = count(job.site.minutes, "minute")
+            say(f"Job {number} submitted: {size}, {most} at most, script {show(path)}")
+            Follower(job, run, number, away / "slurm.txt", say).until_end()
     finally:
-        job.wall_s = time.monotonic() - start
+        run.wall_s = time.monotonic() - start
         if away != folder:
             _bring_home(away, folder, say)
-        with contextlib.suppress(OSError):  # a full disk must not hide how the job ended
-            keep(job, script, env or {})
-    return job
+        run.keep(job)
+    if run.talked is False:
+        say(talking.sentence(run.ranks))
+    return run
 
 
-def dry_run(
-    script: Sequence[str],
-    *,
-    name: str,
-    ranks: int = 1,
-    nodes: int = 1,
-    threads: int | None = None,
-    env: Mapping[str, str] | None = None,
-    site: Site,
-) -> str:
-    """The job script that `submit` would write; nothing is made or started."""
-    check_size(ranks, threads, 1)
-    check_command(script, env)
-    check_variables({**site.env, **(env or {})})
-    return job_script(
-        script,
-        name=name,
-        run_id="RUN_ID",
-        folder=f"{_scratch(site) or 'results/' + name}/RUN_ID",
-        ranks=ranks,
-        nodes=nodes,
-        threads=threads or _share(site, ranks, nodes),
-        env=env or {},
-        site=site,
-    ).rstrip()
+def dry_run(job: Job) -> str:
+    """Write the job script that `submit` would, and start nothing."""
+    folder = f"{_scratch(job.site) or 'results/' + job.name}/RUN_ID"
+    return job_script(job, "RUN_ID", folder).rstrip()
 
 
-def _share(site: Site, ranks: int, nodes: int) -> int:
-    """Threads of each rank, where nobody says how many."""
-    return max(1, site.cores // per_node(ranks, nodes))
+@contextlib.contextmanager
+def _signals() -> Iterator[None]:
+    """Make a terminal that is closed, and a kill, the same as Ctrl-C: the job is cancelled."""
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            before[number] = signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _scratch(site: Site) -> str:
-    """The scratch folder with ~ and variables filled in; ScaleoutError when a variable is
-    unknown."""
+    """Fill in ~ and variables of the scratch folder; ScaleoutError when a variable is unknown."""
     path = os.path.expanduser(os.path.expandvars(site.scratch))
     if "$" in path:
         raise ScaleoutError(
@@ -132,7 +101,7 @@ def _make(away: Path) -> None:
 
 
 def _bring_home(away: Path, folder: Path, say: Callable[[str], None]) -> None:
-    """Copies what the job wrote to scratch, and removes it there once all is copied."""
+    """Copy what the job wrote to scratch, and remove it there once all is copied."""
     if not away.is_dir():
         return
     try:
@@ -141,3 +110,155 @@ def _bring_home(away: Path, folder: Path, say: Callable[[str], None]) -> None:
         say(f"Not all that the job wrote could be copied to {show(folder)}: it is still in {away}.")
     else:
         shutil.rmtree(away, ignore_errors=True)
+
+
+class Follower:
+    """Shows what a job says while it waits and runs."""
+
+    def __init__(
+        self, job: Job, run: Run, number: str, output: Path, say: Callable[[str], None]
+    ) -> None:
+        self.job, self.run, self.number, self.output, self.say = job, run, number, output, say
+        self.waiting = ""
+        self.talk = talking.Talk()
+        self._read: dict[str, int] = {}  # how far each file was read
+        self._pieces: dict[str, Pieces] = {}  # and what of it is no whole line yet
+
+    def until_end(self) -> None:
+        """Wait for the end of the job, and judge it."""
+        with Transcript(self.run.name, self.run.folder, self.run.lines, self.say) as transcript:
+            try:
+                state = self._watch(time.monotonic() + self.job.timeout, transcript)
+            except KeyboardInterrupt:
+                raise self._interrupted(transcript) from None
+            except BaseException:
+                self._cancel(transcript)
+                raise
+            self._take_output(transcript, last=True)
+        self.run.talked = self.talk.verdict()
+        self._judge(state)
+
+    def _watch(self, end: float, transcript: Transcript) -> dict[str, str]:
+        """Follow the job until it has ended, and return its last state."""
+        every, next_look, state = LOOK_S[0], 0.0, {"JobState": "PENDING", "Reason": "None"}
+        while state["JobState"] in LIVE:
+            if time.monotonic() >= next_look:
+                state = slurm_commands.state(self.number) or state
+                self._say_why(state)
+                every = min(every * 1.2, LOOK_S[1])
+                next_look = time.monotonic() + every
+            self._take_output(transcript)
+            if time.monotonic() > end:
+                waits = f"in the queue: {self.waiting}"
+                where = waits if state["JobState"] == "PENDING" else "running"
+                raise JobTimeout(
+                    f"Job {self.number} was cancelled after {self.job.timeout:g} s, still {where}; "
+                    "give it longer with --timeout (timeout=).",
+                    self.run,
+                )
+            time.sleep(0.2)
+        return state
+
+    def _say_why(self, state: Mapping[str, str]) -> None:
+        """Say why the job waits, whenever that changes; JobFailed for what does not pass by
+        itself."""
+        if state["JobState"] != "PENDING":
+            nodes = state.get("NodeList", "(null)")
+            if self.waiting != "runs" and nodes != "(null)":
+                self.waiting = "runs"
+                verb = "runs" if state["JobState"] in LIVE else "ran"
+                self.say(f"Job {self.number} {verb} on {nodes}.")
+            return
+        reason = state.get("Reason", "None")
+        long = reason.startswith("Nodes_required")
+        key = "Nodes_required" if long else reason.partition(",")[0]
+        if key in NEVER:
+            raise JobFailed(f"Job {self.number} would wait for ever: {NEVER[key]}.", self.run)
+        why = WAITS.get(key, f"Slurm says {key}")
+        if why != self.waiting and key != "None":
+            self.say(f"Job {self.number} waits: {why}.")
+        self.waiting = why
+
+    def _take_output(self, transcript: Transcript, last: bool = False) -> None:
+        """Take what the files hold by now; at last also lines that have no end."""
+        for name in self._files():
+            pieces = self._pieces.setdefault(name, Pieces(self.run.id))
+            data = self._more(name)
+            while data:
+                self._add(transcript, pieces.feed(data))
+                data = self._more(name) if last else b""
+        for pieces in self._pieces.values() if last else ():
+            self._add(transcript, pieces.feed(b""))
+
+    def _files(self) -> list[str]:
+        try:
+            found = os.listdir(self.output.parent)  # makes a shared folder look again
+        except OSError:  # it may be away for a moment
+            return []
+        return sorted(n for n in found if n == self.output.name or n.startswith("stderr-"))
+
+    def _more(self, name: str) -> bytes:
+        """Read what a file holds behind what was read of it before."""
+        try:
+            with open(self.output.parent / name, "rb") as file:
+                file.seek(self._read.get(name, 0))
+                data = file.read(READ_BYTES)
+        except OSError:  # as above: it is read at the next look
+            return b""
+        self._read[name] = self._read.get(name, 0) + len(data)
+        return data
+
+    def _add(self, transcript: Transcript, lines: Iterable[Line]) -> None:
+        """Show the ranks' lines, and keep the launchers' own beside them."""
+        for line in map(self._labelled, lines):
+            if not self.talk.takes(*line):
+                quietly = line[0] is None and LAUNCHERS.match(line[1]) is not None
+                transcript.add([line], quietly=quietly)
+
+    def _labelled(self, line: Line) -> Line:
+        """Read the rank of a line that srun --label has written."""
+        rank, text = line
+        label = re.match(r" *(\d+): (.*)", text) if rank is None else None
+        if label and int(label[1]) < self.job.ranks:
+            return int(label[1]), label[2]
+        return line
+
+    def _interrupted(self, transcript: Transcript) -> JobInterrupted:
+        """Cancel the job; at a second Ctrl-C Slurm has been told so already."""
+        job = f"Interrupted: job {self.number}"
+        try:
+            self._cancel(transcript)
+        except KeyboardInterrupt:
+            return JobInterrupted(f"{job} is being cancelled; `squeue --me` shows when it is gone.")
+        return JobInterrupted(f"{job} has been cancelled.")
+
+    def _cancel(self, transcript: Transcript) -> None:
+        """Cancel the job and wait until it is gone."""
+        end = time.monotonic() + CANCEL_S
+        slurm_commands.ask("scancel", self.number)
+        while time.monotonic() < end:
+            if slurm_commands.state(self.number).get("JobState") not in LIVE:
+                break
+            time.sleep(0.3)
+        # Where that cannot be written, the job is cancelled for just this reason.
+        with contextlib.suppress(ScaleoutError):
+            self._take_output(transcript, last=True)
+
+    def _judge(self, state: Mapping[str, str]) -> None:
+        """Raise what the end calls for."""
+        ended, code = state["JobState"], state.get("ExitCode", "0:0").split(":")
+        if ended == "COMPLETED":
+            self.run.status = 0
+            return
+        self.run.status = int(code[0]) or (128 + int(code[1]) if int(code[1]) else 1)
+        path = show(self.run.folder / "output.txt")
+        if ended == "TIMEOUT":
+            raise JobTimeout(
+                f"Job {self.number} reached its limit of {self.job.site.minutes} minutes and was ended "
+                f"by Slurm; set more minutes in the site file. What it said is in {path}.",
+                self.run,
+            )
+        if ended == "FAILED":
+            raise JobFailed(f"Job {self.number}: {failures.explain(self.run)}", self.run)
+        how = ENDS.get(ended, "ended as " + ended)
+        raise JobFailed(f"Job {self.number} {how}. All it said: {path}", self.run)

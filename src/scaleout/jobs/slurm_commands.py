@@ -1,4 +1,4 @@
-"""Slurm's own commands, asked so that none of them can hang us."""
+"""Slurm's own commands, asked so that none of them can hang us, and what its words mean."""
 
 import os
 import re
@@ -11,6 +11,49 @@ from .environment import clean_environment
 
 ASK_LIMIT_S = 20.0  # for one answer of Slurm's
 LATE = 124  # the exit status of a command that was given up, as timeout(1) has it
+# The states of a job that has not ended.
+LIVE = (
+    *("PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED"),
+    *("REQUEUED", "STAGE_OUT", "SIGNALING", "STOPPED"),
+)
+# Why a job waits, in words; what the second table has does not pass by itself.
+WAITS = {
+    "None": "Slurm has not looked at it yet",
+    "Priority": "jobs of higher priority are before it",
+    "Resources": "other jobs hold the nodes",
+    "ReqNodeNotAvail": "nodes that it needs are down, drained or reserved",
+    "Nodes_required": "nodes that it needs are down, drained or reserved; `sinfo -R` says why",
+    "Reservation": "its reservation has not begun",
+    "Licenses": "it waits for a licence",
+    "QOSMaxJobsPerUserLimit": "you have as many jobs running as you may",
+    "AssocMaxJobsLimit": "your account has as many jobs running as it may",
+}
+NEVER = {
+    "PartitionTimeLimit": "it asks for more time than the partition allows: set fewer minutes in the site file",
+    "PartitionNodeLimit": "it asks for more nodes than the partition allows: take fewer with -N",
+    "PartitionConfig": "the partition cannot give what it asks for: take fewer nodes, ranks or minutes",
+    "PartitionDown": "the partition takes no jobs now: name another in the site file",
+    "PartitionInactive": "the partition takes no jobs now: name another in the site file",
+    "BadConstraints": "no node can give what it asks for: take fewer ranks a node or threads",
+    "AccountNotAllowed": "the account may not use this partition: correct account or partition in the site file",
+    "InvalidAccount": "Slurm does not know the account: correct it in the site file",
+    "InvalidQOS": "Slurm does not know the quality of service: correct sbatch in the site file",
+    "JobHeldUser": "it is held: type  scontrol release JOBID  or submit without --hold",
+    "JobHeldAdmin": "an administrator holds it: ask them",
+    "QOSMaxWallDurationPerJobLimit": "it asks for more time than you may have: set fewer minutes in the site file",
+    "AssocMaxWallDurationPerJobLimit": "it asks for more time than you may have: set fewer minutes in the site file",
+    "ReservationDeleted": "its reservation is gone: correct reservation in the site file",
+}
+# How a job ended that neither finished nor failed by itself.
+ENDS = {
+    "CANCELLED": "was cancelled, by somebody or by Slurm",
+    "NODE_FAIL": "lost one of its nodes",
+    "OUT_OF_MEMORY": "needed more memory than it was given: take fewer ranks a node, or ask for more with sbatch",
+    "PREEMPTED": "had to make room for another job: submit it again",
+    "BOOT_FAIL": "got nodes that would not start: submit it again",
+    "DEADLINE": "could not end before its deadline",
+    "REVOKED": "was taken over by another cluster",
+}
 
 
 def there_is(program: str) -> bool:
@@ -19,7 +62,7 @@ def there_is(program: str) -> bool:
 
 
 def ask(*command: str) -> "subprocess.CompletedProcess[str]":
-    """What one of Slurm's commands says; with status LATE when it takes too long."""
+    """Run one of Slurm's commands; its status is LATE when it takes too long."""
     # Without what an MPI job or another Slurm job left; Slurm's own configuration stays.
     own = {
         name: os.environ[name] for name in ("SLURM_CONF", "SLURM_CLUSTERS") if name in os.environ
@@ -40,7 +83,7 @@ def ask(*command: str) -> "subprocess.CompletedProcess[str]":
 
 
 def state(number: str) -> dict[str, str]:
-    """What Slurm knows of a job, by its number; {} when it cannot be asked right now."""
+    """Ask what Slurm knows of a job, by its number; {} when it cannot be asked right now."""
     done = ask("scontrol", "show", "job", "--oneliner", number)
     if done.returncode == 0:
         return dict(re.findall(r"(\S+?)=(\S*)", done.stdout))
@@ -54,8 +97,12 @@ def state(number: str) -> dict[str, str]:
 
 
 def sbatch(path: Path, run_id: str) -> str:
-    """Submits a job script and returns the job's number."""
-    done = ask("sbatch", "--parsable", str(path))
+    """Submit a job script and return the job's number."""
+    try:
+        done = ask("sbatch", "--parsable", str(path))
+    except KeyboardInterrupt:  # the job may be in the queue already
+        withdraw(run_id)
+        raise
     if done.returncode == 0:
         return done.stdout.strip().partition(";")[0]
     if done.returncode == LATE:
@@ -72,7 +119,7 @@ def sbatch(path: Path, run_id: str) -> str:
 
 
 def complaint(said: str) -> str:
-    """What sbatch complains of, on one line: the last line alone may say nothing."""
+    """Put what sbatch complains of on one line: the last line alone may say nothing."""
     plain = re.sub(
         r"^(sbatch: |error: |fatal: |allocation failure: |Batch job submission failed: )+",
         "",
@@ -84,11 +131,8 @@ def complaint(said: str) -> str:
     )
 
 
-def withdraw(run_id: str) -> bool:
-    """Cancels a job that nobody follows any more."""
-    found = False
+def withdraw(run_id: str) -> None:
+    """Cancel a job whose number nobody knows."""
     for line in ask("squeue", "--noheader", "--format=%i %k").stdout.splitlines():
         if line.split()[1:] == [run_id]:
             ask("scancel", line.split()[0])
-            found = True
-    return found

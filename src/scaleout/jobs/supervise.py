@@ -1,121 +1,54 @@
-"""The parent of one job's mpirun. Also that process: `python parent.py ...`.
+"""The supervisor of one job: `python supervise.py OWNER GRACE_S COMMAND ...`.
 
-It inherits whatever the job leaves behind (a child subreaper, see prctl(2)), also a process with a
-session of its own and an empty environment, by which nobody else would find it; when mpirun has
-ended, or when only such processes are left, it ends them all. It ends the job too when whoever
-started it dies; and mpirun ends with it. No rights are needed for that. The standard library alone:
-it must start in milliseconds."""
+It starts mpirun and inherits whatever the job leaves behind (a child subreaper, see prctl(2)), also a
+process with a session of its own and an empty environment. When mpirun has ended, or when only such
+processes are left, it ends them all; it ends the job too when its owner, who started it, dies. No
+rights are needed for that. The standard library alone, without subprocess: it starts in
+milliseconds."""
 
 import contextlib
 import ctypes
-import fcntl
-import json
 import os
 import resource
-import select
 import signal
-import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 
+GRACE_S = 2.0  # what a job gets to end by itself after each signal
 SUBREAPER, DEATH_SIGNAL = 36, 1  # PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG
 PROXY = "hydra_pmi_proxy"  # Hydra's process on each machine, the parent of the ranks
-LOOK_S = 1.0
-PIPE_BYTES = 2**20  # for output that comes fast: fewer turns between who writes and who reads
-OWN = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "SCALEOUT_RUN_ID")  # all it needs of the environment
+LOOK_S = 0.5
+NOT_STARTED = 127  # the exit status of what cannot be started, as a shell has it
+END, TELL = signal.SIGTERM, signal.SIGUSR1  # what the owner asks for: the end; and before, where
+HEARD = (signal.SIGINT, END, signal.SIGHUP, TELL, signal.SIGCHLD)
 
 
-def start(
-    command: Sequence[str], environment: Mapping[str, str], grace_s: float
-) -> "subprocess.Popen[bytes]":
-    """Starts mpirun below a parent of its own, which passes on signals, and ends as it does."""
-    given = os.memfd_create("environment")
-    os.write(given, json.dumps(dict(environment)).encode())
-    os.lseek(given, 0, os.SEEK_SET)
-    heard, told = os.pipe()
-    words = [sys.executable, "-I", "-S", __file__, str(told), str(given), str(grace_s), *command]
-    try:
-        parent = subprocess.Popen(
-            words,
-            env={name: environment[name] for name in OWN if name in environment},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            pass_fds=(told, given),
-            # Ctrl-C in a terminal reaches us alone, and we end the job in order
-            start_new_session=True,
-        )
-    except BaseException:
-        os.close(heard)
-        raise
-    finally:
-        os.close(told)
-        os.close(given)
-    with open(heard, "rb") as file:
-        reason = file.read()
-    if not reason:
-        for pipe in (parent.stdout, parent.stderr):
-            with contextlib.suppress(OSError):  # this user's pipes hold very much already
-                fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)  # type: ignore[arg-type]
-        return parent
-    parent.communicate()
-    raise OSError(int(reason), os.strerror(int(reason)))
+def command(*words: str) -> list[str]:
+    """The command line that runs another one below a supervisor of its own."""
+    own = [sys.executable, "-I", "-S", os.path.abspath(__file__)]
+    return [*own, str(os.getpid()), str(GRACE_S), *words]
 
 
-def _below(pid: int) -> list[int]:
+def children(pid: int) -> list[int]:
+    """The ids of a process's children that live."""
+    pids: list[int] = []
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children") as file:
+                pids += map(int, file.read().split())
+    return [child for child in pids if about(child)[1] != "Z"]
+
+
+def below(pid: int) -> list[int]:
     """The ids of a process's children, their children, and so on."""
-    children: dict[int, list[int]] = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            with contextlib.suppress(OSError), open(f"/proc/{name}/stat", "rb") as file:
-                parent = int(file.read().rpartition(b")")[2].split()[1])
-                children.setdefault(parent, []).append(int(name))
-    found = [pid]
-    for one in found:
-        found += children.get(one, [])
-    return found[1:]
+    pids = children(pid)
+    for child in pids:
+        pids += children(child)  # the list grows while it is gone through
+    return pids
 
 
-def _signal(pids: Iterable[int], *numbers: int) -> None:
-    for pid in pids:
-        for number in numbers:
-            with contextlib.suppress(OSError):  # ended meanwhile, or another user's
-                os.kill(pid, number)
-
-
-def _wait_for(pid: int) -> int:
-    """Waits for a child, and collects every other that ends meanwhile; returns its status."""
-    while True:
-        ended, status = os.waitpid(-1, 0)
-        if ended == pid:
-            return status
-
-
-def _end_the_rest(grace_s: float) -> None:
-    """Ends what mpirun has left behind."""
-    begun, asked = time.monotonic(), False
-    with contextlib.suppress(ChildProcessError):  # there is none any more
-        while time.monotonic() < begun + 2 * grace_s:
-            if os.waitpid(-1, os.WNOHANG)[0]:
-                continue
-            if time.monotonic() > begun + grace_s:
-                _signal(_below(os.getpid()), signal.SIGKILL)
-            elif not asked:
-                _signal(_below(os.getpid()), signal.SIGTERM, signal.SIGCONT)
-                asked = True
-            time.sleep(0.02)
-
-
-def _children(pid: int) -> list[int]:
-    """The ids of a process's children that are alive."""
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{pid}/children") as file:
-        return [child for child in map(int, file.read().split()) if _about(child)[1] != "Z"]
-    return []
-
-
-def _about(pid: int) -> tuple[str, str]:
+def about(pid: int) -> tuple[str, str]:
     """The name of a process, and its state: Z has ended, and was not collected."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", errors="replace") as file:
         name, _, rest = file.read().partition("(")[2].rpartition(")")
@@ -123,84 +56,132 @@ def _about(pid: int) -> tuple[str, str]:
     return "", "Z"
 
 
-class _Leftovers:
-    """Ends what a job leaves behind while Hydra still waits for it.
-
-    A proxy of Hydra's waits until nobody holds the output of a rank any more, and that may be a
-    process which the rank has left. All ranks of a job have ended when each of them was a child of
-    a proxy, and the proxies have no children any more."""
-
-    def __init__(self, mpirun: int) -> None:
-        self.mpirun = mpirun
-        self.looks = 0  # at which there were no ranks, but something that they have left
-
-    def look(self) -> None:
-        proxies = _children(self.mpirun)
-        left = [pid for pid in _children(os.getpid()) if pid != self.mpirun]
-        if not proxies or any(_about(pid)[0] != PROXY for pid in proxies):
-            return  # ssh, Slurm or another launcher: the ranks are elsewhere
-        ranks = [rank for proxy in proxies for rank in _children(proxy)]
-        self.looks = self.looks + 1 if left and not ranks else 0
-        if self.looks >= 2:
-            numbers = (signal.SIGTERM, signal.SIGCONT) if self.looks == 2 else (signal.SIGKILL,)
-            for pid in left:
-                _signal([pid, *_below(pid)], *numbers)
+def send(pids: Iterable[int], *numbers: int) -> None:
+    """Send these signals to each process that is still there."""
+    for pid in pids:
+        for number in numbers:
+            with contextlib.suppress(OSError):  # ended meanwhile, or another user's
+                os.kill(pid, number)
 
 
-def _watch(mpirun: int, grace_s: float) -> None:
-    """Looks after a job until whoever started it dies, and then ends it."""
-    leftovers = _Leftovers(mpirun)
-    while not select.select([0], [], [], LOOK_S)[0]:
-        leftovers.look()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        _signal([mpirun], number)
-        time.sleep(grace_s)
-    os.kill(os.getpid(), signal.SIGALRM)
+class Supervisor:
+    """Looks after one command, from its start to the end of all that it has started."""
 
+    def __init__(self, owner: int, grace_s: float, words: list[str]) -> None:
+        self.owner, self.grace_s = owner, grace_s
+        self.status: int | None = None
+        self.looks = 0  # at which no rank was left, but something that the ranks have left behind
+        prctl = ctypes.CDLL(None).prctl
+        prctl(SUBREAPER, 1, 0, 0, 0)
+        signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)
+        self.mpirun = os.fork()
+        if self.mpirun == 0:
+            prctl(DEATH_SIGNAL, signal.SIGTERM, 0, 0, 0)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, HEARD)
+            for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
+                signal.signal(number, signal.SIG_DFL)
+            try:
+                os.execvp(words[0], words)
+            except OSError as error:
+                print(
+                    f"{words[0]} cannot be started: {error.strerror}", file=sys.stderr, flush=True
+                )
+                os._exit(NOT_STARTED)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for stream in (0, 1, 2):  # the job's output ends when the job does
+            os.dup2(nothing, stream)
 
-def _main(told: int, given: int, grace_s: float, command: Sequence[str]) -> int:
-    """Starts the command and waits for its end; returns its exit status."""
-    prctl = ctypes.CDLL(None).prctl
-    prctl(SUBREAPER, 1, 0, 0, 0)
-    with open(given, encoding="ascii") as file:
-        environment = json.load(file)
-    try:
-        mpirun = subprocess.Popen(
-            command,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            preexec_fn=lambda: prctl(DEATH_SIGNAL, signal.SIGTERM, 0, 0, 0),
-        )
-    except OSError as error:
-        os.write(told, str(error.errno).encode())
-        return 127
+    def run(self) -> int:
+        """Wait for the end of the command, and end what it leaves; returns its exit status."""
+        while self._collect() and self.status is None:
+            heard = signal.sigtimedwait(HEARD, LOOK_S)
+            if heard and heard.si_signo == TELL:
+                self._tell()
+            if (heard and heard.si_signo != signal.SIGCHLD) or os.getppid() != self.owner:
+                break
+            if not heard:
+                self._end_leftovers()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if self.status is None:
+                send([self.mpirun], number)
+                self._wait(lambda: self.status is not None)
+        send(below(os.getpid()), signal.SIGTERM, signal.SIGCONT)  # a stopped one must go on to act
+        if not self._wait(lambda: False):
+            self._wait(self._kill)
+        return -signal.SIGKILL if self.status is None else self.status
 
-    def pass_on(number: int, frame: object) -> None:
-        with contextlib.suppress(OSError):
-            os.kill(mpirun.pid, number)
+    def _collect(self) -> bool:
+        """Collect what has ended; False once there is no child any more."""
+        with contextlib.suppress(ChildProcessError):
+            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
+                if ended[0] == self.mpirun:
+                    self.status = os.waitstatus_to_exitcode(ended[1])
+            return True
+        return False
 
-    def at_once(number: int, frame: object) -> None:  # before SIGKILL, which has no handler
-        _signal(_below(os.getpid()), signal.SIGKILL)
-        signal.setitimer(signal.ITIMER_REAL, 0.05)  # some may have been born since
+    def _wait(self, done: Callable[[], object]) -> bool:
+        """Wait until it is done or no child is left, at most the time of grace; True for no child."""
+        end = time.monotonic() + self.grace_s
+        while self._collect():
+            if done() or time.monotonic() > end:
+                return False
+            signal.sigtimedwait([signal.SIGCHLD], 0.02)
+        return True
 
-    signal.signal(signal.SIGALRM, at_once)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, pass_on)
-    os.close(told)
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    for stream in (1, 2):  # the job's output ends when the job does
-        os.dup2(nothing, stream)
-    threading.Thread(target=_watch, args=(mpirun.pid, grace_s), daemon=True).start()
-    status = os.waitstatus_to_exitcode(_wait_for(mpirun.pid))
-    _end_the_rest(grace_s)
-    return status
+    def _kill(self) -> bool:
+        """Kill all that is left; asked at every look, as some may have been born since the last."""
+        send(below(os.getpid()), signal.SIGKILL)
+        return False
+
+    def _ranks(self) -> tuple[list[int], list[int]] | None:
+        """Hydra's proxies on this machine and the ranks; None where another launcher has them."""
+        proxies = children(self.mpirun)
+        if not proxies or any(about(pid)[0] != PROXY for pid in proxies):
+            return None
+        return proxies, [rank for proxy in proxies for rank in children(proxy)]
+
+    def _end_leftovers(self) -> None:
+        """End what ranks have left behind while Hydra still waits for it.
+
+        A proxy waits until nobody holds the output of a rank any more. That may be a process which
+        the rank has left, and which is a child of ours by now."""
+        launched = self._ranks()
+        left = [pid for pid in children(os.getpid()) if pid != self.mpirun]
+        self.looks = self.looks + 1 if launched and left and not launched[1] else 0
+        if self.looks > 1:
+            all_left = [*left, *(pid for parent in left for pid in below(parent))]
+            send(
+                all_left,
+                *([signal.SIGTERM, signal.SIGCONT] if self.looks == 2 else [signal.SIGKILL]),
+            )
+
+    def _tell(self) -> None:
+        """Make each rank say where it is, and end: at SIGABRT, Python prints its stack.
+
+        Hydra ends all ranks once one has ended, so its processes stand still meanwhile."""
+        launched = self._ranks()
+        if launched is None:
+            return
+        proxies, ranks = launched
+        everybody = [*ranks, *(pid for rank in ranks for pid in below(rank))]
+        send(proxies, signal.SIGSTOP)
+        for pid in everybody:
+            with contextlib.suppress(OSError):  # a core file of each would be a bad surprise
+                resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
+        send(everybody, signal.SIGABRT, signal.SIGCONT)
+        end = time.monotonic() + self.grace_s / 2
+        while any(about(rank)[1] != "Z" for rank in ranks) and time.monotonic() < end:
+            time.sleep(0.01)
+        send(proxies, signal.SIGCONT)
+        self._wait(lambda: self.status is not None)
 
 
 if __name__ == "__main__":
-    status = _main(int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), sys.argv[4:])
+    status = Supervisor(int(sys.argv[1]), float(sys.argv[2]), sys.argv[3:]).run()
     if status < 0:  # ended by a signal, and so are we
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         with contextlib.suppress(OSError):  # SIGKILL has no handler
             signal.signal(-status, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HEARD)
         os.kill(os.getpid(), -status)
     os._exit(status)

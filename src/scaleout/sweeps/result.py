@@ -14,6 +14,7 @@ from .. import jsonlines
 from ..comparisons.comparison import WITHIN
 from ..comparisons.intervals import LEVEL, ROUNDS, paired, verdict
 from ..errors import ScaleoutError
+from ..jobs.job import Job
 from ..jobs.jobscript import job_script
 from ..jobs.site import Site
 from ..paths import show
@@ -302,17 +303,16 @@ class Result:
     def _job_script(self, command: Sequence[str], site: Site) -> str:
         job = self._of_best[-1]
         point = point_of(job)
-        return job_script(
+        best = Job.asked(
             point.script(command),
             name="best",
-            run_id="best",
-            folder=str(self.folder),
             ranks=point.ranks,
-            nodes=1,
             threads=point.threads or max(1, int(job["cores"]) // point.ranks),
             env=point.variables,
             site=site,
+            queued=True,
         )
+        return job_script(best, "best", str(self.folder))
 
     def _script(self, command: Sequence[str], site: Site) -> str:
         assert self.best is not None

@@ -5,28 +5,24 @@ import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import ipyparallel as ipp
 import pytest
 
 from scaleout.errors import ScaleoutError
-from scaleout.jobs import engines, rank, reaper
+from scaleout.jobs import engines, supervise
 from scaleout.jobs.engines import Engines
 
 
 @pytest.fixture
 def taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str]]:
-    """What engines have taken and not given back: guards, folders, locks."""
-    guards, real = [], reaper.guard
+    """What engines have taken and not given back: folders, locks."""
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(engines.tempfile, "tempdir", str(tmp_path / "temporary"))
-    monkeypatch.setattr(reaper, "guard", lambda run_id: guards.append(real(run_id)) or guards[-1])
     monkeypatch.setenv("SCALEOUT_LEASES", str(tmp_path / "leases"))
 
     def left() -> list[str]:
-        found = [f"guard {guard.pid}" for guard in guards if guard.poll() is None]
-        found += [str(path) for path in (tmp_path / "temporary").iterdir()]
+        found = [str(path) for path in (tmp_path / "temporary").iterdir()]
         files = (os.path.realpath(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd"))
         return found + [path for path in files if path.startswith(str(tmp_path / "leases"))]
 
@@ -67,7 +63,7 @@ def test_what_was_taken_is_given_back_when_they_cannot_be_made(
     made = Engines(1, threads=1)
     with pytest.raises(ScaleoutError if error in (RuntimeError, OSError) else error):
         made.start()
-    assert [what.split()[0] for what in seen][:1] == ["guard"] and len(seen) == 3
+    assert len(seen) == 2
     assert taken() == [] and made.client is None
     atexit.unregister(made.stop)
 
@@ -99,28 +95,5 @@ def test_the_environment_of_this_process_stays_as_it_is(
     assert {**before, "SET_MEANWHILE": "1"} == {**os.environ, "PMI_RANK": "7"}
     assert "PMI_RANK" not in os.environ
     (command,) = commands  # the ranks are started without what another job left
-    assert command[0] == "env" and command[command.index("PMI_RANK") - 1] == "-u"
+    assert supervise.__file__ in command and command[command.index("PMI_RANK") - 1] == "-u"
     monkeypatch.delenv("SET_MEANWHILE")
-
-
-@pytest.mark.parametrize("nodes", [1, 2])
-def test_their_mpirun_is_told_to_be_deaf_where_nobody_else_must_reach_it(
-    nodes: int,
-    taken: Callable[[], list[str]],
-    results: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    seen: list[list[str]] = []
-
-    def make(**how: Any) -> None:
-        seen.append(list(how["config"].MPIEngineSetLauncher.mpi_args))
-        raise RuntimeError("on purpose")
-
-    monkeypatch.setattr(engines, "allocated_nodes", lambda environment: nodes)
-    monkeypatch.setattr(socket, "gethostbyname_ex", lambda name: (name, [], ["127.0.0.1"]))
-    monkeypatch.setattr(ipp, "Cluster", make)
-    with pytest.raises(ScaleoutError, match="did not start"):
-        Engines(2, threads=1).start()
-    deaf = [*rank.COMMAND, rank.ALONE]
-    assert (seen[0][-len(deaf) :] == deaf) == (nodes == 1)
-    assert taken() == []

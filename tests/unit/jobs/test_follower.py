@@ -4,18 +4,17 @@ one."""
 
 import shlex
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from scaleout.errors import ScaleoutError
-from scaleout.jobs import follower as following
 from scaleout.jobs import jobscript, slurm, slurm_commands
-from scaleout.jobs.follower import Follower
-from scaleout.jobs.job import JobFailed, JobInterrupted, JobTimeout, Run
+from scaleout.jobs.job import Job, JobFailed, JobInterrupted, JobTimeout, Run
 from scaleout.jobs.site import Site
+from scaleout.jobs.slurm import Follower
 
 SITE = Site(scheduler="slurm")
 
@@ -47,15 +46,20 @@ class Slurm:
 def played(monkeypatch: pytest.MonkeyPatch) -> Slurm:
     made = Slurm()
     monkeypatch.setattr(slurm_commands, "ask", made.ask)
-    monkeypatch.setattr(slurm, "there_is", lambda program: True)
-    monkeypatch.setattr(following, "LOOK_S", (0.01, 0.01))
-    monkeypatch.setattr(following.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(slurm_commands, "there_is", lambda program: True)
+    monkeypatch.setattr(slurm, "LOOK_S", (0.01, 0.01))
+    monkeypatch.setattr(slurm.time, "sleep", lambda seconds: None)
     return made
 
 
-def _follower(folder: Path, said: list[str] | None = None) -> Follower:
-    job = Run("ID", "train", "mpirun", folder, 2, 1)
-    return Follower(job, "7", folder / "slurm.txt", (said if said is not None else []).append)
+def _job(words: Sequence[str] = ("true",), name: str = "x", **how: object) -> Job:
+    return Job.asked(words, name=name, queued=True, **{"site": SITE, **how})
+
+
+def _follower(folder: Path, said: list[str] | None = None, timeout: float = 30) -> Follower:
+    run = Run("ID", "train", "mpirun", folder, 2, 1)
+    say = (said if said is not None else []).append
+    return Follower(_job(ranks=2, timeout=timeout), run, "7", folder / "slurm.txt", say)
 
 
 def test_a_full_disk_cancels_the_job_with_one_sentence(played: Slurm, tmp_path: Path) -> None:
@@ -63,7 +67,7 @@ def test_a_full_disk_cancels_the_job_with_one_sentence(played: Slurm, tmp_path: 
     (tmp_path / "output.txt").symlink_to("/dev/full")
     words = r"train was ended because its output cannot be written \(No space left on device\)"
     with pytest.raises(ScaleoutError, match=words):
-        _follower(tmp_path).until_end(30, 10)
+        _follower(tmp_path).until_end()
     assert played.cancelled == 1
 
 
@@ -83,17 +87,17 @@ def test_a_folder_that_is_away_for_a_moment_loses_no_line(
             file.write(f"line {look}\n")
         played.state = "COMPLETED" if look == 12 else "RUNNING"
 
-    monkeypatch.setattr(following, "open", sometimes, raising=False)
+    monkeypatch.setattr(slurm, "open", sometimes, raising=False)
     played.work = work
     follower = _follower(tmp_path)
-    follower.until_end(30, 10)
-    texts = [text for _, text in follower.job.lines]
+    follower.until_end()
+    texts = [text for _, text in follower.run.lines]
     assert texts == output.read_text().splitlines() and len(texts) == 12
 
 
 def test_a_timeout_cancels_once(played: Slurm, tmp_path: Path) -> None:
     with pytest.raises(JobTimeout, match="Job 7 was cancelled after 0.1 s, still running"):
-        _follower(tmp_path).until_end(0.1, 10)
+        _follower(tmp_path, timeout=0.1).until_end()
     assert played.cancelled == 1
 
 
@@ -103,7 +107,7 @@ def test_what_can_never_start_is_cancelled_once(
     states = iter([{"JobState": "PENDING", "Reason": "PartitionDown"}])
     monkeypatch.setattr(slurm_commands, "state", lambda number: next(states, {}))
     with pytest.raises(JobFailed, match="would wait for ever"):
-        _follower(tmp_path).until_end(30, 10)
+        _follower(tmp_path).until_end()
     assert played.cancelled == 1
 
 
@@ -117,21 +121,34 @@ def test_an_interrupt_cancels_once_and_shows_the_last_words(played: Slurm, tmp_p
     played.work = work
     said: list[str] = []
     with pytest.raises(JobInterrupted, match="job 7 has been cancelled"):
-        _follower(tmp_path, said).until_end(30, 10)
+        _follower(tmp_path, said).until_end()
     assert played.cancelled == 1 and said[-1] == "last words"
+
+
+def test_what_launchers_say_of_a_cancelled_job_is_kept_and_not_shown(
+    played: Slurm, tmp_path: Path
+) -> None:
+    (tmp_path / "slurm.txt").write_text(
+        "slurmstepd: error: *** JOB 7 ON node1 CANCELLED ***\n[mpiexec@node1] Sending Ctrl-C\n"
+    )
+    played.state = "CANCELLED"
+    said: list[str] = []
+    with pytest.raises(JobFailed, match="Job 7 was cancelled"):
+        _follower(tmp_path, said).until_end()
+    assert said == ["Job 7 ran on node1."]
+    assert "Sending Ctrl-C" in (tmp_path / "output.txt").read_text()
 
 
 def test_much_output_is_read_in_pieces(
     played: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(following, "READ_BYTES", 7)
-    monkeypatch.setattr(following, "READS", 2)
+    monkeypatch.setattr(slurm, "READ_BYTES", 7)
     text = "".join(f"line {number}\n" for number in range(50))
     (tmp_path / "slurm.txt").write_text(text)
     played.state = "COMPLETED"
     follower = _follower(tmp_path)
-    follower.until_end(30, 10)
-    assert follower.job.output == text.rstrip("\n")
+    follower.until_end()
+    assert follower.run.output == text.rstrip("\n")
 
 
 def test_what_cannot_be_brought_home_is_said_and_stays(
@@ -145,7 +162,7 @@ def test_what_cannot_be_brought_home_is_said_and_stays(
     monkeypatch.setattr(slurm.shutil, "copytree", full)
     said: list[str] = []
     site = replace(SITE, scratch=str(tmp_path / "scratch"))
-    slurm.submit(["true"], name="x", site=site, echo=said.append)
+    slurm.submit(_job(site=site), said.append)
     (away,) = (tmp_path / "scratch").iterdir()
     assert f"it is still in {away}" in said[-1]
 
@@ -153,24 +170,14 @@ def test_what_cannot_be_brought_home_is_said_and_stays(
 def test_slurm_that_cannot_be_started_is_one_sentence(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slurm, "there_is", lambda program: True)
+    monkeypatch.setattr(slurm_commands, "there_is", lambda program: True)
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(ScaleoutError, match=r"sbatch cannot be started \(No such file"):
-        slurm.submit(["true"], name="x", site=SITE, echo=None)
+        slurm.submit(_job(), print)
 
 
-def _script(name: str = "x", folder: str = "/shared/ID", words: tuple[str, ...] = ("true",)) -> str:
-    return jobscript.job_script(
-        words,
-        name=name,
-        run_id="ID",
-        folder=folder,
-        ranks=1,
-        nodes=1,
-        threads=1,
-        env={},
-        site=SITE,
-    )
+def _script(name: str = "x", folder: str = "/shared/ID") -> str:
+    return jobscript.job_script(_job(name=name), "ID", folder)
 
 
 @pytest.mark.parametrize(
@@ -198,6 +205,6 @@ def test_a_name_cannot_add_a_line_to_the_script() -> None:
 def test_an_argument_may_hold_a_lines_end(played: Slurm, results: Path) -> None:
     played.state = "COMPLETED"
     words = ["python", "train.py", "--text", "two\nlines"]
-    job = slurm.submit(words, name="x", site=SITE, echo=None)
+    job = slurm.submit(_job(words), print)
     assert shlex.split(job.command)[-4:] == words
     assert shlex.split((job.folder / "job.sh").read_text().partition("MARK")[2])[-4:] == words

@@ -6,10 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scaleout.errors import ScaleoutError
-from scaleout.jobs import environment, job, transcript
-from scaleout.jobs.job import Run
-from scaleout.jobs.transcript import Transcript
+from scaleout.jobs import environment, job
 
 
 def test_ids_of_one_second_sort_in_the_order_of_time(results: Path) -> None:
@@ -35,6 +32,7 @@ def test_a_job_is_given_the_same_variables_everywhere() -> None:
         "TF_NUM_INTRAOP_THREADS": "3",
         "TF_NUM_INTEROP_THREADS": "3",
         "PYTHONUNBUFFERED": "1",
+        "PYTHONFAULTHANDLER": "1",
         "A": "job",
         "B": "5",
         "SCALEOUT_RUN_ID": "ID",
@@ -42,7 +40,10 @@ def test_a_job_is_given_the_same_variables_everywhere() -> None:
         "SCALEOUT_CORES": "8",
         "SCALEOUT_NODES": "2",
     }
-    assert environment.job_environment(None) == {"PYTHONUNBUFFERED": "1"}
+    assert environment.job_environment(None) == {
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONFAULTHANDLER": "1",
+    }
 
 
 def test_exports_come_out_of_a_shell_as_they_went_in() -> None:
@@ -65,56 +66,3 @@ def test_slurms_variables_are_inherited_only_inside_its_job(
         ("7", "1") if slurm else (None, None)
     )
     assert "PMI_RANK" not in kept
-
-
-def _run(folder: Path) -> Run:
-    return Run("ID", "train", "mpirun", folder, 1, 1)
-
-
-def test_of_very_much_output_the_first_and_the_last_is_remembered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    each = transcript.LINE_BYTES + 4
-    monkeypatch.setattr(transcript, "HEAD_BYTES", 10 * each)
-    monkeypatch.setattr(transcript, "TAIL_BYTES", 5 * each)
-    run, said = _run(tmp_path), []
-    with Transcript(run, said.append) as taken:
-        for number in range(1000, 2000):
-            taken.add([(0, str(number))])
-        assert len(run.lines) + len(taken._tail) == 15
-    texts = [text for _, text in run.lines]
-    assert texts[:10] == [str(number) for number in range(1000, 1010)]
-    assert texts[-5:] == [str(number) for number in range(1995, 2000)]
-    assert len(texts) == 16 and texts[10].startswith("... 985 lines are left out here; ")
-    assert run.lines[10][0] is None
-    assert said == [f"[0] {number}" for number in range(1000, 2000)]
-    assert (tmp_path / "output.txt").read_text().splitlines() == said
-
-
-def test_all_is_remembered_when_it_is_not_much(tmp_path: Path) -> None:
-    run = _run(tmp_path)
-    with Transcript(run, lambda text: None) as taken:
-        for number in range(1000):
-            taken.add([(number % 2, str(number))])
-    assert run.lines == [(number % 2, str(number)) for number in range(1000)]
-
-
-def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    (tmp_path / "output.txt").symlink_to("/dev/full")
-    said: list[str] = []
-    words = r"train was ended because its output cannot be written \(No space left on device\)"
-    with (
-        pytest.raises(ScaleoutError, match=words),
-        Transcript(_run(tmp_path), said.append) as taken,
-    ):
-        taken.add([(0, "a line")])
-    assert said == []
-
-
-def test_a_listener_that_fails_is_not_called_a_full_disk(tmp_path: Path) -> None:
-    def say(text: str) -> None:
-        raise OSError(5, "Input/output error")
-
-    with pytest.raises(OSError, match="Input/output"), Transcript(_run(tmp_path), say) as taken:
-        taken.add([(0, "a line")])
-    assert (tmp_path / "output.txt").read_text() == "[0] a line\n"

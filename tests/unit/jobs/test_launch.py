@@ -13,9 +13,9 @@ from scaleout.course.topic import _flags
 from scaleout.errors import ScaleoutError
 from scaleout.jobs import failures, output
 from scaleout.jobs import run as launch
-from scaleout.jobs.binding import binding
+from scaleout.jobs.binding import place
 from scaleout.jobs.environment import clean_environment
-from scaleout.jobs.job import JobFailed, JobInterrupted, JobTimeout, Run
+from scaleout.jobs.job import Job, JobFailed, JobInterrupted, JobTimeout, Run
 from scaleout.jobs.site import Site
 
 ID = "20300101T000000-abcdef"
@@ -138,13 +138,8 @@ FOUR = [(0, 4), (1, 5), (2, 6), (3, 7)]  # four cores of two hardware threads
         ({2, 6, 3, 7}, 1, 2, 2, ["-bind-to", "user:2+6+3+7"]),
         ({1, 3}, 2, 1, 2, ["-bind-to", "user:1,3"]),
         ({1, 3}, 3, 1, 2, []),
-        (
-            {1, 3},
-            4,
-            2,
-            8,
-            ["-bind-to", "core:2"],
-        ),  # a site that knows of more cores, on other machines
+        # a site that knows of more cores, on other machines
+        ({1, 3}, 4, 2, 8, ["-bind-to", "core:2"]),
     ],
 )
 def test_ranks_are_bound_to_cores_that_they_may_use(
@@ -156,7 +151,12 @@ def test_ranks_are_bound_to_cores_that_they_may_use(
     wanted: list[str],
 ) -> None:
     _allow(monkeypatch, FOUR, allowed)
-    assert binding(ranks, threads, cores) == wanted
+    job = Job(("true",), "x", ranks, threads, 1, cores, Site())
+    with place(job) as placement:
+        assert placement.options == wanted
+        cpus = {"core:1": "0+4,1+5,2+6,3+7", "core:2": "0+4+1+5,2+6+3+7"}
+        by_us = "".join(wanted[1:]).removeprefix("user:")
+        assert placement.cpus == ("" if cores == 8 else cpus.get(by_us, by_us))
 
 
 @pytest.mark.parametrize(
@@ -200,13 +200,13 @@ def test_arguments_become_flags() -> None:
 def test_a_notebook_among_the_solutions_runs_the_solution(
     workshop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for place, chosen in {
+    for folder, chosen in {
         ".": "labs",
         "labs": "labs",
         "notebooks": "labs",
         "solutions": "solutions",
     }.items():
-        monkeypatch.chdir(workshop / place)
+        monkeypatch.chdir(workshop / folder)
         assert lab("tiny").script == workshop / chosen / "00_tiny/runme.py"
         assert lab("tiny", solution=True).script == workshop / "solutions/00_tiny/runme.py"
         assert lab("tiny", solution=False).script == workshop / "labs/00_tiny/runme.py"
@@ -237,10 +237,10 @@ def test_the_first_traceback_is_shown_without_the_launchers_frames() -> None:
     ]
     echo = [(0, text) for text in [HEAD, *MINE, "HorovodInternalError: shut down"]]
     mixed = [(0, "step 1"), one[0], echo[0], *one[1:4], *echo[1:], *one[4:]]
-    assert output.first_traceback(mixed) == (1, [HEAD, *MINE, "ValueError: my own"])
+    assert failures.first_traceback(mixed) == (1, [HEAD, *MINE, "ValueError: my own"])
 
 
-@pytest.mark.parametrize("link", output.LINKS)
+@pytest.mark.parametrize("link", failures.LINKS)
 def test_a_chain_of_exceptions_is_shown_whole(link: str) -> None:
     chain = [
         HEAD,
@@ -255,12 +255,12 @@ def test_a_chain_of_exceptions_is_shown_whole(link: str) -> None:
         "RuntimeError: stop",
     ]
     wanted = [text for text in chain if text not in LAUNCHER]
-    assert output.first_traceback([(0, text) for text in [*chain, "", "later"]]) == (0, wanted)
+    assert failures.first_traceback([(0, text) for text in [*chain, "", "later"]]) == (0, wanted)
 
 
 def test_a_traceback_that_was_cut_short_is_shown_as_far_as_it_goes() -> None:
-    assert output.first_traceback([(2, HEAD), (2, MINE[0])]) == (2, [HEAD, MINE[0]])
-    assert output.first_traceback([(0, "no traceback")]) == (None, [])
+    assert failures.first_traceback([(2, HEAD), (2, MINE[0])]) == (2, [HEAD, MINE[0]])
+    assert failures.first_traceback([(0, "no traceback")]) == (None, [])
 
 
 BANNER = [

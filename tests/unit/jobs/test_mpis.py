@@ -1,14 +1,18 @@
 """How a job starts on the other MPI libraries: whose options mpirun gets, which library takes the
 place of MPICH's."""
 
+import os
 from pathlib import Path
 
 import pytest
 
+from scaleout import machine
 from scaleout.errors import ScaleoutError
 from scaleout.jobs import mpis
-from scaleout.jobs.binding import binding
+from scaleout.jobs.binding import place
+from scaleout.jobs.job import Job
 from scaleout.jobs.site import Site
+from scaleout.machine import Core
 
 
 @pytest.mark.parametrize(
@@ -20,9 +24,15 @@ from scaleout.jobs.site import Site
     ],
 )
 def test_open_mpi_is_bound_in_its_own_words(
-    ranks: int, threads: int, cores: int, wanted: list[str]
+    ranks: int, threads: int, cores: int, wanted: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert binding(ranks, threads, cores, "openmpi") == wanted
+    usable = tuple(Core(0, 0, (cpu,), -1) for cpu in range(8))
+    monkeypatch.setattr(machine, "read_cores", lambda *_, **__: (usable, "sysfs"))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {*range(8)})
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    site = Site(launcher="openmpi")
+    with place(Job(("true",), "x", ranks, threads, 1, cores, site)) as placement:
+        assert placement.options == wanted and not placement.cpus
 
 
 def test_a_site_says_whose_options_its_mpirun_understands(tmp_path: Path) -> None:

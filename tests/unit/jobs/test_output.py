@@ -2,7 +2,7 @@
 
 import pytest
 
-from scaleout.jobs import output
+from scaleout.jobs import failures
 
 HEAD = "Traceback (most recent call last):"
 FRAME = ['  File "runme.py", line 5, in <module>', "    step(x)"]
@@ -39,4 +39,10 @@ def test_a_message_of_several_lines_is_shown_whole(
     lines = [HEAD, *FRAME, *said, end, "and so on"]
     mixed = [(1, text) for text in lines]
     mixed.insert(5, (0, "from another rank"))
-    assert output.first_traceback(mixed) == (1, [HEAD, *FRAME, *shown])
+    assert failures.first_traceback(mixed) == (1, [HEAD, *FRAME, *shown])
+
+
+def test_a_traceback_that_torch_has_marked_is_found() -> None:
+    marked = [(1, f"[rank1]: {text}") for text in [HEAD, *FRAME, "ValueError: mine"]]
+    echo = [(0, text) for text in [HEAD, *FRAME, "RuntimeError: connection closed by peer"]]
+    assert failures.first_traceback([*marked, *echo]) == (1, [HEAD, *FRAME, "ValueError: mine"])

@@ -72,6 +72,16 @@ def test_it_becomes_the_command_and_tells_it() -> None:
     assert re.fullmatch(r"\d+ 3 two words\n", done.stdout) and done.returncode == 0
 
 
+def test_a_rank_binds_itself_where_it_is_told_so() -> None:
+    cpu = min(os.sched_getaffinity(0))
+    show = "import os; print(*os.sched_getaffinity(0))"
+    for rank_0 in ("0", f"0+{cpu}"):
+        done = _become(
+            rank.BIND, f"{rank_0},{cpu}", sys.executable, "-c", show, PMI_RANK="1", PMI_SIZE="2"
+        )
+        assert done.stdout.split() == [str(cpu)], done
+
+
 def test_the_command_is_not_deaf_to_a_broken_pipe() -> None:
     done = _become("sh", "-c", "grep SigIgn /proc/self/status")
     assert int(done.stdout.split()[1], 16) & (1 << 12) == 0, "SIGPIPE is the 13th"

@@ -11,31 +11,24 @@ from scaleout.course.lab import lab
 from scaleout.doctor import checks
 from scaleout.doctor.examine import examine_site
 from scaleout.errors import ScaleoutError
-from scaleout.jobs import jobscript, slurm, slurm_words
-from scaleout.jobs import run as launch
+from scaleout.jobs import hosts, jobscript, slurm, slurm_commands
 from scaleout.jobs.environment import allocated_nodes
-from scaleout.jobs.follower import Follower
-from scaleout.jobs.job import JobFailed, JobTimeout, Run
-from scaleout.jobs.local import Mpirun
-from scaleout.jobs.output import prefixed
+from scaleout.jobs.job import Job, JobFailed, JobTimeout, Run
+from scaleout.jobs.output import Transcript, prefixed
 from scaleout.jobs.site import Site
-from scaleout.jobs.transcript import Transcript
+from scaleout.jobs.slurm import Follower
 
 SITE = Site(scheduler="slurm")
 COMMAND = ["python", "-m", "mpi4py", "labs/x y/runme.py", "--scale", "2"]
 
 
+def _job(site: Site = SITE, **how: object) -> Job:
+    return Job.asked(COMMAND, name="x", site=site, queued=True, **how)
+
+
 def _script(site: Site = SITE, **how: object) -> str:
-    given = {
-        "name": "x",
-        "run_id": "ID",
-        "folder": "/shared/ID",
-        "ranks": 4,
-        "nodes": 2,
-        "threads": 3,
-        "env": {},
-    }
-    return jobscript.job_script(COMMAND, site=site, **{**given, **how})
+    job = _job(site, **{"ranks": 4, "nodes": 2, "threads": 3, **how})
+    return jobscript.job_script(job, "ID", "/shared/ID")
 
 
 def test_a_script_asks_for_what_was_asked_and_no_more() -> None:
@@ -53,7 +46,7 @@ def test_a_script_asks_for_what_was_asked_and_no_more() -> None:
     assert not [
         line for line in asked if line.endswith("=") or "partition" in line or "account" in line
     ]
-    assert lines[-1].startswith("mpirun -n 4 -ppn 2 -bind-to core:3 -prepend-pattern")
+    assert lines[-1].startswith("mpirun -n 4 -ppn 2 -bind-to core:3 -profile -prepend-pattern")
     assert lines[-1].endswith("python -m mpi4py 'labs/x y/runme.py' --scale 2")
     for name, value in {"OMP_NUM_THREADS": 3, "SCALEOUT_NODES": 2, "SCALEOUT_CORES": 12}.items():
         assert f"export {name}={value}" in lines
@@ -109,15 +102,15 @@ def test_ranks_that_cannot_be_shared_out_are_refused(ranks: int, nodes: int, tak
     with pytest.raises(
         ScaleoutError, match=f"cannot be shared out evenly over {nodes} nodes: take  {take}"
     ):
-        jobscript.per_node(ranks, nodes)
-    assert jobscript.per_node(6, 2) == 3
+        _job(ranks=ranks, nodes=nodes)
+    assert _job(ranks=6, nodes=2).ranks_per_node == 3
 
 
 def test_a_dry_run_shows_the_script_and_does_nothing(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    text = slurm.dry_run(COMMAND, name="x", ranks=2, nodes=2, site=SITE)
+    text = slurm.dry_run(_job(ranks=2, nodes=2))
     assert text.startswith("#!/bin/bash\n") and not results.exists()
 
 
@@ -126,29 +119,21 @@ def test_without_slurm_it_is_said_in_a_sentence(
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(ScaleoutError, match="There is no sbatch here: log in to the cluster"):
-        slurm.submit(COMMAND, name="x", site=SITE)
+        slurm.submit(_job(), print)
     assert examine_site(SITE)[0].fix == "log in to the cluster, and ask there"
-
-
-@pytest.mark.parametrize(
-    "how", [{"threads": 0}, {"ranks": 1.5}, {"timeout": 0.0}, {"timeout": float("inf")}]
-)
-def test_what_can_be_no_job_is_refused(how: dict[str, float]) -> None:
-    with pytest.raises(ScaleoutError, match="A job needs"):
-        slurm.submit(COMMAND, name="x", site=SITE, **how)  # type: ignore[arg-type]
 
 
 def test_a_scratch_variable_that_is_not_set_is_named() -> None:
     with pytest.raises(
         ScaleoutError, match="'.NOWHERE_SET/x' names a variable that is not set here"
     ):
-        slurm.dry_run(COMMAND, name="x", site=replace(SITE, scratch="$NOWHERE_SET/x"))
+        slurm.dry_run(_job(replace(SITE, scratch="$NOWHERE_SET/x")))
 
 
 @pytest.fixture
 def follower(tmp_path: Path) -> Follower:
-    job = Run("ID", "x", "mpirun", tmp_path, 2, 1)
-    return Follower(job, "7", tmp_path / "slurm.txt", lambda text: None)
+    run = Run("ID", "x", "mpirun", tmp_path, 2, 1)
+    return Follower(_job(ranks=2), run, "7", tmp_path / "slurm.txt", lambda text: None)
 
 
 @pytest.mark.parametrize(
@@ -171,14 +156,14 @@ def test_every_end_is_told_in_words(
     follower: Follower, state: dict, kind: type, words: str
 ) -> None:
     with pytest.raises(kind, match=words) as caught:
-        follower._judge(state, SITE.minutes)
+        follower._judge(state)
     assert "Job 7" in str(caught.value) and caught.value.status
-    assert follower.job.status == {"3:0": 3, "0:125": 253}.get(state.get("ExitCode", ""), 1)
+    assert follower.run.status == {"3:0": 3, "0:125": 253}.get(state.get("ExitCode", ""), 1)
 
 
 def test_a_good_end_is_none_of_them(follower: Follower) -> None:
-    follower._judge({"JobState": "COMPLETED", "ExitCode": "0:0"}, SITE.minutes)
-    assert follower.job.status == 0
+    follower._judge({"JobState": "COMPLETED", "ExitCode": "0:0"})
+    assert follower.run.status == 0
 
 
 def test_why_it_waits_is_said_once(follower: Follower) -> None:
@@ -196,7 +181,7 @@ def test_why_it_waits_is_said_once(follower: Follower) -> None:
     ]
 
 
-@pytest.mark.parametrize("reason", slurm_words.NEVER)
+@pytest.mark.parametrize("reason", slurm_commands.NEVER)
 def test_what_never_starts_is_not_waited_for(follower: Follower, reason: str) -> None:
     with pytest.raises(JobFailed, match="Job 7 would wait for ever: .+[a-z]"):
         follower._say_why({"JobState": "PENDING", "Reason": reason})
@@ -205,14 +190,14 @@ def test_what_never_starts_is_not_waited_for(follower: Follower, reason: str) ->
 def test_output_is_put_together_from_all_files(follower: Follower, tmp_path: Path) -> None:
     (tmp_path / "slurm.txt").write_text("\x1eID:1\x1fwho", newline="")
     (tmp_path / "stderr-0.txt").write_text("0: late\nslurmstepd: error: x\n 9: not one of ours\n")
-    with Transcript(follower.job, follower.say) as taken:
+    with Transcript("x", tmp_path, follower.run.lines, follower.say) as taken:
         follower._take_output(taken)
     with open(tmp_path / "slurm.txt", "a") as file:
         file.write("\x1eID:1\x1fle\nbatch's own\n")
-    with Transcript(follower.job, follower.say) as taken:
+    with Transcript("x", tmp_path, follower.run.lines, follower.say) as taken:
         follower._take_output(taken, last=True)
     lines = ["[0] late", "slurmstepd: error: x", " 9: not one of ours", "[1] whole", "batch's own"]
-    assert sorted(prefixed(*line) for line in follower.job.lines) == sorted(lines)
+    assert sorted(prefixed(*line) for line in follower.run.lines) == sorted(lines)
     assert sorted((tmp_path / "output.txt").read_text().splitlines()) == sorted(lines)
 
 
@@ -237,21 +222,20 @@ def test_the_site_is_what_is_around_us(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Site().nodes() == 1  # a site that was named decides
 
 
-def test_places() -> None:
+def test_where_a_job_on_hosts_runs() -> None:
     two = Site(hosts=("a", "b"), ssh="/my/ssh")
     ssh = ["-launcher", "ssh", "-launcher-exec", "/my/ssh"]
-    assert launch._nodes(two, 4, None) == 2
-    assert launch._mpirun(two, 2).hosts == ["-hosts", "a,b", *ssh]
-    assert launch._mpirun(two, 1).hosts == ["-hosts", "a", *ssh]
-    found = launch._mpirun(two, 2)  # a port is asked for where rank 0 runs
-    assert (
-        found.first == "a" and found.ask[0] == "/my/ssh" and found.ask[-2:] == ["a", sys.executable]
-    )
-    assert launch._nodes(Site(), 4, 2) == 1  # the same cell as on a cluster runs on a laptop
-    assert launch._mpirun(Site(), 1) == Mpirun(hosts=[], ask=[])
+    assert Job.asked(["true"], name="x", ranks=4, site=two).nodes == 2
+    assert hosts.launching(two, 2) == ["-hosts", "a,b", *ssh]
+    assert hosts.launching(two, 1) == ["-hosts", "a", *ssh]
+    first, ask = hosts.first(two, 2)  # a port is asked for where rank 0 runs
+    assert first == "a" and ask[0] == "/my/ssh" and ask[-2:] == ["a", sys.executable]
+    # The same cell as on a cluster runs on a laptop.
+    assert Job.asked(["true"], name="x", ranks=4, nodes=2, site=Site()).nodes == 1
+    assert hosts.launching(Site(), 1) == []
     for ranks, nodes in ((4, 3), (1, 2), (4, 0), (4, -1)):
         with pytest.raises(ScaleoutError, match=f"{nodes} nodes asked for"):
-            launch._nodes(two, ranks, nodes)
+            Job.asked(["true"], name="x", ranks=ranks, nodes=nodes, site=two)
 
 
 # What the doctor says of a host
@@ -326,9 +310,7 @@ def test_a_host_that_is_well() -> None:
 def test_what_is_wrong_with_a_host_is_named_with_its_fix(
     wrong: dict, name: str, seen: str, fix: str
 ) -> None:
-    bad = [
-        check for check in checks.host("a", {**SAID, **wrong}, OURS) if check.status != "ok"
-    ]
+    bad = [check for check in checks.host("a", {**SAID, **wrong}, OURS) if check.status != "ok"]
     assert [check.name for check in bad] == [name] and seen in bad[0].seen and fix in bad[0].fix
 
 
