@@ -8,10 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from helpers import ROOT
+from helpers import ROOT, lesson
 from torch_scripts import TORCH, with_torch
 
-from scaleout import frameworks, lab
+from scaleout import lab
 from scaleout.course import checks
 from scaleout.jobs.job import JobFailed, Run
 from scaleout.measure import pytorch
@@ -27,6 +27,7 @@ for name in sys.argv[4:]:
     one = Trainer(name, int(sys.argv[3]), "float32", 0)
     print(name, one.parameters, one.flops_per_image)
 """
+frameworks = lesson("09_networks", "frameworks")
 SMALL = ["cnn", "resnet50"]
 LARGE = ["resnet101", "resnet152", "inception_v3", "vgg16"]
 

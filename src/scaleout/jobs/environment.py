@@ -20,8 +20,6 @@ SCHEDULERS = (
     # the other schedulers that mpirun looks for
     *("PBS_", "LSB_", "PE_HOSTFILE", "LOADL_", "COBALT_"),
 )
-# How often Horovod looks for gradients, in ms: 05 finds that 3 to 4 suit a short step.
-SHORT_STEPS = {"HOROVOD_CYCLE_TIME": "3.5"}
 
 
 def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:

@@ -2,7 +2,6 @@
 readable in grey."""
 
 from .classroom import class_picture
-from .frameworks import frameworks, rates_over_work
 from .machine import machine_picture
 from .networks import efficiency_of_networks
 from .onednn import operations
@@ -15,12 +14,10 @@ __all__ = [
     "amdahl_law",
     "class_picture",
     "efficiency_of_networks",
-    "frameworks",
     "machine_picture",
     "operations",
     "rate_over_threads",
     "rate_predictions",
-    "rates_over_work",
     "step_parts",
     "thread_census",
     "waterfall",

@@ -1,7 +1,6 @@
 """Laws of scaling, fitted to what was measured, and predictions from them with how sure they are."""
 
 from .fit import LAWS, Amdahl, Prediction, Published, RateFit, fit_rates, published
-from .imagined import imagined
 from .messages import AlphaBeta, fit_alpha_beta, gather_broadcast_s, ring_allreduce_s
 from .step import NETWORKS, Network, Step
 from .table import Measured, main, read_measured
@@ -20,7 +19,6 @@ __all__ = [
     "fit_alpha_beta",
     "fit_rates",
     "gather_broadcast_s",
-    "imagined",
     "main",
     "published",
     "read_measured",

@@ -8,8 +8,7 @@ machine, and by how much.
 Every job is a fresh process. What was measured is kept line by line in
 results/sweep/NAME/points.jsonl, and the same call goes on from there, repeating nothing."""
 
-from .batches import batch_grid
 from .result import Result, read
 from .sweep import sweep
 
-__all__ = ["Result", "batch_grid", "read", "sweep"]
+__all__ = ["Result", "read", "sweep"]

@@ -128,6 +128,35 @@ def _streams(draw: Draw, guess: Any) -> Any:
     return draw(pd.DataFrame(rows), guess)
 
 
+def _two_frameworks(times: dict[str, float]) -> Comparison:
+    """Rounds of TensorFlow on one rank, twice, and of ways that are so many times as fast."""
+    base = "TensorFlow, 1 rank"
+    rows = []
+    for round_ in range(6):
+        for name, factor in {base: 1.0, **times}.items():
+            for again in (0, 1) if name == base else (0,):
+                value = 100 * factor * (1 + 0.001 * ((round_ + again) % 3))
+                row = {"round": round_, "variant": name, "again": again, "value": value}
+                rows.append({**row, "place": len(rows), "unit": "images/s"})
+    return Comparison(rows)
+
+
+def _frameworks(draw: Draw, guess: Any) -> Any:
+    ways = ("TensorFlow, 2 ranks", "PyTorch, 2 ranks")
+    faster, slower = (dict(zip(ways, times, strict=True)) for times in ((1.3, 1.1), (0.8, 0.7)))
+    return draw({"small": _two_frameworks(faster), "large": _two_frameworks(slower)}, guess)
+
+
+def _rates_over_work(draw: Draw, guess: Any) -> Any:
+    rows = [
+        {"metrics.network": name, "metrics.framework": framework, "rate": rate,
+         "metrics.flops_per_image": gflop * 1e9}
+        for framework in ("tensorflow", "torch")
+        for name, rate, gflop in (("shallow", 30.0, 1), ("deep", 10.0, 3))
+    ]  # fmt: skip
+    return draw(pd.DataFrame(rows), guess)
+
+
 def _device(step_ms: float, took_ms: float) -> pd.DataFrame:
     return pd.DataFrame([{"step_s": [took_ms / 1e3] * 3, "metrics": {"step_ms": step_ms}}])
 
@@ -262,6 +291,10 @@ FIGURES: dict[str, dict[str, tuple[Draw, str, object]]] = {
         "calibrations": (_calibrations, "int8 has 0.25 of the size. One of 200 images is 0.50", 40),
         "ladder": (_ladder, "The fastest product: int8 on AVX512_CORE_VNNI, 9.0x", 4),
         "streams": (_streams, "one a core, batch 64: 1,024 images/s, 128 ms", 16),
+    },
+    "09_networks": {
+        "frameworks": (_frameworks, "large: TensorFlow, 1 rank is the fastest.", 1.5),
+        "rates_over_work": (_rates_over_work, "deep: 10.0 images/s, 3.0 GFLOP, 1.00 of", 0.5),
     },
     "10_input": {
         "input_roofline": (_input_roofline, "takes 30.0 ms a step. The line is 20 % off at", 100),

@@ -1,31 +1,10 @@
-"""Figures of 09_networks, from made-up records with known answers."""
+"""What 09_networks computes from its records, made up here with known answers."""
 
 import pandas as pd
 import pytest
+from helpers import lesson
 
-from scaleout import Comparison, frameworks, plots, scaling
-
-BASE, TWIN, OTHER = "TensorFlow, 1 rank", "TensorFlow, 2 ranks", "PyTorch, 2 ranks"
-
-
-def _compared(twice: float, other: float, rounds: int = 6) -> Comparison:
-    values = {BASE: 100.0, TWIN: 100 * twice, OTHER: 100 * other}
-    rows = []
-    for round_ in range(rounds):
-        for name, value in values.items():
-            for again in (0, 1) if name == BASE else (0,):
-                jitter = 1 + 0.001 * ((round_ + again) % 3)
-                row = {"round": round_, "variant": name, "again": again, "value": value * jitter}
-                rows.append({**row, "place": len(rows), "unit": "images/s"})
-    return Comparison(rows)
-
-
-def test_the_title_says_who_is_faster_in_each_cell() -> None:
-    found = {"small": _compared(1.3, 1.1), "large": _compared(0.8, 0.7)}
-    said = plots.frameworks(found, guess=1.5).get_label()
-    assert "small: TensorFlow, 2 ranks is 1.30 times as fast" in said
-    assert "large: TensorFlow, 1 rank is the fastest" in said
-    assert "small, PyTorch, 2 ranks: 1.10" in said
+frameworks = lesson("09_networks", "frameworks")
 
 
 def _records(rates: dict[str, float]) -> pd.DataFrame:
@@ -45,12 +24,6 @@ def _records(rates: dict[str, float]) -> pd.DataFrame:
         for framework in ("tensorflow", "torch")
         for name, rate in rates.items()
     )
-
-
-def test_a_network_of_three_times_the_work_at_a_third_of_the_rate_is_on_the_line() -> None:
-    figure = plots.rates_over_work(_records({"shallow": 30.0, "deep": 10.0}), guess=0.5)
-    assert "PyTorch, deep: 10.0 images/s, 3.0 GFLOP, 1.00" in figure.get_label()
-    assert figure.get_label().startswith("TensorFlow does 30 to 30 GFLOP/s in shallow, deep.")
 
 
 def test_the_table_is_kept_as_csv_and_markdown(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +59,7 @@ def test_a_network_of_the_same_step_and_fewer_parameters_scales_further() -> Non
     records["step_median_s"] = 0.01
     records.loc[small, "metrics.parameters"] = 20_000
     links = ["1 Gb/s Ethernet", "100 Gb/s InfiniBand"]
-    found = scaling.imagined(records, ["shallow", "deep", "never measured"], links)
+    found = frameworks.on_many_nodes(records, ["shallow", "deep", "never measured"], links)
     assert list(found) == ["shallow", "deep"]
     assert [step.gradient_bytes for step in found["deep"]] == [8e6, 8e6]
     slow = {name: steps[0].efficiency(128) for name, steps in found.items()}

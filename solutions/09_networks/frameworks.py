@@ -1,0 +1,268 @@
+"""TensorFlow and PyTorch side by side: networks in rounds, 05's training by
+both, and what the papers would print of them.
+
+PyTorch is in .side/torch, after `make torch`. Where it is missing, what a
+reference machine measured takes its place, and says so.
+"""
+
+import shlex
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from scaleout import (
+    ScaleoutError,
+    compare,
+    data,
+    machine,
+    onednn,
+    records,
+    scaling,
+    sweep,
+)
+from scaleout.comparisons import references
+from scaleout.comparisons.references import REFERENCE, reference, whose
+from scaleout.measure.pytorch import MISSING, missing, python
+from scaleout.paths import results, show
+
+NAMES = {"tensorflow": "TensorFlow", "torch": "PyTorch"}
+# How often Horovod looks for gradients, in ms: 05 finds that 3 to 4 suit a
+# short step.
+SHORT_STEPS = {"HOROVOD_CYCLE_TIME": "3.5"}
+WORDS = {
+    "forward_training": "forward",
+    "backward_data": "back, inputs",
+    "backward_weights": "back, weights",
+}
+DRAWS = 2000  # of a bootstrap
+BRIEF = {"ranks": 2, "threads": 1, "schedule": "constant", "epochs": 1,
+         "echo": False}
+
+
+def _by(framework: str) -> dict:
+    """Name the framework of a job, and the Python that has it."""
+    own = {"python": python()} if framework == "torch" else {}
+    return {"framework": framework, **own}
+
+
+def networks(lab, names, **how) -> pd.DataFrame:
+    """Train each network once by each framework, on one rank with all cores.
+
+    With SCALEOUT_QUICK=1 one step of VGG-16 alone, which has the fewest
+    layers, in TensorFlow; without PyTorch TensorFlow alone is measured.
+    """
+    frameworks = list(NAMES)
+    if not python():
+        print(f"{MISSING} So this is TensorFlow alone.")
+    if data.quick() or not python():
+        frameworks.remove("torch")
+    if data.quick():
+        names = ["vgg16"]
+        how["steps"] = 1
+    jobs = [lab.run(network=name, echo=False, **_by(framework), **how)
+            for name in names for framework in frameworks]
+    return pd.concat([job.records for job in jobs], ignore_index=True)
+
+
+def table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Show what a paper would print of each network; also written to
+    results/frameworks/ as table.csv and table.md."""
+    cores = rows["ranks"] * rows["threads_per_rank"]
+    shown = pd.DataFrame({
+        "network": rows["metrics.network"],
+        "framework": rows["metrics.framework"].map(NAMES),
+        "images/s": rows["rate"].round(1),
+        "images/s per core": (rows["rate"] / cores).round(1),
+        "MiB of a rank": [round(max(mib)) for mib in
+                          rows["metrics.peak_mib"]],
+        "million parameters": (rows["metrics.parameters"] / 1e6).round(2),
+        "GFLOP of an image":
+            (rows["metrics.flops_per_image"] / 1e9).round(3),
+        "GFLOP/s": (rows["metrics.flops_per_s"] / 1e9).round(0),
+    })
+    folder = results("frameworks")
+    shown.to_csv(folder / "table.csv", index=False)
+    lines = [shown.columns, ["---"] * shown.shape[1], *shown.to_numpy()]
+    text = "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
+    (folder / "table.md").write_text(text, encoding="utf-8")
+    return shown.set_index(["network", "framework"])
+
+
+def efficiency(rows: pd.DataFrame) -> tuple[float, float, float]:
+    """Find what is left of the rate of independent copies when ranks train
+    together, with its 95 % interval."""
+    row = rows.iloc[0]
+    together = np.array(row["step_s"])
+    copies = np.array(row["metrics.copies_s"])
+    drawn = np.random.default_rng(0).integers(
+        0, len(together), (DRAWS, len(together)))
+    ratios = (np.median(copies[drawn], axis=1)
+              / np.median(together[drawn], axis=1))
+    low, high = np.quantile(ratios, [0.025, 0.975])
+    return float(row["metrics.efficiency"]), float(low), float(high)
+
+
+def batch_grid(script, batches):
+    """Sweep a script at each effective batch, on one rank and on two, with
+    one thread each and with as many as there are cores.
+
+    With SCALEOUT_QUICK=1 the batch in the middle alone, and ranks that share
+    the cores.
+    """
+    quick = data.quick()
+    if quick:
+        batches = [batches[len(batches) // 2]]
+    command = (f"exec python -m mpi4py {shlex.quote(str(script))} --steps 30 "
+               f"--warmup 5 --batch ${{BATCH:-{batches[0]}}}")
+    cycle = {name: [value] for name, value in SHORT_STEPS.items()}
+    threads = [] if quick else sorted({1, machine.usable_cores()})
+    return sweep(["sh", "-c", command], ranks=[1, 2], threads=threads,
+                 env={"BATCH": list(batches), **cycle}, echo=None)
+
+
+def on_many_nodes(rows: pd.DataFrame, names, links) -> dict:
+    """Take the steps of networks that were measured on one node to nodes with
+    each of these links between them. Half of a step's time can hide messages.
+    """
+    own = rows[rows["metrics.framework"] == "tensorflow"]
+    own = own.set_index("metrics.network")
+    return {
+        name: [
+            scaling.Step(
+                compute_s=float(own.loc[name, "step_median_s"]),
+                gradient_bytes=4.0 * float(
+                    own.loc[name, "metrics.parameters"]),
+                network=scaling.NETWORKS[link],
+                overlap=0.5,
+            )
+            for link in links
+        ]
+        for name in names if name in own.index
+    }
+
+
+def characterise(lab, cells, rounds: int = 3) -> dict:
+    """Compare both frameworks in each cell, as one rank with all cores and as
+    two ranks that share them.
+
+    The effective batch is the same in all four. The baseline is TensorFlow on
+    one rank. With SCALEOUT_QUICK=1, and without PyTorch, it is what a
+    reference machine measured.
+    """
+    cores = machine.usable_cores()
+    shapes = {"1 rank": {"ranks": 1, "threads": cores},
+              "2 ranks": {"ranks": 2, "threads": max(1, cores // 2)}}
+    variants = {
+        f"{NAMES[framework]}, {name}": {**_by(framework), **shape,
+                                        "env": SHORT_STEPS}
+        for framework in NAMES for name, shape in shapes.items()
+    }
+    if data.quick() or not python():
+        found = {cell: reference(lab.folder / REFERENCE, cell,
+                                 list(variants), missing())
+                 for cell in cells}
+        whose(next(iter(found.values())).records, missing())
+        return found
+    found = {}
+    for cell, how in cells.items():
+        one = compare(lab.run, variants, **{"rounds": rounds, **how})
+        keep(cell, one.records, one.runs)
+        found[cell] = one
+    return found
+
+
+def keep(name: str, rows: pd.DataFrame, places: pd.DataFrame) -> None:
+    """Keep records in results/frameworks/, each with its place, as a file of
+    references has them: tools/keep_reference.py makes such a file of them."""
+    of_run = {place["run_id"]: {"name": name, **place}
+              for place in places.to_dict("records")}
+    lines = [references.line(row, of_run[row.run_id], row["metrics"])
+             for _, row in rows.iterrows()]
+    file = f"{name.replace(' ', '-').replace(',', '')}.jsonl"
+    (results("frameworks") / file).write_text(
+        "".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def profiles(lab, **how) -> dict:
+    """Read what oneDNN itself says of a training step in each framework, on
+    one rank with all cores.
+
+    Without PyTorch it is TensorFlow alone; with SCALEOUT_QUICK=1 it is
+    PyTorch alone where that is here.
+    """
+    frameworks = list(NAMES)
+    if not python():
+        print(f"{MISSING} So this is TensorFlow alone.")
+        frameworks = ["tensorflow"]
+    elif data.quick():
+        frameworks = ["torch"]
+    steps = how["warmup"] + how["steps"]
+    found = {}
+    for framework in frameworks:
+        run = lab.run(env={"ONEDNN_VERBOSE": "1"}, echo=False,
+                      **_by(framework), **how)
+        told = onednn.parse(run.lines)
+        primitive = told["primitive"].replace({"convolution": "conv"})
+        op = primitive + " " + told["prop_kind"].replace(WORDS)
+        told = told.assign(op=op.str.strip(), library="oneDNN",
+                           time_ms=told["time_ms"] / steps)
+        step_s = float(run.records["step_median_s"].iloc[0])
+        told.attrs = {"step_ms": 1000 * step_s}
+        found[NAMES[framework]] = told
+    return found
+
+
+def twins(horovod, ddp) -> pd.DataFrame:
+    """Train an epoch of 05 by Horovod and by DistributedDataParallel, from
+    the same weights.
+
+    Both losses come from one piece of code: that of ddp.py, which is given
+    Horovod's weights, too. With SCALEOUT_QUICK=1, and without PyTorch, it is
+    what a reference machine found.
+    """
+    if data.quick() or not python():
+        file = ddp.folder / REFERENCE
+        kept = references.named(file, "twins")
+        if kept.empty:
+            raise ScaleoutError(f"{MISSING} The reference machine, "
+                                f"{show(file)}, has no 'twins'.")
+        whose(kept, missing())
+        return pd.DataFrame(
+            kept["metrics.twins"].iloc[0]).set_index("framework")
+    with tempfile.TemporaryDirectory() as folder:
+        begin = beginning(horovod, folder)
+        ours = horovod.run(checkpoint=folder, **BRIEF).records
+        end = str(Path(folder, "checkpoint-000001.npz"))
+        theirs, judged = (
+            ddp.run(weights=weights, python=python(), **BRIEF).records
+            for weights in (begin, end))
+    rows = []
+    for name, job, loss in (
+            ("Horovod", ours, judged["metrics.losses"].iloc[0][0]),
+            ("DDP", theirs, theirs["metrics.losses"].iloc[0][-1])):
+        shares = job["metrics.shares"].iloc[0]
+        rows.append({"framework": name, "loss": loss,
+                     "steps": shares[0]["steps"],
+                     "equal": len({each["end"] for each in shares}) == 1})
+    place = {"run_id": theirs["run_id"].iloc[0], "variant": "twins"}
+    keep("twins", theirs.assign(metrics=[{"twins": rows}]),
+         pd.DataFrame([place]))
+    return pd.DataFrame(rows).set_index("framework")
+
+
+def beginning(horovod, folder: str) -> str:
+    """Make a checkpoint of 05 to begin with: the weights that a few steps
+    have left, no epoch done, and an optimizer at rest."""
+    with tempfile.TemporaryDirectory() as brief:
+        horovod.run(checkpoint=brief, env={"SCALEOUT_IMAGES": "128"}, **BRIEF)
+        with np.load(Path(brief, "checkpoint-000001.npz")) as kept:
+            arrays = [kept[f"arr_{n}"] for n in range(len(kept.files))]
+    # Epochs; the weights; of the optimizer its steps, its learning rate, and
+    # a momentum for each weight.
+    weights = (len(arrays) - 3) // 2
+    at_rest = [np.zeros_like(array) for array in arrays]
+    at_rest[1:1 + weights] = arrays[1:1 + weights]
+    at_rest[weights + 2] = arrays[weights + 2]
+    return str(Path(folder, records.keep_checkpoint(folder, at_rest, 0)))
