@@ -12,7 +12,7 @@ from typing import Any
 
 import psutil
 
-from scaleout.course.topic import Topic
+from scaleout.course.lab import lab
 from scaleout.jobs import run as launch
 from scaleout.jobs.job import Run
 
@@ -74,7 +74,7 @@ def left_of(run_id: str) -> dict[int, str]:
 
 def lesson(topic: str, name: str = "figures") -> ModuleType:
     """A module of a topic's folder in solutions/, as its notebook has it."""
-    return Topic(topic, solution=True).module(name)
+    return lab(topic, solution=True).module(name)
 
 
 def figures_of(topic: str) -> set[str]:

@@ -6,6 +6,8 @@ What a notebook or a script of your own needs is public here, and loaded when it
 import importlib
 from typing import Any
 
+from . import settings
+
 __version__ = "0.1.0"
 
 # Each public name and where it is: "package.module:" for a module, "package.module:name" for what a
@@ -55,3 +57,9 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return [*__all__, "__version__"]
+
+
+if settings.says_where_it_stands():
+    from . import stacks
+
+    stacks.dump_every_few_seconds()

@@ -11,6 +11,7 @@ from .words import number
 
 # carried by every process of a job, and how those that are left over are found
 RUN_ID = "SCALEOUT_RUN_ID"
+STACKS = "SCALEOUT_STACKS"  # given to the jobs of a check
 
 
 def results_folder() -> Path | None:
@@ -26,6 +27,12 @@ def data_folder() -> Path | None:
 def images() -> int | None:
     """SCALEOUT_IMAGES: how many images `data.digits` gives to train on at most; None: all."""
     return number(os.environ.get("SCALEOUT_IMAGES", "")) or None
+
+
+def says_where_it_stands() -> bool:
+    """SCALEOUT_STACKS: whether this is a rank of a check's job, which is to say where it stands. The
+    variable is taken out, so that what a rank starts says nothing in the rank's name."""
+    return os.environ.pop(STACKS, None) is not None
 
 
 def fail_at() -> int:

@@ -20,8 +20,8 @@ import psutil
 import pytest
 from helpers import ROOT, processes_with, until
 
-from scaleout.course.cutting import cut
-from scaleout.course.masters import starter
+from scaleout.course.marks import cut
+from scaleout.course.masters import STARTS, untouched
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -45,8 +45,11 @@ def _attendee(folder: Path) -> Path:
     there cannot be found."""
     for name in ("labs", "notebooks", "etc"):
         shutil.copytree(ROOT / name, folder / name)
-    for script in (folder / "labs").glob("*/runme.py"):
-        shutil.copyfile(starter(script.parent.name), script)
+    for lab in (folder / "labs").iterdir():
+        for name, text in untouched(lab.name).items():
+            (folder / STARTS / lab.name).mkdir(parents=True, exist_ok=True)
+            (folder / STARTS / lab.name / name).write_text(text)
+            (lab / name).write_text(text)
     shutil.copy(ROOT / "Makefile", folder)
     (folder / "tools").symlink_to(ROOT / "tools")
     overrides = folder / "etc/jupyter/labconfig/default_setting_overrides.json"

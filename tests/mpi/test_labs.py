@@ -10,7 +10,7 @@ import pytest
 
 from scaleout import lab
 from scaleout.course import checks
-from scaleout.course.cutting import numbers
+from scaleout.course.marks import numbers
 from scaleout.course.masters import generate
 from scaleout.jobs.job import JobFailed
 

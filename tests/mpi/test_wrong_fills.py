@@ -16,7 +16,7 @@ from torch_scripts import with_torch
 
 from scaleout import lab
 from scaleout.course import checks
-from scaleout.course.cutting import cut, numbers
+from scaleout.course.marks import cut, numbers
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from scaleout.course import cutting
+from scaleout.course import marks
 from scaleout.course.masters import generate
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -139,7 +139,7 @@ def test_the_master_shows_that_its_solution_passes_every_check(book: Path) -> No
     ]
     said = "".join(out.get("text", "") for cell in compared for out in cell.outputs)
     passed = sorted(map(int, re.findall(r"^TODO (\d+) +passed\b", said, re.M)))
-    todos = cutting.numbers((book.with_suffix("") / "runme.py").read_text(encoding="utf-8"))
+    todos = marks.numbers((book.with_suffix("") / "runme.py").read_text(encoding="utf-8"))
     assert passed == sorted(todos) != []
 
 

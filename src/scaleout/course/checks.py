@@ -8,19 +8,15 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import jsonlines
 from ..errors import ScaleoutError
 from ..jobs.job import JobError, Run
 from ..paths import results, show, side
-from ..settings import quick
-from . import history, waiting
-from .verdict import WIDTH, Judge, Result
-
-if TYPE_CHECKING:
-    from .topic import Topic
-
+from ..settings import STACKS, quick
+from . import history
+from .verdict import WIDTH, Judge, Result, Script, Watch
 
 # A lab that waits for ever is told so while its author still waits for the check.
 CHECK_TIMEOUT_S = 120.0
@@ -28,18 +24,6 @@ CHECK_TIMEOUT_S = 120.0
 _ENDED: dict[tuple[str | bytes, ...], dict[str, Run | JobError]] = {}
 # What a check meets where a job wrote no record, or one that lacks something.
 INCOMPLETE = (LookupError, AttributeError, TypeError, ValueError, FileNotFoundError)
-# What loading a damaged checks.py ends in.
-BROKEN = (
-    SystemExit,
-    SyntaxError,
-    NameError,
-    ImportError,
-    LookupError,
-    AttributeError,
-    TypeError,
-    ValueError,
-    OSError,
-)
 
 
 def todo(
@@ -71,7 +55,7 @@ def todo(
     return mark
 
 
-def _checks(lab: "Topic", number: int | Sequence[int] | None = None) -> list[Callable[..., None]]:
+def _checks(lab: Script, number: int | Sequence[int] | None = None) -> list[Callable[..., None]]:
     wanted = [number] if isinstance(number, int) else number
     found = (f for f in vars(_module(lab)).values() if hasattr(f, "todo"))
     every = sorted(found, key=lambda f: f.todo)
@@ -86,7 +70,7 @@ def _checks(lab: "Topic", number: int | Sequence[int] | None = None) -> list[Cal
     return [f for f in every if wanted is None or f.todo in wanted]
 
 
-def _module(lab: "Topic") -> ModuleType:
+def _module(lab: Script) -> ModuleType:
     """The lab's checks.py, loaded anew and without a trace in its folder."""
     path = lab.folder / "checks.py"
     if not path.is_file():
@@ -97,7 +81,7 @@ def _module(lab: "Topic") -> ModuleType:
     writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
         spec.loader.exec_module(module)
-    except BROKEN as error:
+    except (Exception, SystemExit) as error:
         raise ScaleoutError(
             f"{show(path)} cannot be loaded ({type(error).__name__}: {error}): fetch the workshop "
             "again."
@@ -108,7 +92,7 @@ def _module(lab: "Topic") -> ModuleType:
 
 
 def check(
-    lab: "Topic",
+    lab: Script,
     number: int | Sequence[int] | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> Iterator[Result]:
@@ -124,7 +108,7 @@ def check(
 
 
 def _check(
-    lab: "Topic", number: int | Sequence[int] | None, tell: Callable[[str], None] | None
+    lab: Script, number: int | Sequence[int] | None, tell: Callable[[str], None] | None
 ) -> Iterator[Result]:
     scripts: dict[tuple[str, str], tuple[Judge, Callable[..., Run]]] = {}
     for function in _checks(lab, number):
@@ -157,7 +141,7 @@ def _check(
             yield Result(n, "passed", (function.__doc__ or "").strip().splitlines()[0])
 
 
-def _other(lab: "Topic", script: str) -> "Topic":
+def _other(lab: Script, script: str) -> Script:
     """The lab with another of its scripts, which must be there."""
     if not (lab.folder / script).is_file():
         missing = show(lab.folder / script)
@@ -165,7 +149,7 @@ def _other(lab: "Topic", script: str) -> "Topic":
     return lab.other(script)
 
 
-def _jobs(lab: "Topic", tell: Callable[[str], None] | None, needs: str = "") -> Callable[..., Run]:
+def _jobs(lab: Script, tell: Callable[[str], None] | None, needs: str = "") -> Callable[..., Run]:
     """What runs the jobs of a lab's checks: each once, a failure kept like a success."""
     ended: dict[str, Run | JobError] = {}
     if quick():
@@ -178,12 +162,14 @@ def _jobs(lab: "Topic", tell: Callable[[str], None] | None, needs: str = "") -> 
         key = repr(sorted(how.items()))
         if key not in ended:
             how = {"timeout": CHECK_TIMEOUT_S, **own, **how}
-            env = waiting.variables(how["timeout"]) | dict(how.pop("env", None) or {})
-            with waiting.progress(tell, how.get("ranks", 1), lab.script) as take:
-                try:
-                    ended[key] = lab.run(**how, env=env, echo=take)
-                except JobError as error:
-                    ended[key] = error
+            env = {STACKS: "1", **(how.pop("env", None) or {})}
+            watch = Watch(lab.script, how.get("ranks", 1), tell)
+            try:
+                ended[key] = lab.run(**how, env=env, echo=watch.take)
+            except JobError as error:
+                ended[key] = error
+            finally:
+                watch.end()
         end = ended[key]
         if isinstance(end, JobError):
             raise end
@@ -205,7 +191,7 @@ def overwritten(text: str) -> None:
     print("\r" + text[: WIDTH - 1].ljust(WIDTH), end="" if text else "\r", flush=True)
 
 
-def hint(lab: "Topic", number: int) -> str:
+def hint(lab: Script, number: int) -> str:
     """The next hint for a TODO, one more each time it is asked; after the last, the last again."""
     (function,) = _checks(lab, number)
     hints: list[str] = function.hints  # type: ignore[attr-defined]

@@ -1,42 +1,49 @@
-"""What a whole class measured, in one picture a topic."""
+"""What a whole class measured, in one picture a topic.
+
+What attendees hand in is read without trust: a line that is no record of the workshop is counted,
+said and left out."""
 
 import csv
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from .. import jsonlines
 from ..errors import ScaleoutError
+from ..fields import wrong
 from ..paths import results
+from ..settings import STACKS
 from ..words import plain
-from .handed_in import HandedIn
+from .history import last_states
+from .masters import TOPIC
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-FIELDS = ["lab", "variant", "rate_unit", "cpu", "ranks", "threads_per_rank", "cores", "rate"]
-TEXTS = ("job", "rate_unit", "cpu", "attendee")
+TEXTS = ["lab", "variant", "rate_unit", "cpu"]
+FIELDS = [*TEXTS, "ranks", "threads_per_rank", "cores", "rate"]
+STATES = ("passed", "not yet", "not started", "not judged")
 GROUPS = 4  # kinds of job drawn for a topic: those that most attendees have run
 
 
 @dataclass
 class Attendee:
-    """One results folder."""
+    """What one results folder holds."""
 
     name: str
     records: "pd.DataFrame" = field(repr=False)
     checks: dict[tuple[str, int], str]
-    left_out: str = ""
+    left_out: list[str]
 
 
 def gather(folders: Iterable[Path], names: bool = False) -> list[Attendee]:
     """The results folders of a class."""
-    import pandas as pd
-
     found: dict[Path, None] = {}  # each once, in order
     for folder in folders:
         if not folder.is_dir():
@@ -54,10 +61,7 @@ def gather(folders: Iterable[Path], names: bool = False) -> list[Attendee]:
     class_ = []
     for number, folder in enumerate(found, 1):
         own = folder.parent.name if folder.name == "results" else folder.name
-        given = HandedIn(folder)
-        frame = pd.DataFrame(given.records, columns=FIELDS)
-        name = plain(own) if names else f"{number:02}"
-        class_.append(Attendee(name, frame, given.checks, given.left_out))
+        class_.append(_attendee(plain(own) if names else f"{number:02}", folder))
     return class_
 
 
@@ -73,14 +77,46 @@ def _holds_results(folder: Path) -> bool:
         return False
 
 
+def _attendee(name: str, folder: Path) -> Attendee:
+    """What one folder holds of runs and checks; the small jobs of checks are nobody's measurement."""
+    import pandas as pd
+
+    checks: dict[tuple[str, int], str] = {}
+    rows: list[dict[str, Any]] = []
+    left_out = []
+    for topic in sorted(path for path in folder.iterdir() if _is_topic(path.name)):
+        for todo, state in last_states(topic / "checks.jsonl"):
+            if state in STATES and 0 < todo < 100:
+                checks[topic.name, todo] = state
+        for run in sorted(topic.glob("*/records.jsonl")):
+            env = jsonlines.table(run.with_name("run.json")).get("env")
+            if isinstance(env, dict) and STACKS in env:
+                continue
+            lines, damaged = jsonlines.read(run, _wrong_record)
+            rows += [{name: line[name] for name in FIELDS} for line in lines]
+            if damaged:
+                left_out.append(plain(str(run.relative_to(folder)), 200) + plain(damaged, 200))
+    for row in rows:
+        row |= {name: plain(row[name]) for name in TEXTS}
+    return Attendee(name, pd.DataFrame(rows, columns=FIELDS), checks, left_out)
+
+
+def _is_topic(name: str) -> bool:
+    return re.fullmatch(TOPIC, name) is not None and len(name) <= 40
+
+
+def _wrong_record(line: dict[str, Any]) -> str:
+    return wrong(line) or ("" if _is_topic(line["lab"]) else "it is of no topic")
+
+
 def collect(
     folders: Iterable[Path], names: bool = False, say: Callable[[str], None] = print
 ) -> Path:
     """Draws what a class measured: a picture for each topic, and table.csv."""
     class_ = gather(folders, names)
-    for a in class_:
-        if a.left_out:
-            say(f"{a.name}: left out {a.left_out}.")
+    for attendee in class_:
+        for what in attendee.left_out:
+            say(f"{attendee.name}: {what}")
     class_folder = results("class")
     # Pictures of half a class would look like those of a whole one: they are put in place at the end.
     with tempfile.TemporaryDirectory(prefix=".part-", dir=class_folder) as scratch:
@@ -127,8 +163,9 @@ def _cell(value: object) -> object:
 
 def _drawable(best: "pd.DataFrame") -> "pd.DataFrame":
     """Without the signs that matplotlib takes for mathematics."""
-    texts = {name: best[name].str.replace("$", r"\$", regex=False) for name in TEXTS if len(best)}
-    return best.assign(**texts)
+    texts = ("job", "rate_unit", "cpu", "attendee")
+    escaped = {name: best[name].str.replace("$", r"\$", regex=False) for name in texts if len(best)}
+    return best.assign(**escaped)
 
 
 def _best(rows: "pd.DataFrame") -> "pd.DataFrame":

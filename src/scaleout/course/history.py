@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from .. import jsonlines
 from ..paths import home, results, results_path
-from .cutting import numbers
-from .masters import starter
+from ..settings import STACKS
+from .marks import numbers
+from .masters import untouched
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 # what checks give a job beside what a person asked for
-OURS = ("PYTHONPATH", "CHECK_DUMP_S", "CHECK_STILL_S", "SCALEOUT_IMAGES")
+OURS = ("PYTHONPATH", "PYTHONFAULTHANDLER", STACKS, "SCALEOUT_IMAGES")
 
 
 def keep_state(topic: str, todo: int, state: str) -> None:
@@ -44,20 +45,21 @@ def passed() -> str:
     last run."""
     said = []
     for topic in sorted(folder.name for folder in home().glob("labs/*/")):
-        if not (start := starter(topic)).is_file():
-            continue  # a folder of the attendee's own
-        asked = numbers(start.read_text(encoding="utf-8"))
-        passed = len(asked) - len(not_passed(topic))
-        said.append(f"{topic[:2]} " + "●" * passed + "○" * (len(asked) - passed))
+        if asked := _asked(topic):  # else a folder of the attendee's own
+            passed = len(asked) - len(not_passed(topic))
+            said.append(f"{topic[:2]} " + "●" * passed + "○" * (len(asked) - passed))
     return "   ".join(said)
 
 
 def not_passed(topic: str) -> list[int]:
     """The TODOs of a topic whose check has not passed when it was last run, or was never run."""
-    start = starter(topic)
-    asked = numbers(start.read_text(encoding="utf-8")) if start.is_file() else []
     states = dict(last_states(results_path(topic) / "checks.jsonl"))
-    return [number for number in sorted(asked) if states.get(number) != "passed"]
+    return [number for number in _asked(topic) if states.get(number) != "passed"]
+
+
+def _asked(topic: str) -> list[int]:
+    """The TODOs of all scripts of a topic."""
+    return sorted(number for text in untouched(topic).values() for number in numbers(text))
 
 
 def runs(topic: str, last: int = 5) -> "pd.DataFrame":
@@ -66,17 +68,17 @@ def runs(topic: str, last: int = 5) -> "pd.DataFrame":
 
     from .. import records
 
+    known = []
+    for path in sorted(results_path(topic).glob("*/run.json")):
+        about = jsonlines.table(path)
+        try:
+            known.append((path, _settings(about), about["status"], about["wall_s"]))
+        except (LookupError, TypeError, ValueError, AttributeError):
+            continue  # damaged, or half-written
     rows, before = [], None
-    kept = sorted(results_path(topic).glob("*/run.json"))
-    known = [(path, about) for path in kept if _is_run(about := jsonlines.table(path))]
-    for path, about in known[-last - 1 :]:
-        settings = _settings(about)
+    for path, settings, status, wall_s in known[-last - 1 :]:
         frame = records.read(path.with_name("records.jsonl"))
-        row: dict[str, Any] = {
-            "run": path.parent.name,
-            "status": about["status"],
-            "wall_s": about["wall_s"],
-        }
+        row: dict[str, Any] = {"run": path.parent.name, "status": status, "wall_s": wall_s}
         if len(frame):
             row |= {"step_median_s": frame.step_median_s.iloc[-1], "rate": frame.rate.iloc[-1]}
         row["changed"] = "" if before is None else _changes(before, settings)
@@ -86,27 +88,10 @@ def runs(topic: str, last: int = 5) -> "pd.DataFrame":
     return pd.DataFrame(rows, columns=columns).iloc[-last:].set_index("run")
 
 
-def _is_run(about: dict[str, Any]) -> bool:
-    """Whether a run.json is whole: each field is there, and of its type."""
-    numbers = [about.get(name) for name in ("ranks", "threads", "wall_s")]
-    if not all(isinstance(number, (int, float)) for number in numbers):
-        return False
-    if not isinstance(about.get("status"), (int, type(None))) or "status" not in about:
-        return False
-    env, texts = about.get("env"), [about.get("command"), about.get("script", "")]
-    if not isinstance(env, dict) or not all(isinstance(text, str) for text in texts):
-        return False
-    try:
-        shlex.split(about["command"])
-    except ValueError:  # a quotation without its end
-        return False
-    return all(isinstance(value, str) for value in env.values())
-
-
 def _settings(about: dict[str, Any]) -> dict[str, str]:
     """What may differ between two runs: ranks, threads, variables, the program's flags, the text of
     runme.py."""
-    words = shlex.split(about["command"])
+    words = shlex.split(str(about["command"]))
     flags: dict[str, str] = {}
     script = next((at for at, word in enumerate(words) if word.endswith(".py")), len(words))
     name = ""

@@ -1,17 +1,236 @@
-"""A topic of the workshop: its runme.py to run, its checks, its hints."""
+"""A topic of the workshop: its scripts to run, its figures, its checks and hints."""
 
-from typing import TYPE_CHECKING
+import copy
+import importlib.util
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Self
 
-from . import checks, history, masters, quote
-from .topic import Topic
+from ..errors import ScaleoutError
+from ..jobs.environment import interpreter
+from ..jobs.job import TIMEOUT_S, Job, Run
+from ..jobs.run import run
+from ..jobs.site import Site
+from ..paths import home, results, show, topic
+from . import checks, history, marks, masters
 
 if TYPE_CHECKING:
     import pandas as pd
     from IPython.display import Code
 
 
-class Lab(Topic):
-    """A topic of the workshop: its runme.py to run, its checks, its hints."""
+class Lab:
+    """The runme.py of a topic and the scripts beside it: the lab's, or the solution's.
+
+    Parameters
+    ----------
+    name : str
+        Such as "04_kmeans", "04" or "kmeans".
+    solution : bool, optional
+        Whether runme.py is the solution's; without it that is so where the current folder is
+        `solutions/`, or inside it.
+
+    Raises
+    ------
+    ScaleoutError
+        There is no such topic, or its runme.py is missing.
+    """
+
+    def __init__(self, name: str, solution: bool | None = None) -> None:
+        self.name = topic(name)
+        answers = home() / "solutions"
+        self.solution = (
+            answers in [Path.cwd(), *Path.cwd().parents] if solution is None else solution
+        )
+        self.folder = home() / ("solutions" if self.solution else "labs") / self.name
+        self.script = self.folder / "runme.py"
+        if not self.script.is_file():
+            raise ScaleoutError(
+                f"{show(self.script)} is missing: type  scaleout reset {self.name}  for a fresh one."
+            )
+
+    def other(self, script: str) -> Self:
+        """The topic with another of its scripts in the place of runme.py.
+
+        Parameters
+        ----------
+        script : str
+            Such as "ddp.py".
+        """
+        topic = copy.copy(self)
+        topic.script = self.folder / script
+        return topic
+
+    @property
+    def start(self) -> Self:
+        """The lab as it was given out: `start.run()` runs it, whatever runme.py has become."""
+        text = masters.untouched(self.name).get(self.script.name)
+        if text is None:
+            raise ScaleoutError(f"{self.name} has no untouched lab: fetch the workshop again.")
+        untouched = copy.copy(self)
+        untouched.script = results(self.name, "start") / self.script.name
+        untouched.script.write_text(text, encoding="utf-8")
+        return untouched
+
+    def module(self, name: str) -> ModuleType:
+        """A Python file of the topic's own folder as a module, loaded anew once it has changed.
+
+        Two topics may each have one of the same name. `figures` is short for `module("figures")`.
+
+        Parameters
+        ----------
+        name : str
+            Such as "kernels", for what the notebook computes with `kernels.py`.
+
+        Raises
+        ------
+        ScaleoutError
+            There is no such file.
+        """
+        path = self.folder / f"{name}.py"
+        if not path.is_file():
+            raise ScaleoutError(f"{self.name} has no module {name!r}: there is no {show(path)}.")
+        known = f"{self.folder.parent.name}.{self.name}.{name}"  # such as labs.05_horovod.figures
+        state = (path, path.stat().st_mtime_ns)
+        loaded = sys.modules.get(known)
+        if loaded is None or loaded.__dict__.get("_state") != state:
+            spec: Any = importlib.util.spec_from_file_location(known, path)
+            sys.modules[known] = loaded = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(loaded)
+            loaded.__dict__["_state"] = state
+        return loaded
+
+    @property
+    def figures(self) -> ModuleType:
+        """The figures that this topic alone draws: `figures.py` of its folder."""
+        return self.module("figures")
+
+    def run(
+        self,
+        ranks: int = 1,
+        threads: int | None = None,
+        env: Mapping[str, str] | None = None,
+        site: "Site | Path | str | None" = None,
+        nodes: int | None = None,
+        bind: str | None = None,
+        timeout: float = TIMEOUT_S,
+        echo: "bool | Callable[[str], None]" = True,
+        script: str | None = None,
+        python: str | Path = "python",
+        **args: Any,
+    ) -> Run:
+        """Runs runme.py, or another script of the topic, on so many ranks.
+
+        Parameters
+        ----------
+        ranks : int
+        threads : int, optional
+            That a rank may use; without it the usable cores are shared out.
+        env : mapping, optional
+            More variables.
+        site : Site, path or str, optional
+            Where, as a Site or its file; without it this machine, or the Slurm allocation around
+            us.
+        nodes : int, optional
+            Machines to use; without it all of the site's.
+        bind : {"core", "none"}, optional
+            "core" gives each rank cores of its own; "none" lets the ranks use all that there are.
+            Without it the site decides: "core".
+        timeout : float
+            Seconds. On Slurm, the wait in the queue counts too.
+        echo : bool or callable
+            True prints each line of output as it comes; a function takes it; False keeps quiet.
+        script : str, optional
+            Another script of the topic's folder, such as "modes.py".
+        python : str or Path
+            The path of another environment's Python.
+        **args
+            The script's flags: colors=16 is `--colors 16`, sizes=[1, 7] is `--sizes 1 7`, and True
+            is the flag alone; False and None leave it out.
+
+        Returns
+        -------
+        Run
+
+        Raises
+        ------
+        JobFailed, JobTimeout, JobInterrupted
+            In each case no process of the job is left.
+        ScaleoutError
+            There is no such script, or what was asked for is no job.
+        """
+        say = (lambda text: print(text, flush=True)) if echo is True else echo or None
+        path = self.folder / script if script else self.script
+        if not path.is_file():
+            raise ScaleoutError(f"{self.name} has no script {script!r}: there is no {show(path)}.")
+        command = [interpreter(python), "-m", "mpi4py", show(path), *_flags(args)]
+        return run(
+            command,
+            name=self.name,
+            ranks=ranks,
+            threads=threads,
+            env={**self._beside(path), **(env or {})},
+            site=site,
+            nodes=nodes,
+            bind=bind,
+            timeout=timeout,
+            echo=say,
+        )
+
+    def _beside(self, path: Path) -> dict[str, str]:
+        """What lets an untouched lab, which lies elsewhere, import the scripts beside runme.py."""
+        imported = re.findall(r"^(?:from|import) (\w+)", masters.read_text(path), re.MULTILINE)
+        if path.parent == self.folder or not any(
+            (self.folder / f"{name}.py").is_file() for name in imported
+        ):
+            return {}
+        paths = [str(self.folder), *filter(None, [os.environ.get("PYTHONPATH")])]
+        return {"PYTHONPATH": os.pathsep.join(paths)}
+
+    def job_script(
+        self,
+        ranks: int = 1,
+        nodes: int = 1,
+        threads: int = 1,
+        site: "Site | Path | str" = "../sites/slurm.toml",
+        **args: Any,
+    ) -> None:
+        """Prints the job script that run(ranks=, nodes=, site=) would submit to this Slurm.
+
+        Parameters
+        ----------
+        ranks, nodes : int
+        threads : int
+            Of each rank.
+        site : Site, path or str
+            A Slurm site, or its file.
+        **args
+            The flags of runme.py, as in `run`.
+
+        Raises
+        ------
+        ScaleoutError
+            The site file cannot be read, or what was asked for is no job.
+        """
+        from ..jobs.slurm import dry_run
+
+        site = site if isinstance(site, Site) else Site.read(site)
+        command = ["python", "-m", "mpi4py", show(self.script), *_flags(args)]
+        job = Job.asked(
+            command,
+            name=self.name,
+            ranks=ranks,
+            nodes=nodes,
+            threads=threads,
+            site=site,
+            queued=True,
+        )
+        text = dry_run(job)
+        print(text.replace(str(home()), "WORKSHOP"))
 
     def quote(self, what: int | str) -> "Code":
         """The lines of runme.py that a section is about.
@@ -26,7 +245,9 @@ class Lab(Topic):
         ScaleoutError
             When runme.py has no such TODO or no such line.
         """
-        return quote.show_code(masters.read_text(self.script), what)
+        from IPython.display import Code
+
+        return Code(marks.quoted(masters.read_text(self.script), what), language="python")
 
     def check(self, *numbers: int) -> None:
         """Runs the checks on the lab's script and prints what each found.
@@ -73,3 +294,12 @@ def lab(name: str, solution: bool | None = None) -> Lab:
         There is no such topic, or its runme.py is missing.
     """
     return Lab(name, solution)
+
+
+def _flags(args: Mapping[str, Any]) -> list[str]:
+    flags: list[str] = []
+    for name, value in args.items():
+        if value is not False and value is not None:
+            values = [] if value is True else value if isinstance(value, (list, tuple)) else [value]
+            flags += ["--" + name.replace("_", "-"), *map(str, values)]
+    return flags

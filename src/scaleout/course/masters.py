@@ -1,19 +1,22 @@
-"""What the masters make: labs, notebooks and untouched labs; and a fresh lab for one that was edited."""
+"""What the masters make: labs and notebooks; and a fresh lab for one that was edited."""
 
 import hashlib
 import json
 import re
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+from .. import jsonlines
 from ..errors import ScaleoutError
-from ..paths import home, show, topic
-from .cutting import GUESS, cut, numbers
+from ..paths import home, results, show, topic
+from .marks import GUESS, cut, numbers
 
 TOPIC = r"[0-9]{2}_[a-z0-9_]+"  # leaves out an attendee's own notebooks, such as Jupyter's 00_welcome-Copy1
-STARTERS = Path("src/scaleout/course/starters")  # in the workshop: the untouched labs
+STARTS = Path(
+    "etc/starts"
+)  # in a class copy, which has no masters: the labs as they were given out
 
 
 def _cut_notebook(text: str, where: str) -> str:
@@ -33,19 +36,17 @@ def _cut_notebook(text: str, where: str) -> str:
                 "execution_count": None,
             }
             cell["metadata"].pop("execution", None)
-    book["metadata"]["scaleout"] = {"start": _fingerprint(book)}
     return json.dumps(book, indent=1, ensure_ascii=False) + "\n"
 
 
-def _fingerprint(book: dict[str, Any]) -> str:
-    """Of what the cells say, however an editor has stored them."""
-    return hashlib.sha256(
-        "\0".join("".join(cell["source"]) for cell in book["cells"]).encode()
-    ).hexdigest()
+def _cut_lab(master: Path, name: str) -> str:
+    """The lab's text for a file of a topic: solutions cut, and commands that start the lab."""
+    text = read_text(master).replace(f"solutions/{name}/", f"labs/{name}/")
+    return cut(text, show(master)) if numbers(text) or master.name == "runme.py" else text
 
 
 def generated() -> Iterator[tuple[Path, str]]:
-    """Every file that the masters make, with its text: labs, notebooks, untouched labs."""
+    """Every file that the masters make, with its text: labs and notebooks."""
     root = home()
     if not (root / "solutions").is_dir():
         raise ScaleoutError(
@@ -54,27 +55,25 @@ def generated() -> Iterator[tuple[Path, str]]:
     for book in sorted((root / "solutions").glob("*.ipynb")):
         yield root / "notebooks" / book.name, _cut_notebook(read_text(book), show(book))
     for master in sorted((root / "solutions").glob("*/runme.py")):
-        folder = root / "labs" / master.parent.name
-        text = cut(read_text(master), show(master)).replace(
-            f"solutions/{folder.name}/", f"labs/{folder.name}/"
-        )
-        yield folder / "runme.py", text
-        yield root / STARTERS / f"{folder.name}.py", text
+        here = master.parent
         kinds = ("*.py", "*.jsonl", "more/*.*")  # scripts, records, what is there for the curious
-        others = {file for kind in kinds for file in master.parent.glob(kind)}
-        for other in sorted({master.with_name("checks.py"), *others} - {master}):
-            text = read_text(other).replace(f"solutions/{folder.name}/", f"labs/{folder.name}/")
-            if numbers(text):  # a second script with gaps
-                text = cut(text, show(other))
-                yield root / STARTERS / f"{folder.name}-{other.name}", text
-            yield folder / other.relative_to(master.parent), text
+        files = {file for kind in kinds for file in here.glob(kind)}
+        for file in sorted({here / "checks.py", *files}):
+            yield root / "labs" / file.relative_to(here.parent), _cut_lab(file, here.name)
 
 
-def starter(name: str, script: str = "runme.py") -> Path:
-    """The untouched lab: the workshop's own copy, else the one that came with the package."""
-    file = f"{name}.py" if script in ("runme.py", f"{name}.py") else f"{name}-{script}"
-    own = home() / STARTERS / file
-    return own if own.is_file() else Path(__file__).parent / "starters" / own.name
+def untouched(name: str) -> dict[str, str]:
+    """The scripts of a topic that have gaps, as they were given out; none where there is no such
+    topic."""
+    for folder, given in ((home() / STARTS / name, True), (home() / "solutions" / name, False)):
+        if (folder / "runme.py").is_file():
+            others = sorted({*folder.glob("*.py")} - {folder / "runme.py"})
+            scripts = {
+                path.name: read_text(path) if given else _cut_lab(path, name)
+                for path in (folder / "runme.py", *others)
+            }
+            return {f: text for f, text in scripts.items() if f == "runme.py" or numbers(text)}
+    return {}
 
 
 def read_text(path: Path) -> str:
@@ -88,42 +87,47 @@ def read_text(path: Path) -> str:
 
 
 def generate(only_check: bool = False) -> list[str]:
-    """Writes labs/, notebooks/ and the starters from solutions/.
+    """Writes labs/ and notebooks/ from solutions/.
 
     A runme.py or a notebook that somebody has edited is copied beside itself first. What has no
     master (any more) is named, never removed: it may be somebody's own.
     """
     wanted, root = dict(generated()), home()
     books = [f for f in root.glob("notebooks/*.ipynb") if re.fullmatch(TOPIC, f.stem)]
-    extra = {*books, *root.glob("labs/*/checks.py"), *root.glob(f"{STARTERS}/*.py")} - set(wanted)
+    extra = {*books, *root.glob("labs/*/checks.py")} - set(wanted)
     differ = [f for f, text in wanted.items() if not f.exists() or f.read_bytes() != text.encode()]
     if only_check:
         return [show(f) for f in [*differ, *sorted(extra)]]
-    # Found before anything is written: it is the old starter that tells.
-    own = {f for f in differ if f.exists() and not _untouched(f)}
+    written = results() / "exercises.json"  # what was written last, of each file
+    last, unsaved = jsonlines.table(written), _differs_from_git(root)
     for path in differ:
         path.parent.mkdir(parents=True, exist_ok=True)
-        if path in own:
-            print(f"Kept: {show(_copy(path))}")
+        if path.exists() and (path.suffix == ".ipynb" or path.name in untouched(path.parent.name)):
+            name = str(path.relative_to(root))
+            if (unsaved is None or name in unsaved) and last.get(name) != _digest(
+                path.read_bytes()
+            ):
+                print(f"Kept: {show(_copy(path))}")
         path.write_text(wanted[path], encoding="utf-8")
+    now = {str(path.relative_to(root)): _digest(text.encode()) for path, text in wanted.items()}
+    written.write_text(json.dumps(now), encoding="utf-8")
     for path in sorted(extra):
         print(f"{show(path)} has no master: remove it, or give it another name if it is yours.")
     return [show(f) for f in differ]
 
 
-def _untouched(path: Path) -> bool:
-    """Whether a file is as it was made: nobody's work is in it."""
-    if path.suffix == ".ipynb":
-        try:
-            book = json.loads(path.read_bytes())
-            written = book["metadata"]["scaleout"]["start"] != _fingerprint(book)
-            return not written and not any(cell.get("outputs") for cell in book["cells"])
-        except (ValueError, LookupError, TypeError):
-            return False
-    start = starter(path.parent.name, path.name)
-    if not start.exists():
-        return path.name != "runme.py"  # a script without gaps
-    return start.read_bytes() == path.read_bytes()
+def _digest(text: bytes) -> str:
+    return hashlib.sha256(text).hexdigest()
+
+
+def _differs_from_git(root: Path) -> set[str] | None:
+    """The labs and notebooks that git does not hold as they are; None where there is no git."""
+    git = ["git", "-C", str(root), "ls-files", "-z", "--modified", "--others", "labs", "notebooks"]
+    try:
+        listed = subprocess.run(git, capture_output=True, text=True, timeout=60, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return set(listed.stdout.split("\0"))
 
 
 def _copy(path: Path) -> Path:
@@ -139,24 +143,16 @@ def reset(name: str) -> str:
     """Puts a fresh runme.py in the lab's folder, and each other script of it that has gaps; the old
     ones are kept beside them. Returns what was done, in words."""
     name = topic(name)
-    if not starter(name).exists():
+    scripts = untouched(name)
+    if not scripts:
         raise ScaleoutError(
-            f"{show(starter(name))} is missing, so there is nothing to reset to: fetch the workshop "
-            "again."
+            f"{STARTS / name} is missing, so there is nothing to reset to: fetch the workshop again."
         )
-    folder = home() / "labs" / name
-    others = starter(name).parent.glob(f"{name}-*.py")
-    fresh = {folder / "runme.py": starter(name)} | {
-        folder / start.name.removeprefix(f"{name}-"): start for start in sorted(others)
-    }
-    return " ".join(_fresh(script, start) for script, start in fresh.items())
-
-
-def _fresh(script: Path, start: Path) -> str:
-    kept = (
-        f" The old one is {show(_copy(script))}."
-        if script.exists() and not _untouched(script)
-        else ""
-    )
-    shutil.copyfile(start, script)
-    return f"{show(script)} is as new.{kept}"
+    said = []
+    for script, text in scripts.items():
+        path = home() / "labs" / name / script
+        edited = path.exists() and path.read_bytes() != text.encode()
+        kept = f" The old one is {show(_copy(path))}." if edited else ""
+        path.write_text(text, encoding="utf-8")
+        said.append(f"{show(path)} is as new.{kept}")
+    return " ".join(said)

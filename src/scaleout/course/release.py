@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..errors import ScaleoutError
 from ..paths import home, meant, show
-from .masters import generated
+from .masters import STARTS, generated, untouched
 
 ARCHIVES = {".zip": "zip", ".tar": "tar", ".tar.gz": "gztar", ".tgz": "gztar"}
 UNKNOWN = (".rar", ".7z", ".gz", ".bz2", ".xz", ".zst")
@@ -63,8 +63,11 @@ def _copy(folder: Path, chosen: Sequence[str]) -> Path:
             new = folder / name.removeprefix(OWN)
             new.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(root / name, new)
-    for path, text in generated():
-        new = folder / path.relative_to(root)
+    made = {path.relative_to(root): text for path, text in generated()}
+    for topic in (root / "solutions").glob("*/"):
+        made |= {STARTS / topic.name / name: text for name, text in untouched(topic.name).items()}
+    for path, text in made.items():
+        new = folder / path
         new.parent.mkdir(parents=True, exist_ok=True)
         new.write_text(text, encoding="utf-8")
     return folder

@@ -2,26 +2,50 @@
 
 import re
 import textwrap
-from collections import Counter
+import time
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Protocol, Self
 
-from ..jobs.failures import first_traceback
-from ..jobs.job import JobError, JobTimeout
+from ..jobs.failures import first_traceback, without_stacks
+from ..jobs.job import Enough, JobError, JobTimeout, Run
 from ..paths import show
-from . import gaps
-from .masters import read_text, starter
-from .waiting import SAYS, in_script, standing
-
-if TYPE_CHECKING:
-    from .topic import Topic
-
+from ..stacks import DONE
+from ..words import count
+from . import marks
+from .masters import read_text, untouched
 
 WIDTH = 64  # characters that a notebook shows beside an editor on a laptop
 WAITS = (
     "most often a rank waits for a message that nobody sends, or makes a call that the others do "
     "not."
 )
+
+
+PATIENCE_S = 10.0  # a job that takes longer is worth a line
+SAME = 2  # so often each rank must be found where it was before, until the job is ended
+FRAME = re.compile(r'\s*File "([^"]+)", line (\d+)')
+STACK = re.compile(
+    r"(?:Stack|(?:Current thread|Thread) 0x[0-9a-f]+.*) \(most recent call first\):$"
+)
+PACKAGE = Path(__file__).parents[1]
+
+
+class Script(Protocol):
+    """The lab whose script is checked."""
+
+    name: str
+    folder: Path
+    script: Path
+    solution: bool
+
+    def other(self, script: str) -> Self: ...
+
+    @property
+    def run(self) -> Callable[..., Run]: ...
 
 
 @dataclass(frozen=True)
@@ -44,25 +68,24 @@ class Result:
 class Judge:
     """Says what a failed job means for each TODO of a lab: at fault, not started, or hidden."""
 
-    def __init__(self, lab: "Topic") -> None:
+    def __init__(self, lab: Script) -> None:
         self.script = lab.script
         self.text = read_text(lab.script)
-        start = starter(lab.name, lab.script.name)
-        self.start = read_text(start) if start.is_file() else None
+        self.start = untouched(lab.name).get(lab.script.name)
         self.told: dict[str, int] = {}  # failures without a line, and the TODO that showed each
 
     def touched(self, number: int) -> bool:
         """Whether anything of this TODO has changed since the file was given out."""
-        return self.start is None or gaps.touched(self.text, self.start, number)
+        return self.start is None or marks.touched(self.text, self.start, number)
 
     def nearest(self, line: int) -> int | None:
         """The TODO that a line belongs to; one that nobody has touched is not blamed."""
-        numbers = list(gaps.marks(self.text))
-        return gaps.nearest(self.text, line, [n for n in numbers if self.touched(n)] or numbers)
+        numbers = marks.numbers(self.text)
+        return marks.nearest(self.text, line, [n for n in numbers if self.touched(n)] or numbers)
 
     def unreadable(self, number: int) -> Result | None:
         """What a text that Python cannot read means for a TODO; None when it can be read."""
-        error = gaps.syntax_error(self.text)
+        error = syntax_error(self.text)
         if error is None:
             return None
         line, said = error
@@ -130,10 +153,97 @@ class Judge:
 
 def _last_words(error: JobError) -> str:
     """The exception's own line, and the last of its message where that only begins there."""
-    _, block = first_traceback(error.run.lines)
-    block = [text for text in block if text.strip() and text not in SAYS]
+    _, block = first_traceback(without_stacks(error.run.lines))
+    block = [text for text in block if text.strip()]
     said = [text for text in block if not text.startswith((" ", "Traceback"))]
     for text in said:
         if text.endswith(":") and text != block[-1]:
             return f"{text} {block[-1].strip()}"
     return said[-1] if said else "it crashed in native code."
+
+
+def syntax_error(text: str) -> tuple[int, str] | None:
+    """The line at which Python cannot read a text, and what it says; None when it can."""
+    if "\0" in text:
+        return text.count("\n", 0, text.index("\0")) + 1, "SyntaxError: a null byte"
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            compile(text, "runme.py", "exec", dont_inherit=True)
+    except SyntaxError as error:
+        return error.lineno or 1, f"{type(error).__name__}: {error.msg}"
+    return None
+
+
+def in_script(text: str, script: Path) -> int | None:
+    """The line of a script that a traceback's line names."""
+    found = FRAME.match(text)
+    same = found is not None and Path(found[1]).parts[-2:] == script.parts[-2:]
+    return int(found[2]) if found and same else None
+
+
+def standing(lines: Iterable[tuple[int | None, str]], script: Path) -> dict[int, int]:
+    """The line of `script` at which each rank stood when it last said so."""
+    found: dict[int, int] = {}
+    asked: set[int] = set()  # ranks whose stack has not come to the script yet
+    for rank, text in lines:
+        if rank is None:
+            continue
+        if STACK.match(text):
+            asked.add(rank)
+        elif rank in asked and (line := in_script(text, script)):
+            found[rank] = line
+            asked.discard(rank)
+    return dict(sorted(found.items()))
+
+
+class Watch:
+    """Follow what the ranks of a check's job say of where they stand, and end a job that waits.
+
+    A rank waits when its stack has been the same a few times, and the innermost call is the lab's
+    own, or ours; a call inside another library may take its time.
+    """
+
+    def __init__(self, script: Path, ranks: int, tell: Callable[[str], None] | None = None) -> None:
+        self.script, self.ranks, self.tell = script, ranks, tell
+        self.begun = self.told = time.monotonic()
+        self.stacks: dict[int, list[str]] = defaultdict(list)  # as far as each has come
+        self.before: dict[int, list[str]] = {}
+        self.same: dict[int, float] = {}  # how often each rank was found where it was before
+
+    def take(self, text: str) -> None:
+        """Take a line of the job; Enough when every rank waits or is done, and one waits."""
+        line = re.match(r"\[(\d+)\] (.*)", text)
+        if line and line[2] == DONE:
+            self.same[int(line[1])] = float("inf")
+        elif line and FRAME.match(line[2]):
+            self.stacks[int(line[1])].append(line[2])
+        elif line and STACK.match(line[2]):
+            rank = int(line[1])
+            stack, self.stacks[rank][:] = list(self.stacks[rank]), []
+            waits = self._ours(stack) and stack == self.before.get(rank)
+            self.same[rank] = self.same.get(rank, 0) + 1 if waits else 0
+            self.before[rank] = stack
+            if 1 < self.ranks == len(self.same) and SAME <= min(self.same.values()) < float("inf"):
+                raise Enough
+        if self.tell and time.monotonic() - self.told > PATIENCE_S:
+            self._progress(self.tell)
+
+    def _ours(self, stack: list[str]) -> bool:
+        inner = FRAME.match(stack[0]) if stack else None
+        place = Path(inner[1]).parent if inner else None
+        return place is not None and (
+            place.parts[-1:] == self.script.parent.parts[-1:] or place == PACKAGE
+        )
+
+    def _progress(self, tell: Callable[[str], None]) -> None:
+        self.told = time.monotonic()
+        frames = ((rank, in_script(t, self.script)) for rank, s in self.before.items() for t in s)
+        lines = {rank: line for rank, line in reversed(list(frames)) if line}
+        where = ", ".join(f"rank {rank} in line {line}" for rank, line in sorted(lines.items()))
+        spent = f"running {count(self.ranks, 'rank')} ... {self.told - self.begun:.0f} s"
+        tell(f"{spent}; {where}" if where else spent)
+
+    def end(self) -> None:
+        """Clear the line of progress."""
+        if self.tell and self.told > self.begun:
+            self.tell("")

@@ -5,9 +5,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ..paths import show
+from ..stacks import DONE
 from . import messages
 from .job import Run
-from .output import DONE, Line
+from .output import Line
 
 LINKS = (
     "During handling of the above",
@@ -35,7 +36,7 @@ SIGNALS = {
 
 def explain(run: Run) -> str:
     """Say why the job failed: first rank, first traceback, exit status in words."""
-    lines = [(rank, text) for rank, text in run.lines if text != DONE]
+    lines = without_stacks(run.lines)
     rank, block = first_traceback(lines)
     if rank is None:
         rank, block = _last_words(lines)
@@ -58,6 +59,20 @@ def explain(run: Run) -> str:
     if page := messages.section("\n".join(told), run.output):
         told.append(f"What it means: {page}")
     return "\n".join([*told, f"All it said: {show(run.folder / 'output.txt')}"])
+
+
+def without_stacks(lines: Sequence[Line]) -> list[Line]:
+    """Leave out what the ranks of a check's job say of where they stand."""
+    kept: list[Line] = []
+    inside: set[int | None] = set()  # the ranks that are in the middle of a stack
+    for rank, text in lines:
+        if text.startswith("Stack (most recent call first)"):
+            inside.add(rank)
+        elif rank not in inside or not text.startswith("  "):
+            inside.discard(rank)
+            if text != DONE:
+                kept.append((rank, text))
+    return kept
 
 
 def _last_words(lines: Sequence[Line]) -> tuple[int | None, list[str]]:
@@ -141,7 +156,7 @@ def _message(first: list[str], more: list[str]) -> list[str]:
         return []
     kept, code = [], False
     for line in more:
-        if line.startswith(("Traceback", "Abort(", "Timeout (", *LINKS)):
+        if line.startswith(("Traceback", "Abort(", "Stack (", *LINKS)):
             break
         frame = re.match(r'\s+File "', line) is not None
         if line.strip() and not frame and not code and not line.startswith("Detected at node"):

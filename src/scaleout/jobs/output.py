@@ -15,8 +15,6 @@ from ..errors import ScaleoutError
 Line = tuple[int | None, str]  # a rank, None where mpirun itself speaks, and what it said
 HELD = 65536  # bytes of a line that is not whole yet
 READ_BYTES = 2**20
-# What each rank of a check's job says last: see course/dumps/sitecustomize.py.
-DONE = "This rank is done."
 
 
 def prefixed(rank: int | None, text: str) -> str:

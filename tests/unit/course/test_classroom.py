@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import shutil
 import subprocess
 import tarfile
@@ -10,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from scaleout import cli, records
+from scaleout import cli, plots, records
 from scaleout.course import classroom, history
 from scaleout.course.masters import generate
 from scaleout.course.release import release
 from scaleout.errors import ScaleoutError
+from scaleout.settings import STACKS
 
 ROOT = Path(__file__).resolve().parents[3]
 RUNME = "# TODO 1: add.  (1 line)\n# BEGIN SOLUTION\nsecret = 1\n# STARTER: pass\n# END SOLUTION\n"
@@ -56,9 +58,9 @@ def test_a_class_gets_everything_but_the_answers(workshop: Path, tmp_path: Path)
         for topic in ("00_tiny", "01_next")
         for name in ("runme.py", "checks.py")
     }
-    starters = {f"src/scaleout/course/starters/{topic}.py" for topic in ("00_tiny", "01_next")}
+    starts = {f"etc/starts/{topic}/runme.py" for topic in ("00_tiny", "01_next")}
     books = {"notebooks/00_tiny.ipynb", "notebooks/01_next.ipynb"}
-    assert given == {"src/package.py", *books, *labs, *starters}
+    assert given == {"src/package.py", *books, *labs, *starts}
     assert not [f for f in given if "secret" in (tmp_path / "copy" / f).read_text()]
     assert (
         tmp_path / "copy/labs/00_tiny/runme.py"
@@ -158,3 +160,85 @@ def test_folders_without_results_are_named(
     assert "There is no folder" in capsys.readouterr().err
     assert cli.main(["collect", str(tmp_path)]) in (1, 2)
     assert "No results there" in capsys.readouterr().err
+
+
+@pytest.fixture
+def person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """One attendee's results: a run with one good record, and a check."""
+    folder = tmp_path / "class" / "one"
+    run = folder / "04_kmeans" / "run-1"
+    run.mkdir(parents=True)
+    monkeypatch.setenv("SCALEOUT_RECORDS", str(run / "records.jsonl"))
+    records.write(lab="04_kmeans", variant="cnn", rate=12.5, rate_unit="images/s")
+    (run.parent / "checks.jsonl").write_text('{"todo": 1, "state": "passed"}\n')
+    monkeypatch.setenv("SCALEOUT_RESULTS", str(tmp_path / "mine"))
+    return folder
+
+
+def _changed(person: Path, **wrong: object) -> str:
+    good = json.loads((person / "04_kmeans/run-1/records.jsonl").read_text().splitlines()[0])
+    return json.dumps(good | wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"lab": "../../../x"},
+        {"lab": "04_" + "k" * 300},
+        {"ranks": "two"},
+        {"rate": float("nan")},
+        {"cpu": None},
+        {},
+    ],
+)
+def test_what_is_no_record_of_the_workshop_is_said_and_left_out(
+    wrong: dict[str, object], person: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = person / "04_kmeans/run-1/records.jsonl"
+    good = path.read_text()
+    bad = _changed(person, **wrong) if wrong else "[" * 100_000
+    path.write_text(good + bad + "\n")
+    before = set(tmp_path.rglob("*"))
+    out = classroom.collect([person.parent])
+    said = capsys.readouterr().out
+    assert said.startswith("01: 04_kmeans/run-1/records.jsonl, line 2: no record (")
+    new = set(tmp_path.rglob("*")) - before - {out, *out.parents}
+    assert new == {out / "04_kmeans.png", out / "table.csv"}
+    assert ",1,1" in (out / "table.csv").read_text()
+
+
+def test_a_pipe_makes_nobody_wait(person: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = person / "04_kmeans/run-1/records.jsonl"
+    path.unlink()
+    os.mkfifo(path)
+    assert cli.main(["collect", str(person.parent)]) == 0
+    assert "cannot be read" in capsys.readouterr().out
+
+
+def test_names_of_any_kind_are_drawn_and_written(person: Path) -> None:
+    odd = person.with_name(os.fsdecode(b"=cmd \xff\x07 $\\frac{$"))
+    line = _changed(person, variant="$\\frac{$ \n \x1b[2J", cpu="$_$", rate_unit="$x^$")
+    (person / "04_kmeans/run-1/records.jsonl").write_text(line + "\n")
+    person.rename(odd)
+    out = classroom.collect([odd], names=True)
+    assert (out / "04_kmeans.png").stat().st_size > 1000
+    table = (out / "table.csv").read_text(encoding="utf-8")
+    assert "\n'=cmd" in table and "\x07" not in table
+
+
+def test_the_small_jobs_of_checks_are_no_measurements(person: Path) -> None:
+    about = person / "04_kmeans/run-1/run.json"
+    for env, runs in (({}, 1), ({STACKS: "1"}, 0)):
+        about.write_text(json.dumps({"env": env}))
+        assert len(classroom.gather([person])[0].records) == runs
+
+
+def test_collect_that_is_interrupted_leaves_no_half_class(
+    person: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*words: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(plots, "class_picture", interrupted)
+    assert cli.main(["collect", str(person.parent)]) == 130
+    assert list((tmp_path / "mine/class").iterdir()) == []

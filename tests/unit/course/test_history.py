@@ -25,8 +25,8 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for topic, todos in {"00_tiny": 2, "01_next": 1}.items():
         (tmp_path / "labs" / topic).mkdir(parents=True)
         text = "".join(f"# TODO {n}: it.\npass\n" for n in range(1, todos + 1))
-        (tmp_path / "src/scaleout/course/starters").mkdir(parents=True, exist_ok=True)
-        (tmp_path / f"src/scaleout/course/starters/{topic}.py").write_text(text)
+        (tmp_path / "etc/starts" / topic).mkdir(parents=True)
+        (tmp_path / "etc/starts" / topic / "runme.py").write_text(text)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SCALEOUT_RESULTS", raising=False)
     return tmp_path / "results"
@@ -53,6 +53,11 @@ def test_progress_is_what_each_check_found_last(results: Path) -> None:
     with open(results / "00_tiny/checks.jsonl", "a") as file:
         file.write('{"todo": 1, "sta')  # cut off
     assert history.passed() == "00 ●○   01 ○"
+
+
+def test_the_gaps_of_a_topics_other_scripts_count_too(results: Path) -> None:
+    (results.parent / "etc/starts/01_next/ddp.py").write_text("# TODO 2: it.\npass\n")
+    assert history.passed() == "00 ○○   01 ○○"
 
 
 def test_runs_say_what_changed_since_the_one_before(

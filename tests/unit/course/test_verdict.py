@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from scaleout import lab
-from scaleout.course import checks, verdict, waiting
-from scaleout.course.cutting import cut
+from scaleout.course import checks, verdict
+from scaleout.course.marks import cut
 from scaleout.course.masters import generate
 
 pytestmark = pytest.mark.mpi
@@ -73,7 +73,6 @@ def test_a_rank_that_waits_is_named_with_its_line_and_its_todo(
     fill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checks, "CHECK_TIMEOUT_S", 3600.0)  # ended before, or this test is
-    monkeypatch.setattr(waiting, "STILL_S", 1.0)
     first, second = fill("rank = comm.Get_rank()", "total = comm.recv() if rank == 0 else 9")
     assert (first.state, second.state) == ("not judged", "not yet")
     assert "\n    rank 0 waits in line 14: total = comm.recv() if rank == 0 else 9" in second.what

@@ -1,19 +1,18 @@
-"""Where the ranks of a job stand, read from what they say; and the line for a job that takes
-long."""
+"""Where the ranks of a job stand, read from what they say; and the end of a job that waits."""
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from scaleout.course import waiting
+from scaleout.course import verdict
+from scaleout.jobs.failures import without_stacks
 from scaleout.jobs.job import Enough
+from scaleout.stacks import DONE
 
 SCRIPT = Path("/w/labs/00_tiny/runme.py")
 DUMP = [
-    "Timeout (0:00:09)!",
     "Thread 0x00007f1 (most recent call first):",
     '  File "/usr/lib/threading.py", line 3 in wait',
     "Thread 0x00007f0 (most recent call first):",
@@ -26,10 +25,10 @@ DUMP = [
 def test_the_innermost_line_of_each_ranks_last_dump_counts() -> None:
     later = [text.replace("line 12", "line 13") for text in DUMP]
     lines = [(1, text) for text in DUMP] + [(0, text) for text in DUMP] + [(1, t) for t in later]
-    assert waiting.standing(lines, SCRIPT) == {0: 12, 1: 13}
-    mixed = [pair for two in zip(lines[:7], lines[7:14], strict=True) for pair in two]
-    assert waiting.standing(mixed, SCRIPT) == {0: 12, 1: 12}
-    assert waiting.standing([(0, DUMP[5]), (None, DUMP[3]), (None, DUMP[5])], SCRIPT) == {}
+    assert verdict.standing(lines, SCRIPT) == {0: 12, 1: 13}
+    mixed = [pair for two in zip(lines[:6], lines[6:12], strict=True) for pair in two]
+    assert verdict.standing(mixed, SCRIPT) == {0: 12, 1: 12}
+    assert verdict.standing([(0, DUMP[4]), (None, DUMP[2]), (None, DUMP[4])], SCRIPT) == {}
 
 
 @pytest.mark.parametrize(
@@ -43,93 +42,67 @@ def test_the_innermost_line_of_each_ranks_last_dump_counts() -> None:
     ],
 )
 def test_a_frame_of_the_lab_is_told_from_others(text: str, line: int | None) -> None:
-    assert waiting.in_script(text, SCRIPT) == line
+    assert verdict.in_script(text, SCRIPT) == line
 
 
-def test_a_job_that_takes_long_is_told_of_with_its_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "PATIENCE_S", 0.05)
-    told: list[str] = []
-    with waiting.progress(told.append, 2, SCRIPT) as take:
-        for text in DUMP:
-            take(f"[1] {text}")
-        while not told:
-            time.sleep(0.01)
-    assert told[0] == "running 2 ranks ... 0 s; rank 1 in line 12" and told[-1] == ""
+def _stack(rank: int, line: int, inner: str = "labs/00_tiny/runme.py") -> list[str]:
+    """What a rank says of where it stands."""
+    return [
+        f"[{rank}] Stack (most recent call first):",
+        f'[{rank}]   File "{inner}", line {line} in trip',
+    ]
 
 
-def test_a_job_that_ends_at_once_is_not_told_of() -> None:
-    told: list[str] = []
-    with waiting.progress(told.append, 2, SCRIPT):
-        pass
-    assert told == []
+def _take(*said: list[str], ranks: int = 2) -> None:
+    watch = verdict.Watch(SCRIPT, ranks)
+    for text in [text for lines in said for text in lines]:
+        watch.take(text)
 
 
 def test_a_job_whose_ranks_all_wait_or_are_done_is_ended() -> None:
-    with pytest.raises(Enough), waiting.progress(None, 2, SCRIPT) as take:
-        take("[1] This rank is done.")
-        for _ in range(3):
-            take("[0] This rank waits.")
-        pytest.fail("it goes on")
+    with pytest.raises(Enough):
+        _take([f"[1] {DONE}"], *[_stack(0, 12)] * 4)
+    ours = str(verdict.PACKAGE / "records.py")
+    with pytest.raises(Enough):
+        _take(*[_stack(0, 12), _stack(1, 9, ours)] * 4)
 
 
 @pytest.mark.parametrize(
     "said",
     [
-        ["[0] This rank waits."] * 9,
-        ["[0] This rank is done.", "[1] This rank is done."],
-        ["[0] This rank waits."] * 3 + ["[0] This rank goes on."] + ["[1] This rank waits."] * 3,
+        [_stack(0, 12)] * 9,
+        [[f"[0] {DONE}"], [f"[1] {DONE}"]],
+        [*[_stack(0, 12)] * 9, *[_stack(1, line) for line in range(9)]],
+        [_stack(0, 12), _stack(1, 12, "/usr/lib/keras/fit.py")] * 9,
     ],
+    ids=["one says nothing", "all are done", "one goes on", "one is inside a library"],
 )
-def test_a_job_that_may_go_on_is_left_alone(said: list[str]) -> None:
-    with waiting.progress(None, 2, SCRIPT) as take:
-        for text in said:
-            take(text)
+def test_a_job_that_may_go_on_is_left_alone(said: list[list[str]]) -> None:
+    _take(*said)
 
 
-@pytest.mark.parametrize(
-    ("lines", "says"),
-    [
-        (["time.sleep(1)"], ["This rank waits.", "This rank goes on.", "This rank is done."]),
-        (["for i in range(10):", "    time.sleep(0.1)"], ["This rank is done."]),
-        (["subprocess.run(['sleep', '1'])"], ["This rank is done."]),
-    ],
-)
-def test_a_rank_in_one_call_says_so_and_one_in_a_loop_or_a_library_does_not(
-    tmp_path: Path, lines: list[str], says: list[str]
-) -> None:
+def test_a_job_that_takes_long_is_told_of_with_its_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    watch = verdict.Watch(SCRIPT, 2, told.append)
+    watch.take("[0] quick")
+    assert not told
+    monkeypatch.setattr(verdict, "PATIENCE_S", 0.0)
+    for text in [*_stack(1, 12), *_stack(1, 13)]:
+        watch.take(text)
+    watch.end()
+    assert told[-2:] == ["running 2 ranks ... 0 s; rank 1 in line 12", ""]
+
+
+def test_a_rank_says_where_it_stands_and_a_failure_is_told_without_that(tmp_path: Path) -> None:
     script = tmp_path / "00_tiny" / "runme.py"
     script.parent.mkdir()
-    script.write_text("\n".join(["import subprocess, time", *lines, "x = 0", "time.sleep(0.2)"]))
-    env = waiting.variables(60) | {"CHECK_STILL_S": "0.3"}
-    done = subprocess.run([sys.executable, script], env=env, capture_output=True, text=True)
-    said = [text for text in done.stderr.splitlines() if text.startswith("This rank")]
-    assert list(dict.fromkeys(said)) == says
-
-
-def test_a_rank_says_where_it_stands_and_loads_what_it_would_have_loaded(tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text("print('the other')")
-    variables = waiting.variables(1.0)
-    assert variables["CHECK_DUMP_S"] == "0.9"
-    variables["PYTHONPATH"] += f":{tmp_path}"
-    script = tmp_path / "00_tiny" / "runme.py"
-    script.parent.mkdir()
-    script.write_text("import time\n\ntime.sleep(1.5)\n")
-    done = subprocess.run(
-        [sys.executable, str(script)], env=variables, capture_output=True, text=True, timeout=60
+    script.write_text(
+        "from scaleout import stacks\nstacks.FIRST_S = stacks.EVERY_S = 0.2\n"
+        "stacks.dump_every_few_seconds()\nimport time\ntime.sleep(0.5)\nprint('so far')\n"
     )
-    assert done.returncode == 0 and done.stdout == "the other\n"
-    lines = [(0, text) for text in done.stderr.splitlines()]
-    assert waiting.standing(lines, script) == {0: 3}
-
-
-def test_a_rank_that_crashes_in_native_code_says_where(tmp_path: Path) -> None:
-    script = tmp_path / "00_tiny" / "runme.py"
-    script.parent.mkdir()
-    script.write_text("import os\nos.abort()\n")
-    command = [sys.executable, str(script)]
-    done = subprocess.run(
-        command, env=waiting.variables(60), capture_output=True, text=True, timeout=60
-    )
-    assert "Fatal Python error: Aborted" in done.stderr
-    lines = [(0, text) for text in done.stderr.splitlines()]
-    assert waiting.standing(lines, script) == {0: 2}
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
+    said = done.stderr.splitlines()
+    assert done.returncode == 0 and said[-1] == DONE
+    lines: list[tuple[int | None, str]] = [(0, text) for text in said]
+    assert verdict.standing(lines, script) == {0: 5}
+    assert without_stacks([*lines, (0, "so far")]) == [(0, "so far")]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from scaleout import lab, machine
-from scaleout.course.topic import _flags
+from scaleout.course.lab import _flags
 from scaleout.errors import ScaleoutError
 from scaleout.jobs import failures, output
 from scaleout.jobs import run as launch

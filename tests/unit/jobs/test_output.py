@@ -32,7 +32,7 @@ STACK = [
         ([STACK[0], *(f"line {n}" for n in range(99))], [STACK[0], *(f"line {n}" for n in range(8))]),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("end", ["Abort(1) on node 1", "Timeout (0:00:09)!"])
+@pytest.mark.parametrize("end", ["Abort(1) on node 1", "Stack (most recent call first):"])
 def test_a_message_of_several_lines_is_shown_whole(
     end: str, said: list[str], shown: list[str]
 ) -> None:

@@ -1,0 +1,118 @@
+"""Where the TODOs of a lab stand, which one a line belongs to, and what a notebook quotes."""
+
+import json
+
+import pytest
+
+from scaleout import ScaleoutError
+from scaleout.course import marks, masters, verdict
+
+TEXT = """\
+import os
+# TODO 2: that.
+that = 1
+
+    # TODO 1: this.  (1 line)
+    this = 2
+end()
+"""
+
+
+def test_marks_are_known_by_number_and_line() -> None:
+    assert marks.lines_of_todos(TEXT) == {2: 2, 1: 5}
+
+
+@pytest.mark.parametrize(
+    ("line", "among", "todo"),
+    [(1, [1, 2], 2), (2, [1, 2], 2), (3, [1, 2], 2), (5, [1, 2], 1), (7, [1, 2], 1),
+     (7, [2], 2), (3, [1], 1), (3, [], None), (3, [9], None)],
+)  # fmt: skip
+def test_a_line_belongs_to_the_mark_above_it_else_to_the_next(
+    line: int, among: list[int], todo: int | None
+) -> None:
+    assert marks.nearest(TEXT, line, among) == todo
+
+
+def test_blank_lines_touch_nothing_and_a_line_of_code_touches_its_own_todo() -> None:
+    assert not marks.touched(TEXT.replace("that = 1", "that = 1  \n"), TEXT, 2)
+    changed = TEXT.replace("this = 2", "this = 3")
+    assert marks.touched(changed, TEXT, 1) and not marks.touched(changed, TEXT, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("x = 1\ny = (2,\n", 2, "'(' was never closed"),
+        ("if x:\npass\n", 2, "IndentationError"),
+        ("if x:\n        y = 1\n\tz = 2\n", 3, "TabError"),
+        ("x = 1\ny = '\0'\n", 2, "null byte"),
+    ],
+)
+def test_what_python_cannot_read_is_named_with_its_line(text: str, line: int, words: str) -> None:
+    found = verdict.syntax_error(text)
+    assert found and found[0] == line and words in found[1]
+
+
+def test_a_text_that_python_can_read_is_well() -> None:
+    assert verdict.syntax_error(TEXT.replace("    ", "")) is None
+
+
+LAB = '''"""A lab."""
+
+import math
+
+
+def area(first: int) -> float:
+    """The area."""
+    return math.pi * first
+
+
+def main() -> None:
+    # TODO 1: who am I?  (1 line)
+    # BEGIN SOLUTION
+    rank = 3
+    # STARTER: rank = 0
+    # END SOLUTION
+    print(rank)
+
+    # TODO 2: add up.  (1 line)
+    total = rank
+
+    # Distributed: one report
+    if rank == 0:
+        print(total)
+'''
+
+
+@pytest.mark.parametrize(
+    ("what", "seen"),
+    [
+        (1, "# TODO 1: who am I?  (1 line)\nrank = 3"),
+        (2, "# TODO 2: add up.  (1 line)\ntotal = rank"),
+        (
+            "def area",
+            'def area(first: int) -> float:\n    """The area."""\n    return math.pi * first',
+        ),
+        ("if rank == 0", "# Distributed: one report\nif rank == 0:\n    print(total)"),
+        ("print(rank)", "print(rank)"),
+    ],
+)
+def test_the_lines_that_a_section_is_about(what: int | str, seen: str) -> None:
+    assert marks.quoted(LAB, what) == seen
+
+
+@pytest.mark.parametrize(
+    ("what", "said"), [(9, "no TODO 9"), ("nowhere", "no line with 'nowhere'")]
+)
+def test_what_is_not_there_is_said(what: int | str, said: str) -> None:
+    with pytest.raises(ScaleoutError, match=said):
+        marks.quoted(LAB, what)
+
+
+def test_an_attendee_makes_a_guess_of_their_own() -> None:
+    source = "guess_us = 10  # your guess, such as 5\nguess_all = (1, 2)\nmeasured = guess_us"
+    cell = {"cell_type": "code", "source": [source], "outputs": [], "metadata": {}}
+    made = json.loads(masters._cut_notebook(json.dumps({"cells": [cell], "metadata": {}}), "x"))
+    assert "".join(made["cells"][0]["source"]) == (
+        "guess_us = None  # your guess, such as 5\nguess_all = None\nmeasured = guess_us"
+    )
