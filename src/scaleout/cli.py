@@ -291,14 +291,15 @@ def _site(args: argparse.Namespace) -> "Site | None":
 
 def _rank_command(args: argparse.Namespace, rest: list[str]) -> tuple[str, list[str]]:
     """The name of a lab's or a script's runs, and the command of one rank."""
-    from .course.lab import lab
     from .jobs.environment import interpreter
-    from .paths import show
 
     _refuse_other_files(args.lab)
     if args.lab.endswith(".py") or "/" in args.lab:
         name, script = _script_name(Path(args.lab)), args.lab
     else:
+        from .course.lab import lab
+        from .paths import show
+
         found = lab(args.lab, solution=args.solution)
         name, script = found.name, show(found.script)
     return name, [interpreter(getattr(args, "python", "python")), "-m", "mpi4py", script, *rest]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scaleout import sweeps
+from scaleout import compare, sweeps
 from scaleout.jobs import run as launch
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
@@ -157,3 +157,12 @@ def test_a_search_passes_over_copies(script, results: Path) -> None:
         echo=None,
     )
     assert result.best.ranks == 1 and "copies" in set(result.frame.status)
+
+
+def test_a_comparison_names_copies_once(script, results: Path) -> None:
+    said: list[str] = []
+    usual = {"script": ["python", str(script(SERIAL))], "name": "x", "echo": None, "threads": 1}
+    variants = {"one": {**usual, "ranks": 1}, "two": {**usual, "ranks": 2}}
+    compare(launch.run, variants, rounds=3, metric="rate ([0-9]+)", echo=said.append)
+    told = [line for line in said if "never talked to each other" in line]
+    assert [line.partition(":")[0] for line in told] == ["two"]

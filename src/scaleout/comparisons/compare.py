@@ -21,6 +21,7 @@ from typing import Any
 from .. import machine, progress, settings
 from ..errors import ScaleoutError
 from ..jobs import run as launch
+from ..jobs import talking
 from ..jobs.environment import check_variables
 from ..jobs.job import JobFailed, JobInterrupted
 from ..jobs.ranges import spread
@@ -111,6 +112,7 @@ def compare(
     start = _start(job, f"compare/{journal.name}/jobs")
     round_of = columns(list(asked))
     rows: list[Row] = []
+    copies: set[str] = set()  # variants whose ranks never talked, and who have been told of
 
     def result() -> Comparison:
         return Comparison(rows, bool(figure.lower), within, about["metric"], journal.folder)
@@ -135,7 +137,11 @@ def compare(
             ):
                 # In the short form the baseline's run, which was the last, stands here twice.
                 if not (again and settings.quick()):
-                    row, figure = _run(start, asked[key], figure, f"{key}, round {round_ + 1}")
+                    where = f"{key}, round {round_ + 1}"
+                    row, figure, talked = _run(start, asked[key], figure, where)
+                    if echo and talked is False and key not in copies:
+                        copies.add(key)
+                        echo(f"{key}: {talking.sentence(asked[key].get('ranks', 2))}")
                 place = {"round": round_, "place": len(rows), "variant": key, "again": again}
                 rows.append({**place, **row})
                 journal.add(rows[-1])
@@ -199,8 +205,8 @@ def _settled(result: Comparison, name: str) -> bool:
 
 def _run(
     start: Callable[..., Any], how: Mapping[str, Any], metric: Metric, where: str
-) -> tuple[Row, Metric]:
-    """One run as a row, and the metric that all others are read by."""
+) -> tuple[Row, Metric, bool | None]:
+    """One run as a row, the metric that all others are read by, and whether its ranks talked."""
     try:
         found = start(**how)
         metric = metric.settled(found)
@@ -217,7 +223,7 @@ def _run(
         raise
     utc = datetime.now(UTC).isoformat(timespec="seconds")
     row = {"value": figure.value, "unit": figure.unit, "run_id": getattr(found, "id", "")}
-    return {**row, "utc": utc}, metric
+    return {**row, "utc": utc}, metric, getattr(found, "talked", None)
 
 
 def _resume(journal: Journal, about: Mapping[str, Any], size: int) -> list[Row]:

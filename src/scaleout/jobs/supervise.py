@@ -7,7 +7,6 @@ rights are needed for that. The standard library alone, without subprocess: it s
 milliseconds."""
 
 import contextlib
-import ctypes
 import os
 import resource
 import signal
@@ -71,6 +70,8 @@ class Supervisor:
         self.owner, self.grace_s = owner, grace_s
         self.status: int | None = None
         self.looks = 0  # at which no rank was left, but something that the ranks have left behind
+        import ctypes  # here, because the owner imports this module too
+
         prctl = ctypes.CDLL(None).prctl
         prctl(SUBREAPER, 1, 0, 0, 0)
         signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)
