@@ -5,21 +5,15 @@ from .classroom import class_picture
 from .machine import machine_picture
 from .networks import efficiency_of_networks
 from .onednn import operations
-from .scaling import amdahl_law, rate_predictions
 from .threads import rate_over_threads, thread_census
-from .waiting import step_parts, who_waits
 from .waterfall import waterfall
 
 __all__ = [
-    "amdahl_law",
     "class_picture",
     "efficiency_of_networks",
     "machine_picture",
     "operations",
     "rate_over_threads",
-    "rate_predictions",
-    "step_parts",
     "thread_census",
     "waterfall",
-    "who_waits",
 ]

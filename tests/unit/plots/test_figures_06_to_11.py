@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 from helpers import figures_of, guesses_in, lesson, read_figure
 
-from scaleout import Comparison
+from scaleout import Comparison, scaling
+from scaleout.comparisons.intervals import Ratio
 
 Draw = Callable[..., Any]
 
@@ -70,6 +71,33 @@ def _accuracy_over_time(draw: Draw) -> Any:
 
 def _memory_over_time(draw: Draw) -> Any:
     return draw({"predict": _job()})
+
+
+def _step_parts(draw: Draw, guess: Any) -> Any:
+    rows = [
+        {"ranks": n, "step_median_s": 1 / n, "step_s": [1 / n] * 3,
+         "metrics": {"shares": [{"compute_s": 0.4}], "mode": mode, "ring_s": 0.1}}
+        for n in (1, 2)
+        for mode in ("strong", "weak")
+    ]  # fmt: skip
+    return draw(pd.DataFrame(rows), guess)
+
+
+def _who_waits(draw: Draw, guess: Any) -> Any:
+    logs = [[("step", 0.0, 1.0), ("evaluate", 1.0, 2.0)], [("step", 0.0, 1.0), ("wait", 1.0, 2.0)]]
+    frame = pd.DataFrame({"metrics.logs": [logs], "metrics.waited": [0.25]})
+    return draw({"rank 0": frame, "all": frame}, guess)
+
+
+def _amdahl_law(draw: Draw, guess: Any) -> Any:
+    ratio = Ratio(1.9, 1.8, 1.95, 5)
+    return draw(scaling.Amdahl.assumed(2, ratio), {2: ratio}, guess=guess)
+
+
+def _rate_predictions(draw: Draw, guess: Any) -> Any:
+    tables = scaling.published()[:2]
+    fits = [scaling.fit_rates(table.nodes[:4], table.rates[:4]) for table in tables]
+    return draw(tables, fits, "GPUs", guess)
 
 
 def _few_bits(draw: Draw, guess: Any) -> Any:
@@ -284,6 +312,12 @@ FIGURES: dict[str, dict[str, tuple[Draw, str, object]]] = {
         "kept_steps": (_kept_steps, "2 of 3 steps kept; together they promise 3.0x.", "other"),
         "accuracy_over_time": (_accuracy_over_time, "92.0 % after 2.0 s; tuned: 90.0 %", None),
         "memory_over_time": (_memory_over_time, "later half of the job: predict 2.50 MiB.", None),
+    },
+    "07_scaling": {
+        "step_parts": (_step_parts, "on 2 ranks: strong 20 % of 500 ms, weak 20 % of 500 ms.", 0.5),
+        "who_waits": (_who_waits, "Waited, of all ranks' time: rank 0: 25 %, all: 25 %.", 30),
+        "amdahl_law": (_amdahl_law, "times as fast as one. Measured: 2 ranks: 1.90 times.", 40),
+        "rate_predictions": (_rate_predictions, "intervals hold the row that was held out.", 5500),
     },
     "08_precision": {
         "few_bits": (_few_bits, "down to 8 bits per tensor and 4 bits per channel.", 3),

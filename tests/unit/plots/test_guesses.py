@@ -8,7 +8,6 @@ import pytest
 from matplotlib.figure import Figure
 
 from scaleout import plots, scaling
-from scaleout.comparisons.intervals import Ratio
 from scaleout.errors import ScaleoutError
 
 
@@ -41,20 +40,6 @@ def _waterfall(guess: object) -> Figure:
     )
 
 
-def _step_parts(guess: object) -> Figure:
-    jobs = []
-    for n in (1, 2):
-        for mode in ("strong", "weak"):
-            job = {"shares": [{"compute_s": 0.4}], "mode": mode, "ring_s": 0.1}
-            jobs.append(_frame(n, variant=mode, metrics=job))
-    return plots.step_parts(pd.concat(jobs), guess)
-
-
-def _amdahl(guess: object) -> Figure:
-    ratio = Ratio(1.9, 1.8, 1.95, 5)
-    return plots.amdahl_law(scaling.Amdahl.assumed(2, ratio), {2: ratio}, guess=guess)
-
-
 def _networks(guess: object) -> Figure:
     network = scaling.NETWORKS["10 Gb/s Ethernet"]
     step = scaling.Step(
@@ -63,20 +48,7 @@ def _networks(guess: object) -> Figure:
     return plots.efficiency_of_networks({"one": [step]}, guess=guess)
 
 
-def _predictions(guess: object) -> Figure:
-    table = scaling.published()[0]
-    return plots.rate_predictions(
-        [table], [scaling.fit_rates(table.nodes[:4], table.rates[:4])], guess=guess
-    )
-
-
-def _who_waits(guess: object) -> Figure:
-    logs = [[("step", 0.0, 1.0), ("evaluate", 1.0, 2.0)], [("step", 0.0, 1.0), ("wait", 1.0, 2.0)]]
-    frame = pd.DataFrame({"metrics.logs": [logs], "metrics.waited": [0.25]})
-    return plots.who_waits({"rank 0": frame, "all": frame}, guess)
-
-
-NUMBERS = [_thread_census, _rate_over_threads, _step_parts, _amdahl, _networks, _predictions, _who_waits]  # fmt: skip
+NUMBERS = [_thread_census, _rate_over_threads, _networks]  # fmt: skip
 NAMES = {_waterfall: "Cycle 5 ms"}
 
 
@@ -119,18 +91,4 @@ def test_a_guess_stands_where_the_measurement_would() -> None:
         (line,) = [line for line in figure.axes[0].lines if line.get_marker() == "*"]
         return float(line.get_xdata()[0]), float(line.get_ydata()[0])
 
-    assert star(_step_parts(0.5)) == (1, 1000.0), (
-        "half efficient: as long as on one rank, 1 s in ms"
-    )
     assert star(_networks(0.5)) == (1024, 0.5)
-
-
-def test_the_guess_of_what_is_lost_has_a_row_in_the_first_picture_alone() -> None:
-    first, second = _who_waits(30).axes
-    assert [tick.get_text() for tick in first.get_yticklabels()] == [
-        "rank 0",
-        "rank 1",
-        "your guess: 30 %",
-    ]
-    assert len(second.get_yticklabels()) == 2
-    assert [round(bar.get_width()) for bar in first.patches[-2:]] == [1400, 600], "of 2 s, in ms"

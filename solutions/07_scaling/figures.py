@@ -1,0 +1,178 @@
+"""The figures of 07_scaling: what a step consists of, who waits for whom, and
+laws with their intervals."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from scaleout.plots import look, primitives
+
+PARTS = {
+    "compute": ("compute", {"color": look.DARK}),
+    "rest": ("exchange and waiting", look.WAITING),
+}
+WORK = {
+    "step": ("trains", {"color": look.DARK}),
+    "evaluate": ("evaluates", {"color": look.MIDDLE}),
+    "wait": ("waits", look.WAITING),
+}
+
+
+@look.style
+def step_parts(records, guess: float | None = None):
+    """Draw what a step consists of, strong and weak: the slowest rank's
+    compute, and the rest, which waits."""
+    titles = {"strong": "one batch, shared out",
+              "weak": "a batch on each rank"}
+    figure, panels = primitives.panels(titles.values(), (7, 4.4))
+    rows = [row for _, row in records.iterrows()]
+    found = []
+    for mode, axes in zip(titles, panels.values(), strict=True):
+        jobs: dict[int, list] = {}
+        for row in rows:
+            if row["ranks"] == 1 or row["metrics"]["mode"] == mode:
+                jobs.setdefault(int(row["ranks"]), []).append(row)
+        counts = sorted(jobs)
+        bars = []
+        for place, ranks in enumerate(counts):
+            own = jobs[ranks]
+            step = 1e3 * np.median([row["step_median_s"] for row in own])
+            compute = 1e3 * np.median([
+                max(share["compute_s"] for share in row["metrics"]["shares"])
+                for row in own])
+            bars.append({"compute": min(compute, step),
+                         "rest": max(0.0, step - compute)})
+            if ranks > 1:
+                ring = 1e3 * np.median([row["metrics"]["ring_s"]
+                                        for row in own])
+                axes.plot([place - 0.36, place + 0.36], [compute + ring] * 2,
+                          color=look.MIDDLE, linewidth=2.5,
+                          label="compute + ring's formula")
+            steps = 1e3 * np.concatenate([row["step_s"] for row in own])
+            axes.plot(place + np.linspace(-0.2, 0.2, len(steps)), steps, ".",
+                      color="black", markersize=2,
+                      label="" if place else "single steps")
+        primitives.stacked(axes, bars, PARTS, flat=False, width=0.6)
+        one = sum(bars[0].values())
+        ideal = [one / n if mode == "strong" else one for n in counts]
+        primitives.ideal(axes, range(len(counts)), ideal)
+        if guess and mode == "strong":
+            look.guess_star(axes, len(counts) - 1, ideal[-1] / guess,
+                            f"{guess:g} (efficiency)")
+        axes.set_xticks(range(len(counts)), map(str, counts))
+        axes.set_xlabel("ranks (number)")
+        step = sum(bars[-1].values())
+        found.append(f"{mode} {100 * bars[-1]['rest'] / step:.0f} % of "
+                     f"{step:.0f} ms")
+    top = np.percentile(1e3 * np.concatenate([row["step_s"] for row in rows]),
+                        99)
+    stars = [line.get_ydata()[0] for axes in panels.values()
+             for line in axes.lines if line.get_marker() == "*"]
+    axes.set_ylim(0, 1.1 * max(top, *stars, 0.0))
+    next(iter(panels.values())).set_ylabel("time of a step (ms)")
+    return look.finish(
+        figure, f"Not compute, on {counts[-1]} ranks: {', '.join(found)}.",
+        legend=3)
+
+
+@look.style
+def who_waits(records, guess: float | None = None):
+    """Draw what each rank did during evaluation.py. A panel for each job."""
+    size = (7.4, 1.6 + 1.4 * len(records))
+    figure, panels = primitives.panels(records, size, down=True)
+    found = []
+    for axes, (name, frame) in zip(panels.values(), records.items(),
+                                   strict=True):
+        logs = list(frame["metrics.logs"].iloc[0])
+        names = [f"rank {rank}" for rank in range(len(logs))]
+        if guess is not None and not found:
+            whole = max(end for log in logs for _, _, end in log)
+            trained = whole * (1 - guess / 100)
+            logs.append([("step", 0.0, trained), ("wait", trained, whole)])
+            names.append(f"your guess: {guess:g} %")
+        primitives.spans(axes, logs, WORK, names)
+        waited = 100 * frame["metrics.waited"].iloc[0]
+        found.append(f"{name}: {waited:.0f} %")
+    axes.set_xlabel("time since the start (ms)")
+    return look.finish(
+        figure, f"Waited, of all ranks' time: {', '.join(found)}.",
+        "What each rank did, and when." if guess is None else
+        f"What each rank did, and when. Your guess: {guess:g} %.", legend=3)
+
+
+@look.style
+def amdahl_law(law, measured, most: int = 64, guess: float | None = None):
+    """Draw the speed-up over ranks: what was measured, and the law with the
+    interval of its serial part."""
+    figure, axes = plt.subplots(figsize=(7, 4.6))
+    ranks = np.geomspace(1, most, 200)
+    high, low = (1 / (serial + (1 - serial) / ranks)
+                 for serial in law.serial_range)
+    axes.fill_between(ranks, low, high, color=look.LIGHT, alpha=0.5,
+                      linewidth=0, label="95 % interval")
+    axes.plot(ranks, [law.speed_up(n) for n in ranks], color=look.DARK,
+              linewidth=2, label="Amdahl's law")
+    primitives.ideal(axes, ranks, ranks)
+    for nth, (n, ratio) in enumerate(measured.items()):
+        primitives.interval(axes, n, ratio.low, ratio.middle, ratio.high,
+                            "" if nth else "measured", upright=True,
+                            color=look.MIDDLE, capsize=4)
+    if guess is not None:
+        look.guess_star(axes, most, guess, f"{guess:g}")
+    axes.set(xscale="log", yscale="log", xlabel="ranks (number)",
+             ylabel="speed-up over 1 rank")
+    ticks = [2**k for k in range(int(np.log2(most)) + 1)]
+    axes.set_xticks(ticks, ticks)
+    axes.set_yticks(ticks, ticks)
+    axes.minorticks_off()
+    points = ", ".join(f"{n} ranks: {ratio.middle:.2f} times"
+                       for n, ratio in measured.items())
+    return look.finish(
+        figure, f"If the law holds, {most} ranks are {low[-1]:.0f} to "
+        f"{high[-1]:.0f} times as fast as one.", f"Measured: {points}.",
+        legend=5)
+
+
+@look.style
+def rate_predictions(tables, fits, count_of: str = "nodes",
+                     guess: float | None = None):
+    """Draw published rates, each divided by its nodes: rows that the fit saw,
+    rows held out, and what it predicts for them."""
+    figure, panels = primitives.panels([table.name for table in tables],
+                                       (8, 4.6))
+    each = []
+    hits = 0
+    hidden = 0
+    for axes, table, fit in zip(panels.values(), tables, fits, strict=True):
+        every = np.geomspace(1, max(table.nodes), 100)
+        axes.plot(every, [fit.rate(n) / n for n in every], color=look.DARK,
+                  label="fit")
+        axes.axhline(fit.one, linestyle="--", color=look.GREY, label="ideal")
+        rates = dict(zip(table.nodes, table.rates, strict=True))
+        seen = [n for n in rates if n in fit.nodes]
+        axes.plot(seen, [rates[n] / n for n in seen], "o", markersize=8,
+                  color=look.MIDDLE, label="rows that it saw")
+        for n in [n for n in rates if n not in fit.nodes]:
+            said = fit.predict(n)
+            primitives.interval(axes, n, said.low / n, said.rate / n,
+                                said.high / n, "predicted, 95 %",
+                                upright=True, fmt="_", markersize=12)
+            axes.plot(n, rates[n] / n, "o", color=look.MIDDLE, markersize=9,
+                      markerfacecolor="white", markeredgewidth=2, zorder=4,
+                      label="row held out")
+            hidden += 1
+            hits += said.low <= rates[n] <= said.high
+            each.append(f"{table.name}, {n} {count_of}: {said.rate:,.0f} "
+                        f"({said.low:,.0f} to {said.high:,.0f}), published "
+                        f"{rates[n]:,.0f}")
+        axes.set(xscale="log", xlabel=f"{count_of} (number)")
+        axes.set_xticks(table.nodes, table.nodes)
+        axes.minorticks_off()
+    first = next(iter(panels.values()))
+    if guess is not None:
+        last = tables[0].nodes[-1]
+        look.guess_star(first, last, guess / last, f"{guess:g}")
+    first.set(ylabel=f"{tables[0].unit} for each of the {count_of}",
+              ylim=(0, None))
+    return look.finish(
+        figure, f"{hits} of {hidden} intervals hold the row that was held "
+        "out.", f"Predicted: {'; '.join(each)}.", legend=5)
