@@ -227,7 +227,7 @@ def test_the_command_line_prints_the_table_and_where_all_is(
     assert default.split()[:5] == ["default", "1", "unset", "unset", "14.6"]
     assert best.split()[:5] == ["best", "2", "1", "1", "24.0"]
     assert summary.startswith(
-        "The best of 4 points gives 24.0, 1.64 times the default's 14.6. That"
+        "The best of 4 points gives 24.0, 1.64 times the default's 14.6. It rests on"
     )
     assert drift == "The default drifted by +0.0 % from the first to the last time."
     assert re.fullmatch(

@@ -174,7 +174,7 @@ class Result:
                 "quiet."
             )
         runs = "one run" if self.best.repeats == 1 else f"{self.best.repeats} runs"
-        return f"{text} That rests on {runs} of the best: an interval takes  --repeat {ROUNDS}."
+        return f"{text} It rests on {runs} of the best: an interval takes  --repeat {ROUNDS}."
 
     def _interval(self) -> str:
         """The interval of the best's ratio to the default; "" with fewer than three repeats."""

@@ -217,10 +217,10 @@ def test_a_ratio_stands_with_its_interval_or_as_so_many_runs() -> None:
     assert times.endswith(": 1.29 to 1.31.")
     once = _result({2: [14.1]}, [[10.0], [10.0]]).summary
     assert once == (
-        "The best of 1 point gives 14.1, 1.41 times the default's 10.0. That rests on one run of "
+        "The best of 1 point gives 14.1, 1.41 times the default's 10.0. It rests on one run of "
         "the best: an interval takes  --repeat 3."
     )
-    assert "rests on 2 runs" in _result({2: [14.1, 14]}, [[10.0, 10], [10.0, 10]]).summary
+    assert "It rests on 2 runs" in _result({2: [14.1, 14]}, [[10.0, 10], [10.0, 10]]).summary
 
 
 def test_the_interval_is_wider_the_more_points_there_were() -> None:
