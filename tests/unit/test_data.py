@@ -5,10 +5,7 @@ import hashlib
 import http.server
 import os
 import re
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -185,34 +182,26 @@ def test_quick_asks_for_less(
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Serves files, as many servers do: ranges; and badly, when told to."""
+    """Serves files; and badly, when told to."""
 
     files: dict[str, bytes] = {}
-    ranges = True
     stop_after = 1 << 30  # bytes of a body before the connection is closed
-    pause_s = 0.0
-    asked: list[tuple[str, str | None]] = []
+    asked: list[str] = []
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
     server: Server
 
     def do_GET(self) -> None:
-        name, wanted = self.path.rsplit("/", 1)[1], self.headers.get("Range")
-        self.server.asked.append((name, wanted))
+        name = self.path.rsplit("/", 1)[1]
+        self.server.asked.append(name)
         if name not in self.server.files:
             return self.send_error(404)
         body = self.server.files[name]
-        first = (
-            int(wanted.removeprefix("bytes=").rstrip("-")) if wanted and self.server.ranges else 0
-        )
-        if wanted and first >= len(body):
-            return self.send_error(416)
-        self.send_response(206 if wanted and self.server.ranges else 200)
-        self.send_header("Content-Length", str(len(body) - first))
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        time.sleep(self.server.pause_s)
-        self.wfile.write(body[first:][: self.server.stop_after])
+        self.wfile.write(body[: self.server.stop_after])
 
     def log_message(self, *_: object) -> None:
         pass
@@ -247,44 +236,17 @@ def _is_whole(folder: Path, server: Server) -> bool:
 def test_fetch_brings_the_four_files_once(server: Server, folder: Path) -> None:
     assert data.fetch("mnist") == folder
     assert _is_whole(folder, server)
-    assert not list(folder.glob("*.part"))
     assert len(data.digits()[0]) == 40
     data.fetch("mnist")
-    assert [name for name, _ in server.asked] == list(fetching.MNIST)
+    assert server.asked == list(fetching.MNIST)
 
 
-def test_fetch_goes_on_where_the_connection_broke(server: Server, folder: Path) -> None:
+def test_what_stops_before_its_end_is_no_file(server: Server, folder: Path) -> None:
     server.stop_after = 30
-    with pytest.raises(
-        ScaleoutError,
-        match="stopped coming .* bytes before its end: type  scaleout data fetch mnist",
-    ):
+    with pytest.raises(ScaleoutError, match="arrived damaged|cannot be reached"):
         data.fetch("mnist")
+    assert list(folder.iterdir()) == []
     server.stop_after = 1 << 30
-    data.fetch("mnist")
-    assert _is_whole(folder, server)
-    first = next(iter(fetching.MNIST))
-    assert server.asked[:2] == [(first, None), (first, "bytes=30-")]
-
-
-@pytest.mark.parametrize("have", ["a half", "all of it"])
-def test_fetch_uses_what_an_earlier_one_left(server: Server, folder: Path, have: str) -> None:
-    first = next(iter(fetching.MNIST))
-    whole = server.files[first]
-    folder.mkdir()
-    (folder / first).with_suffix(".part").write_bytes(
-        whole if have == "all of it" else whole[: len(whole) // 2]
-    )
-    data.fetch("mnist")
-    assert _is_whole(folder, server)
-    assert server.asked[0][1] is not None
-
-
-def test_fetch_starts_anew_where_the_server_knows_no_ranges(server: Server, folder: Path) -> None:
-    server.ranges = False
-    first = next(iter(fetching.MNIST))
-    folder.mkdir()
-    (folder / first).with_suffix(".part").write_bytes(server.files[first][:25])
     data.fetch("mnist")
     assert _is_whole(folder, server)
 
@@ -297,26 +259,9 @@ def test_a_file_that_arrives_damaged_is_dropped_and_fetched_anew(
     server.files[first] = bytes(len(good))
     with pytest.raises(ScaleoutError, match=f"{first} arrived damaged and was dropped"):
         data.fetch("mnist")
-    assert not (folder / first).exists() and not list(folder.glob("*.part"))
+    assert list(folder.iterdir()) == []
     server.files[first] = good
     data.fetch("mnist")
-    assert _is_whole(folder, server)
-
-
-FETCH = """
-import sys
-from scaleout import data, fetching
-fetching.MNIST, fetching.MNIST_URL = eval(sys.argv[1]), sys.argv[2]
-data.fetch("mnist")
-"""
-
-
-def test_two_processes_at_once_fetch_once(server: Server, folder: Path) -> None:
-    server.pause_s = 0.3
-    command = [sys.executable, "-c", FETCH, repr(fetching.MNIST), fetching.MNIST_URL]
-    both = [subprocess.Popen(command) for _ in range(2)]
-    assert [process.wait(60) for process in both] == [0, 0]
-    assert sorted(name for name, _ in server.asked) == sorted(fetching.MNIST)
     assert _is_whole(folder, server)
 
 
@@ -351,7 +296,7 @@ def test_a_folder_that_cannot_be_made_is_named(
     )
 
 
-def test_files_that_are_there_need_neither_network_nor_a_lock(whole: Path) -> None:
+def test_files_that_are_there_need_no_network(whole: Path) -> None:
     before = sorted(whole.iterdir())
     assert data.fetch("mnist") == whole
     assert sorted(whole.iterdir()) == before
