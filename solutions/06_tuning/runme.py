@@ -35,7 +35,16 @@ import numpy as np
 import tensorflow as tf
 
 # Beside this file: what it can be asked for and notes, and what it trains.
-from bookkeeping import Notes, arguments, refuse_unusable, say_out_of_memory
+from bookkeeping import (
+    arguments,
+    peak_mib,
+    refuse_unusable,
+    say_out_of_memory,
+    settings,
+    steps_per_s,
+    three_of,
+    used_mib,
+)
 from mpi4py import MPI
 from networks import (
     NOISE,
@@ -182,7 +191,6 @@ def main(args: argparse.Namespace) -> float:
         records.take_checkpoint(args.checkpoint, state)
     # Distributed: equal steps keep weights equal if they begin equal
     hvd.broadcast_variables(state, root_rank=0)
-    start = records.digest(state)
     done = int(images_done)
     # Distributed: in images, so that more ranks take fewer steps
     goal = args.steps * batch
@@ -196,63 +204,78 @@ def main(args: argparse.Namespace) -> float:
 
     # What the samples are made from, the same on every rank and each time.
     fixed = np.random.default_rng(0).standard_normal((32, NOISE), np.float32)
-    notes = Notes()
+    job = records.Job("06_tuning", rank, ranks, weights=state)
+    taken = 0  # steps of this job
+    evaluations = []  # (seconds, steps)
+    memory = []  # (seconds, MiB)
+    samples = []  # (seconds, picture)
     while done < goal:
-        with notes.time("input"):
+        with job.time("input"):
             # Distributed: the same on every rank, and then dealt like cards
             draw = np.random.default_rng([args.seed, done])
             few = draw.choice(known, -(-batch // 2) * ranks)[rank::ranks]
             more = draw.integers(len(x), size=batch * ranks)[rank::ranks]
             given = [enlarged(x[few], args.side), y[few],
                      enlarged(x[more], args.side)]
-        with notes.time("train"):
+        with job.step(work=batch), job.time("train"):
             losses = [part.numpy()
                       for part in train_step(*map(tf.constant, given))]
+        taken += 1
         # Distributed: what all ranks have seen
         done = int(images_done.assign_add(batch * ranks))
 
         steps = done // (batch * ranks)
         due = args.evaluate_every and steps % args.evaluate_every == 0
         if due or done >= goal:
-            with notes.time("evaluation"):
+            with job.time("evaluation"):
                 right = 0
                 for part in mine:
                     images = enlarged(x_test[part], args.side)
                     guessed = np.argmax(classify(images), axis=1)
                     right += int((guessed == y_test[part]).sum())
-            with notes.time("wait"):
+            with job.time("wait"):
                 # Distributed: the counts of all ranks
                 right = int(hvd.allreduce(tf.constant(right), op=hvd.Sum))
-            line = notes.evaluated(right / len(x_test))
+            accuracy = right / len(x_test)
+            at_s = job.log(accuracy=accuracy, at_step=taken)
+            evaluations.append((at_s, taken))
+            memory.append((at_s, used_mib()))
             # Distributed: one line and one file, not one from each rank
             if rank == 0:
-                print(line, flush=True)
+                print(f"step {taken}: accuracy {accuracy:.2%} "
+                      f"after {at_s:.1f} s", flush=True)
                 if not args.supervised:
-                    notes.samples.append(mosaic(generator(fixed)))
+                    samples.append((at_s, mosaic(generator(fixed))))
                 if args.checkpoint:
-                    records.keep_checkpoint(args.checkpoint, state, done)
-        notes.watch(args.memory_mib)
+                    job.keep_checkpoint(args.checkpoint, done)
+        if 0 < args.memory_mib < peak_mib():
+            raise MemoryError
 
-    shares = records.gather({
-        **notes.share(),
-        "start": start,
-        "end": records.digest(state),
-        "tested": sum(len(y_test[part]) for part in mine),
-    })
-    # Distributed: one report, one record
+    job.note(rss_mib=memory,
+             tested=sum(len(y_test[part]) for part in mine))
+    classes = classifier(enlarged(x_test[:4], args.side))  # (4, 10)
+    weights = classifier.count_params() + generator.count_params()
+    names = ("labelled", "unlabelled", "matching", "real", "fake")
+    # Distributed: one record of all ranks; the slowest of them counts
+    record = job.write(
+        variant="supervised" if args.supervised else args.evaluation,
+        batch_per_rank=batch, seed=args.seed, rate_unit="images/s",
+        images_per_s=batch * ranks * steps_per_s(evaluations),
+        settings=settings(), side=args.side, labelled=known,
+        losses=dict(zip(names, losses, strict=True)),
+        heads={"classes": classes.numpy(),
+               "real": real_or_made(classes).numpy()},
+        gradient_bytes=4 * weights, **three_of(samples),
+    )
     if rank == 0:
-        classes = classifier(enlarged(x_test[:4], args.side))  # (4, 10)
-        real = real_or_made(classes)  # (4,)
-        heads = {"classes": classes.numpy(), "real": real.numpy()}
-        weights = classifier.count_params() + generator.count_params()
-        print(notes.write(args, shares, losses, heads=heads, labelled=known,
-                          gradient_bytes=4 * weights), flush=True)
-    return notes.accuracy[-1]
+        print(f"{ranks} rank(s): {record['rate']:.0f} images/s, "
+              f"accuracy {accuracy:.2%}", flush=True)
+    return accuracy
 
 
 if __name__ == "__main__":
     try:
-        main(arguments(__doc__.splitlines()[0]))
+        main(arguments(__doc__))
     except (MemoryError, tf.errors.ResourceExhaustedError):
         # Distributed: whose memory it was
         say_out_of_memory(MPI.COMM_WORLD.rank)
