@@ -254,7 +254,7 @@ def test_variants_are_measured_in_rounds_in_one_job(no_process_left) -> None:
 def test_bad_variants_are_one_sentence(ranks: int, words: list[str], said: str) -> None:
     with pytest.raises(JobFailed) as caught:
         tune(ranks, *words)
-    assert caught.value.status == 2 and said in caught.value.run.output
+    assert caught.value.status == 1 and said in caught.value.run.output
     assert "Traceback" not in caught.value.run.output
 
 
