@@ -105,6 +105,7 @@ def settings() -> dict[str, str]:
 def three_of(samples: list) -> dict[str, list]:
     """The first, the middle and the last, to keep records small."""
     last = len(samples) - 1
-    kept = [samples[i] for i in sorted({0, last // 2, last})] if samples else []
+    wanted = sorted({0, last // 2, last}) if samples else []
+    kept = [samples[i] for i in wanted]
     return {"samples": [picture for _, picture in kept],
             "samples_at_s": [at_s for at_s, _ in kept]}
