@@ -174,7 +174,10 @@ def test_a_pipe_is_never_waited_for(topic: Path, place: Path) -> None:
         (topic / name).unlink(missing_ok=True)
         os.mkfifo(topic / name)
     assert checks.hint(lab("00_tiny", solution=False), 1) == "Hint 1 of 1: one"
-    assert jsonlines.table(topic / "sweep.json") == {} and history.last_states(topic / "checks.jsonl") == []
+    assert (
+        jsonlines.table(topic / "sweep.json") == {}
+        and history.last_states(topic / "checks.jsonl") == []
+    )
     assert "a" not in history.runs("00_tiny").index
     (topic / "checks.jsonl").unlink()
 

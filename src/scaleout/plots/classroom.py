@@ -8,7 +8,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from .look import DARK, GREY, LIGHT, MIDDLE, PALE, style
+from ..words import count as count_of
+from .look import DARK, GREY, LIGHT, MIDDLE, PALE, finish, style
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,7 +20,7 @@ STATES = {"passed": DARK, "not yet": LIGHT, "not judged": GREY, "not started": P
 
 @style
 def class_picture(best: "pd.DataFrame", states: Mapping[str, Mapping[int, str]]) -> Figure:
-    """Left, each attendee's best rate for a few kinds of job, a mark a machine; right, the
+    """Draw each attendee's best rate for a few kinds of job, a mark for each machine; beside it the
     attendees by TODO and state.
     """
     figure, (rates, checks) = plt.subplots(1, 2, figsize=(9, 4), width_ratios=[3, 2])
@@ -70,8 +71,10 @@ def class_picture(best: "pd.DataFrame", states: Mapping[str, Mapping[int, str]])
             label=state,
         )
         bottom += count
-    checks.set(xticks=todos, xlabel="TODO", ylabel="attendees")
+    checks.set(xticks=todos, xlabel="TODO (number)", ylabel="attendees (count)")
     checks.yaxis.get_major_locator().set_params(integer=True)
     checks.grid(axis="x", visible=False)
     checks.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
-    return figure
+    passed = sum(state == "passed" for each in states.values() for state in each.values())
+    people = count_of(len(states), "attendee")
+    return finish(figure, f"{people} passed {passed} of {len(states) * len(todos)} checks.")

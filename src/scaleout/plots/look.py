@@ -174,7 +174,7 @@ def _values(axes: Axes, artist: Any) -> str:
 def _name(axes: Axes, at: float, upright: bool = True) -> str:
     """What an axis calls a place: the nearest of its ticks, where they are words, else the number."""
     axis = axes.xaxis if upright else axes.yaxis
-    places = axis.get_ticklocs()
+    places = [float(place) for place in axis.get_ticklocs()]
     words = dict(zip(places, axis.get_major_formatter().format_ticks(places), strict=True))
     if all(re.search("[A-Za-z]", text) and "$" not in text for text in words.values()) and words:
         return " ".join(words[min(words, key=lambda place: abs(place - at))].split()) + ":"

@@ -1,4 +1,4 @@
-"""Figures of 01_onednn: what each operation takes, layouts, number formats."""
+"""What the operations of a step take, as stacks: one with oneDNN, one without, and so on."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -8,13 +8,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from .look import DARK, LIGHT, Look, style
+from .look import DARK, LIGHT, find_name, finish, guess_star, style
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 SMALLEST = 0.02  # of the tallest bar: a part that is lower holds no line of text
+APART = 0.034  # of the tallest bar, between two lines of text
 FILLS = {"oneDNN": DARK, "Eigen": LIGHT, "": "white"}
 BETWEEN = "between operations"
 Part = tuple[str, str, float]  # operation, library, milliseconds
@@ -24,32 +25,38 @@ Part = tuple[str, str, float]  # operation, library, milliseconds
 def operations(
     profiles: "Mapping[str, pd.DataFrame]", guess: str | None = None, rest: str = BETWEEN
 ) -> Figure:
-    """What the operations of a step take, one on top of the other: a bar for each profile."""
+    """Draw what the operations of a step take, one on top of the other: a bar for each profile."""
     parts = {name: _parts(frame, rest) for name, frame in profiles.items()}
-    tallest = max(sum(ms for *_, ms in found) for found in parts.values())
-    stacks = {name: _lumped(found, SMALLEST * tallest) for name, found in parts.items()}
+    totals = {name: sum(ms for *_, ms in found) for name, found in parts.items()}
+    tallest = max(totals.values())
+    stacks = [_lumped(found, SMALLEST * tallest) for found in parts.values()]
     figure, axes = plt.subplots(figsize=(1.2 + 3.1 * len(parts), 5.6))
-    for place, stack in enumerate(stacks.values()):
-        _stack(axes, place, stack, 0.034 * tallest)
-    libraries = {library for found in parts.values() for _, library, _ in found}
-    named = {"oneDNN": "run by oneDNN", "Eigen": "run by Eigen", "": rest}
-    for library, name in named.items():
-        if library not in libraries:
-            continue
-        patch = Rectangle((0, 0), 0, 0, facecolor=FILLS[library], edgecolor=DARK, label=name)
-        axes.add_patch(patch)
+    for place, stack in enumerate(stacks):
+        _stack(axes, place, stack, APART * tallest)
+    shown = {library for found in parts.values() for _, library, _ in found}
+    for library, label in {"oneDNN": "run by oneDNN", "Eigen": "run by Eigen", "": rest}.items():
+        if library in shown:
+            axes.add_patch(
+                Rectangle((0, 0), 0, 0, facecolor=FILLS[library], edgecolor=DARK, label=label)
+            )
     if guess:
-        _guessed_operation(axes, stacks, str(guess).strip())
+        _guessed(axes, stacks, str(guess).strip())
     axes.set_xticks(range(len(parts)), list(parts))
-    axes.set(xlim=(-0.25, len(parts) - 0.12), ylim=(0, 1.1 * tallest), ylabel="time a step (ms)")
+    axes.set(xlim=(-0.25, len(parts) - 0.12), ylim=(0, 1.1 * tallest), ylabel="time of a step (ms)")
     axes.grid(axis="x", visible=False)
-    title = _operations_found(parts)
-    figure.suptitle(title, fontsize=11, x=0.02, ha="left")
-    figure.legend(loc="outside lower center", ncols=2, fontsize=9)
-    said = [f"{name}: {', '.join(map(_told, stack))}." for name, stack in stacks.items()]
-    said += [f"Your guess: {guess}."] if guess else []
-    figure.set_label(" ".join([f"{title}.", *said]))
-    return figure
+    values = [
+        f"{name}: {', '.join(map(_told, stack))}."
+        for name, stack in zip(parts, stacks, strict=True)
+    ]
+    first, last = list(totals)[0], list(totals)[-1]
+    if len(parts) > 1:
+        ends = f"from {totals[first]:,.0f} to {totals[last]:,.0f} ms"
+        title = f"{first}, then {last}: {ends} for a step"
+    else:
+        longest = max((part for part in parts[first] if part[1]), key=lambda part: part[2])
+        share = 100 * longest[2] / totals[first]
+        title = f"The longest: {_told(longest)}, {share:.0f} % of a step"
+    return finish(figure, title, " ".join(values), legend=2)
 
 
 def _stack(axes: Axes, place: int, stack: list[Part], apart: float) -> None:
@@ -64,21 +71,17 @@ def _stack(axes: Axes, place: int, stack: list[Part], apart: float) -> None:
         bottom += ms
 
 
-def _told(part: "Part") -> str:
+def _told(part: Part) -> str:
     return f"{part[0]} {part[2]:,.{0 if part[2] >= 10 else 1}f} ms"
 
 
-def _guessed_operation(axes: Axes, stacks: Mapping[str, list[Part]], guess: str) -> None:
+def _guessed(axes: Axes, stacks: list[list[Part]], guess: str) -> None:
     """A star on the operation that the reader named, in the first bar that shows it; else words."""
-    for place, stack in enumerate(stacks.values()):
-        names = [op.casefold() for op, *_ in stack]
-        found = [at for at, name in enumerate(names) if name == guess.casefold()]
-        found += [at for at, name in enumerate(names) if guess.casefold() in name]
-        if found:
-            middle = sum(ms for *_, ms in stack[: found[0]]) + stack[found[0]][2] / 2
-            star: Look = {"marker": "*", "markersize": 15, "color": "black", "linestyle": ""}
-            axes.plot(place, middle, markeredgecolor="white", label=f"your guess: {guess}", **star)
-            return
+    for place, stack in enumerate(stacks):
+        at = find_name([op for op, *_ in stack], guess)
+        if at is not None:
+            middle = sum(ms for *_, ms in stack[:at]) + stack[at][2] / 2
+            return guess_star(axes, place, middle, guess)
     axes.plot([], [], linestyle="", label=f"your guess: {guess} (too small to be shown)")
 
 
@@ -103,13 +106,3 @@ def _lumped(found: list[Part], least: float) -> list[Part]:
             name = f"others of {library}" if library else few[0][0]
             result.append((name, library, sum(part[2] for part in few)))
     return result
-
-
-def _operations_found(parts: dict[str, list[Part]]) -> str:
-    """What the bars show, in words."""
-    totals = {name: sum(ms for *_, ms in found) for name, found in parts.items()}
-    (first, before), (last, after) = list(totals.items())[0], list(totals.items())[-1]
-    if len(parts) > 1:
-        return f"{first}, then {last}: from {before:,.0f} to {after:,.0f} ms a step"
-    dearest = max((part for part in parts[first] if part[1]), key=lambda part: part[2])
-    return f"Dearest: {_told(dearest)}, {100 * dearest[2] / before:.0f} % of a step"

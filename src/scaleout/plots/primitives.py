@@ -120,11 +120,6 @@ def bars(
         axes.set_ylim(len(names) - 0.4, -0.6)
 
 
-def times_first(value: float, first: float) -> str:
-    """What stands above a bar: its value, and how many times the first one it is."""
-    return rounded(value) if value == first else f"{rounded(value)}\n{value / first:.2f}x"
-
-
 def stacked(
     axes: Axes,
     rows: "Sequence[Mapping[str, float]]",

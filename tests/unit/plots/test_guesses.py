@@ -22,18 +22,6 @@ def _frame(ranks: int = 1, **more: object) -> pd.DataFrame:
     return pd.DataFrame([{**row, **more}])
 
 
-def _thread_census(guess: object) -> Figure:
-    on_rank = [{"threads": {"Eigen": 4}, "cpus": {"Eigen": 1.5}}]
-    return plots.thread_census(
-        {"now": pd.DataFrame([{"metrics.on_rank": on_rank, "metrics.cores": [[0], [1]]}])}, guess
-    )
-
-
-def _rate_over_threads(guess: object) -> Figure:
-    grid = pd.DataFrame([(1, 1, 10.0), (1, 2, 15.0)], columns=["ranks", "threads", "rate"])
-    return plots.rate_over_threads(grid, 2, guess)
-
-
 def _waterfall(guess: object) -> Figure:
     return plots.waterfall(
         {"start": [0.5], "cycle\n5 ms": [0.6], "binding": [0.4], "all": [0.8]}, guess=guess
@@ -48,7 +36,7 @@ def _networks(guess: object) -> Figure:
     return plots.efficiency_of_networks({"one": [step]}, guess=guess)
 
 
-NUMBERS = [_thread_census, _rate_over_threads, _networks]  # fmt: skip
+NUMBERS = [_networks]
 NAMES = {_waterfall: "Cycle 5 ms"}
 
 
