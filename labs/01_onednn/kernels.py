@@ -8,7 +8,7 @@ import pandas as pd
 from scaleout import machine, settings
 from scaleout.comparisons.intervals import verdict
 from scaleout.comparisons.references import REFERENCE, reference, whose
-from scaleout.measure.pytorch import missing, python
+from scaleout.jobs.side import missing, python
 
 NAME = "kernels"  # of the comparison, as the reference machine's has it
 # An Intel talk on deep learning at scale with distributed frameworks, 2019:

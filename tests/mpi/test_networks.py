@@ -13,8 +13,8 @@ from torch_scripts import TORCH, with_torch
 
 from scaleout import lab
 from scaleout.course import checks
+from scaleout.jobs import side
 from scaleout.jobs.job import JobFailed, Run
-from scaleout.measure import pytorch
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(900)]
 LAB = ROOT / "solutions" / "09_networks"
@@ -185,7 +185,7 @@ def test_under_fsdp_a_rank_keeps_its_part_and_takes_the_same_steps() -> None:
 def test_without_pytorch_nothing_is_judged_and_a_reference_is_shown(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for module in (checks, pytorch):
+    for module in (checks, side):
         monkeypatch.setattr(module, "side", lambda name: None)
     (found,) = checks.check(lab("09_networks", solution=True), 5)
     assert found.state == "not judged" and "make torch" in found.what

@@ -1,1 +1,0 @@
-"""Questions asked of jobs and of what they left: kernels, number formats, timelines, builds."""
