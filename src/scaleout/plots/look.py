@@ -8,7 +8,7 @@ that stands in for the picture is made here, from what was drawn.
 import base64
 import io
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial, wraps
 from inspect import signature
 from numbers import Real
@@ -179,19 +179,6 @@ def _name(axes: Axes, at: float, upright: bool = True) -> str:
     if all(re.search("[A-Za-z]", text) and "$" not in text for text in words.values()) and words:
         return " ".join(words[min(words, key=lambda place: abs(place - at))].split()) + ":"
     return f"{at:,.9g}:"
-
-
-def say(figure: Figure, found: str, values: str = "") -> None:
-    """Give a figure its title, and the text that stands in for it."""
-    finish(figure, found, values)
-
-
-def medians(rows: Iterable[tuple[int, float]]) -> dict[int, float]:
-    """The median of several jobs on each number of ranks."""
-    groups: dict[int, list[float]] = {}
-    for ranks, value in rows:
-        groups.setdefault(ranks, []).append(value)
-    return {ranks: float(np.median(groups[ranks])) for ranks in sorted(groups)}
 
 
 def guess_line(axes: Axes, guess: float | None, upright: bool = False, unit: str = "") -> None:

@@ -3,23 +3,11 @@ shows."""
 
 from collections.abc import Callable
 
-import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
 from scaleout import plots, scaling
 from scaleout.errors import ScaleoutError
-
-
-def _frame(ranks: int = 1, **more: object) -> pd.DataFrame:
-    row = {
-        "ranks": ranks,
-        "step_median_s": 1 / ranks,
-        "step_s": [1 / ranks] * 3,
-        "rate": 10.0 * ranks,
-        "cores": 2,
-    }
-    return pd.DataFrame([{**row, **more}])
 
 
 def _waterfall(guess: object) -> Figure:
