@@ -21,6 +21,7 @@ import h5py
 import lmdb
 import numpy as np
 import tensorflow as tf
+from crops import crops
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
@@ -207,7 +208,7 @@ def inside_broken(path: Path) -> list:
 
 def main(args: argparse.Namespace) -> None:
     try:
-        paths = {form: data.crops(form) for form in args.forms}
+        paths = {form: crops(form) for form in args.forms}
     except ScaleoutError as error:
         refuse(str(error))
     ways = [(form, cold, shuffle) for form in args.forms

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
+from crops import crops
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
 
-from scaleout import ScaleoutError, data, records
+from scaleout import ScaleoutError, records
 from scaleout.flags import Parser, one_or_more, refuse, zero_or_more
 
 STEPS = ["parallel", "batch", "cache", "prefetch"]
@@ -86,7 +87,7 @@ def examples(args: argparse.Namespace, ranks: int) -> tuple:
     if folder is None:
         try:
             # Distributed: one rank writes them, the others wait until it has
-            folder = data.crops()
+            folder = crops()
         except ScaleoutError as error:
             refuse(str(error))
     paths = sorted(map(str, Path(folder).glob("*.jpg")))
@@ -214,7 +215,7 @@ class Notes:
 def broken_file(args: argparse.Namespace, error: Exception,
                 read_image: Callable) -> str:
     """One sentence with the name of a file that cannot be used."""
-    for path in sorted(map(str, Path(args.folder or data.crops()).iterdir())):
+    for path in sorted(map(str, Path(args.folder or crops()).iterdir())):
         try:
             read_image(tf.constant(path))
         except (tf.errors.OpError, ValueError):

@@ -20,6 +20,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from crops import crops
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
@@ -87,8 +88,8 @@ class Reader:
         # Distributed: the ranks of one node; on a cluster
         # comm.Split_type(MPI.COMM_TYPE_SHARED) finds them
         self.node = self.comm.Split(rank // ranks_per_node, rank)
-        self.files = sorted(map(str, data.crops("files", IMAGES).iterdir()))
-        packed = data.crops("tfrecord", IMAGES)
+        self.files = sorted(map(str, crops("files", IMAGES).iterdir()))
+        packed = crops("tfrecord", IMAGES)
         self.shards = sorted(map(str, packed.iterdir()))
         self.known = [hashlib.sha256(Path(each).read_bytes()).hexdigest()
                       for each in self.shards]
@@ -225,7 +226,7 @@ if __name__ == "__main__":
                "one machine.")
     try:
         # Distributed: one rank writes them, the others wait until it has
-        data.crops("tfrecord", IMAGES)
+        crops("tfrecord", IMAGES)
     except ScaleoutError as error:
         refuse(str(error))
     with tempfile.TemporaryDirectory(prefix="shared-") as own:

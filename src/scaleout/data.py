@@ -1,5 +1,4 @@
-"""What to learn from, offline first: handwritten digits, a photograph and crops of two, random
-points; and the slice of each rank."""
+"""What to learn from, offline first: handwritten digits, a photograph, random points; and the slice of each rank."""
 
 import gzip
 import hashlib
@@ -9,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import fetching
-from .crops import crops, damaged
 from .errors import ScaleoutError
 from .fetching import fetch
 from .settings import images, quick
@@ -21,8 +19,6 @@ if TYPE_CHECKING:
     Digits = tuple[Array, Array, Array, Array]
 
 __all__ = [
-    "crops",
-    "damaged",
     "digits",
     "fetch",
     "photo",

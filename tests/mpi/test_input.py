@@ -10,13 +10,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from helpers import lesson
 from torch_scripts import TORCH, with_torch
 
-from scaleout import Comparison, data, lab
+from scaleout import Comparison, lab
 from scaleout.jobs.job import JobFailed, Run
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 
+crops = lesson("10_input", "crops").crops
 LAB = Path(__file__).resolve().parents[2] / "solutions" / "10_input"
 BATCH = 4
 
@@ -100,7 +102,7 @@ def _run(**how: object) -> Run:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Thirteen images: 7 for one of two ranks and 6 for the other."""
-    return data.crops("files", 13, tmp_path / "images")
+    return crops("files", 13, tmp_path / "images")
 
 
 def test_each_image_is_on_one_rank_for_any_number_of_both(many: dict) -> None:
@@ -210,7 +212,7 @@ def test_formats_name_what_is_missing_or_damaged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SCALEOUT_DATA", str(tmp_path))
-    shards = data.crops("tfrecord", 600)
+    shards = crops("tfrecord", 600)
     how = {"script": "formats.py", "forms": ["tfrecord"], "step_ms": None}
     kept = tmp_path / "kept"
     shutil.copytree(shards, kept)
@@ -234,7 +236,7 @@ def test_the_opens_that_we_count_are_those_that_strace_sees(
     log = tmp_path / "trace.txt"
     ours = {}
     for form in ("files", "tfrecord", "lmdb", "hdf5"):
-        path = data.crops(form, 600)
+        path = crops(form, 600)
         words = ["strace", "-f", "-qq", "-e", "trace=open,openat", "-o", str(log), sys.executable]
         words += [str(LAB / "formats.py"), "--forms", form, "--repeats", "1"]
         done = subprocess.run(words, capture_output=True, text=True, timeout=300)
@@ -296,7 +298,7 @@ def test_what_a_turn_cannot_be_is_one_sentence() -> None:
 def test_one_server_is_asked_for_each_image_or_for_each_shard() -> None:
     yielding = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
     rows = _run(ranks=4, script="shared.py", delay_ms=1, mb_per_s=20, env=yielding).records
-    files, shards = (data.crops(form, 600) for form in ("files", "tfrecord"))
+    files, shards = (crops(form, 600) for form in ("files", "tfrecord"))
     sizes = {
         form: sum(path.stat().st_size for path in folder.iterdir())
         for form, folder in (("files", files), ("shards", shards))

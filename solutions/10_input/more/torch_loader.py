@@ -8,7 +8,9 @@ it, turns.py with `--pipelines parallel+batch+prefetch --step-ms 0` measures
 the same by TensorFlow. There is nothing to fill in.
 """
 
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -18,7 +20,10 @@ from mpi4py import MPI
 from PIL import Image
 from torch.utils.data import DataLoader, Dataset
 
-from scaleout import data, records
+from scaleout import records
+
+sys.path.append(str(Path(__file__).parents[1]))
+import crops
 
 
 # The pipeline begins here ...
@@ -27,7 +32,7 @@ class Crops(Dataset):
 
     def __init__(self, rank: int, ranks: int) -> None:
         # Distributed: the images of this rank
-        self.paths = sorted(data.crops().iterdir())[rank::ranks]
+        self.paths = sorted(crops.crops().iterdir())[rank::ranks]
 
     def __len__(self) -> int:
         return len(self.paths)

@@ -6,8 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from helpers import lesson
 
-from scaleout import ScaleoutError, crops, data
+from scaleout import ScaleoutError
+
+crops = lesson("10_input", "crops")
 
 COUNT = 24
 # With the Pillow that requirements.lock pins.
@@ -18,13 +21,12 @@ DIGEST = "5e6e5e0210b7bcebd5a12eacbb1094b173639af0e29dc799dbe400b3a05effe8"
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("crops")
     for form in crops.FORMS:
-        data.crops(form, COUNT, folder)
+        crops.crops(form, COUNT, folder)
     return folder
 
 
 def test_they_are_the_same_everywhere(written: Path) -> None:
     assert crops.digest(written / "files") == DIGEST
-    assert data.damaged(written / "files") == []
 
 
 def test_labels_can_be_learnt_and_are_balanced(written: Path) -> None:
@@ -76,7 +78,7 @@ def test_interrupted_writing_goes_on_and_mends_what_was_cut(
 
     monkeypatch.setattr(crops, "_put", stop)
     with pytest.raises(KeyboardInterrupt):
-        data.crops("files", COUNT, tmp_path)
+        crops.crops("files", COUNT, tmp_path)
     assert not (tmp_path / "index.json").exists()
     files = tmp_path / "files"
     assert len(list(files.iterdir())) == 9
@@ -87,7 +89,7 @@ def test_interrupted_writing_goes_on_and_mends_what_was_cut(
     monkeypatch.setattr(
         crops, "_put", lambda path, *rest: (written_again.append(path.name), put(path, *rest))
     )
-    assert data.crops("files", COUNT, tmp_path) == files
+    assert crops.crops("files", COUNT, tmp_path) == files
     assert crops.digest(files) == DIGEST
     # Nine were there, one of them cut; the index is the last.
     assert len(written_again) == COUNT - 9 + 1 + 1 and "00003-3.jpg" in written_again
@@ -98,14 +100,7 @@ def test_what_is_there_is_not_written_again(written: Path, monkeypatch: pytest.M
         raise AssertionError("written again")
 
     monkeypatch.setattr(crops, "_put", never)
-    assert data.crops("files", COUNT, written) == written / "files"
-
-
-def test_damage_is_named(tmp_path: Path) -> None:
-    files = data.crops("files", 8, tmp_path)
-    (files / "00005-5.jpg").write_bytes((files / "00005-5.jpg").read_bytes()[:-1])
-    (files / "00006-6.jpg").unlink()
-    assert data.damaged(files) == ["00005-5.jpg", "00006-6.jpg"]
+    assert crops.crops("files", COUNT, written) == written / "files"
 
 
 @pytest.mark.parametrize("form", crops.FORMS)
@@ -122,10 +117,10 @@ def test_a_form_that_was_interrupted_has_no_name_yet(
 
     monkeypatch.setattr(crops, rows.__name__, some)
     with pytest.raises(KeyboardInterrupt):
-        data.crops(form, 8, tmp_path)
+        crops.crops(form, 8, tmp_path)
     assert not crops._is_whole(tmp_path, form)
     monkeypatch.setattr(crops, rows.__name__, rows)
-    assert data.crops(form, 8, tmp_path).exists()
+    assert crops.crops(form, 8, tmp_path).exists()
 
 
 def test_a_full_disk_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,25 +129,25 @@ def test_a_full_disk_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(crops, "_put", full)
     with pytest.raises(ScaleoutError, match="No space left on device.*make room") as told:
-        data.crops("files", 8, tmp_path)
+        crops.crops("files", 8, tmp_path)
     assert "\n" not in str(told.value)
     monkeypatch.undo()
-    assert json.loads((data.crops("files", 8, tmp_path).parent / "index.json").read_text())
+    assert json.loads((crops.crops("files", 8, tmp_path).parent / "index.json").read_text())
 
 
 def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ScaleoutError, match="cannot be written"):
-        data.crops("files", 8, tmp_path / "file" / "below")
+        crops.crops("files", 8, tmp_path / "file" / "below")
 
 
 def test_a_form_that_there_is_not() -> None:
     with pytest.raises(ScaleoutError, match="files, tfrecord, lmdb, hdf5, not as 'zip'"):
-        data.crops("zip")
+        crops.crops("zip")
 
 
 def test_a_folder_of_data_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCALEOUT_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "data").mkdir()
-    assert data.crops(count=8) == tmp_path / "data" / "crops-8" / "files"
+    assert crops.crops(count=8) == tmp_path / "data" / "crops-8" / "files"

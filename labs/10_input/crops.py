@@ -1,5 +1,6 @@
-"""Crops of two photographs as JPEG files, and the same crops as TFRecord, LMDB and HDF5: written
-once, the same wherever they are written, whole or not at all."""
+"""Crops of two photographs as JPEG files, and the same crops as TFRecord,
+LMDB and HDF5: written once, the same wherever they are written, whole or not
+at all."""
 
 import contextlib
 import errno
@@ -12,9 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .errors import ScaleoutError
-from .locks import held
-from .settings import data_folder, quick
+from scaleout import ScaleoutError, data
+from scaleout.locks import held
+from scaleout.settings import data_folder
 
 FORMS = ("files", "tfrecord", "lmdb", "hdf5")
 PICTURES = ("china.jpg", "flower.jpg")
@@ -26,16 +27,21 @@ WAIT_S = 600.0
 INDEX = "index.json"
 
 
-def crops(form: str = "files", count: int = 0, folder: Path | str | None = None) -> Path:
-    """Where the crops are; they are written first, where they are not there yet.
+def crops(
+    form: str = "files", count: int = 0, folder: Path | str | None = None
+) -> Path:
+    """Find the crops, and write them first where they are not there yet.
 
-    All ranks may call it at once: one of them writes, and the others wait. Interrupted, it goes on
-    where it stopped. A crop's number and label are in its name, such as 00017-5.jpg: the label says
-    which picture (0 to 3, 4 to 7) and which quarter of it.
+    All ranks may call it at once: one of them writes, and the others wait.
+    Interrupted, it goes on where it stopped. A crop's number and label are in
+    its name, such as 00017-5.jpg: the label says which picture (0 to 3, 4 to
+    7) and which quarter of it.
     """
     if form not in FORMS:
-        raise ScaleoutError(f"Crops come as {', '.join(FORMS)}, not as {form!r}.")
-    count = count or (QUICK if quick() else WHOLE)
+        raise ScaleoutError(
+            f"Crops come as {', '.join(FORMS)}, not as {form!r}."
+        )
+    count = count or (QUICK if data.quick() else WHOLE)
     place = Path(folder) if folder else _place(count)
     if _is_whole(place, form):
         return _of(place, form)
@@ -43,26 +49,27 @@ def crops(form: str = "files", count: int = 0, folder: Path | str | None = None)
         place.mkdir(parents=True, exist_ok=True)
         with held(place / "write.lock", WAIT_S) as mine:
             if not mine:
-                raise ScaleoutError(f"Another process has been writing to {place} for 10 minutes.")
+                raise ScaleoutError(
+                    f"Another process has been writing to {place} for 10 "
+                    "minutes."
+                )
             if not _is_whole(place, "files"):
                 _write_files(place, count)
             if not _is_whole(place, form):
-                {"tfrecord": _write_tfrecord, "lmdb": _write_lmdb, "hdf5": _write_hdf5}[form](place)
+                {
+                    "tfrecord": _write_tfrecord,
+                    "lmdb": _write_lmdb,
+                    "hdf5": _write_hdf5,
+                }[form](place)
     except OSError as error:
         raise _cannot_write(place, error) from None
     except Exception as error:
         # LMDB has errors of its own for what the system said.
         if "No space left" in str(error) or "MDB_MAP_FULL" in str(error):
-            raise _cannot_write(place, OSError(errno.ENOSPC, "No space left on device")) from None
+            full = OSError(errno.ENOSPC, "No space left on device")
+            raise _cannot_write(place, full) from None
         raise
     return _of(place, form)
-
-
-def damaged(folder: Path | str) -> list[str]:
-    """The names of the crops in `files` that are missing, or differ from what was written."""
-    files = Path(folder)
-    known = json.loads((files.parent / INDEX).read_text(encoding="utf-8"))
-    return [name for name, wanted in known.items() if _sha(files / name) != wanted]
 
 
 def digest(folder: Path | str) -> str:
@@ -74,10 +81,13 @@ def digest(folder: Path | str) -> str:
 
 
 def _place(count: int) -> Path:
-    """SCALEOUT_DATA where the crops are there, or can be written; else this user's cache."""
+    """Choose SCALEOUT_DATA where the crops are there, or can be written; else
+    this user's cache."""
     name = f"crops-{count}"
     given = data_folder()
-    if given and ((given / name / INDEX).is_file() or os.access(given, os.W_OK)):
+    if given and (
+        (given / name / INDEX).is_file() or os.access(given, os.W_OK)
+    ):
         return given / name
     own = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return own / "scaleout" / name
@@ -88,21 +98,25 @@ def _of(place: Path, form: str) -> Path:
 
 
 def _is_whole(place: Path, form: str) -> bool:
-    """The index is written when all files are; the other forms get their names when they are."""
-    return (place / INDEX).is_file() if form == "files" else _of(place, form).exists()
-
-
-def _sha(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+    """Whether all is written: the index comes when all files are there, and
+    the other forms get their names then."""
+    return (
+        (place / INDEX).is_file()
+        if form == "files"
+        else _of(place, form).exists()
+    )
 
 
 def _encoded(count: int) -> Iterator[tuple[str, bytes]]:
-    """The crops, each with its name: picture and quarter in turns, the place drawn from a seed."""
+    """Yield the crops, each with its name: picture and quarter in turns, the
+    place drawn from a seed."""
     import numpy as np
     from PIL import Image
     from sklearn.datasets import load_sample_image
 
-    pictures = [load_sample_image(name) for name in PICTURES]  # (427, 640, 3) each
+    pictures = [
+        load_sample_image(name) for name in PICTURES
+    ]  # (427, 640, 3) each
     draw = np.random.default_rng(10)
     for number in range(count):
         label = number % 8
@@ -117,7 +131,8 @@ def _encoded(count: int) -> Iterator[tuple[str, bytes]]:
 
 
 def _write_files(place: Path, count: int) -> None:
-    """What is there already is compared, not trusted: a machine may have stopped in between."""
+    """Compare what is there already, and do not trust it: a machine may have
+    stopped in between."""
     files = place / "files"
     files.mkdir(exist_ok=True)
     known = {}
@@ -164,17 +179,30 @@ def _write_tfrecord(place: Path) -> None:
 
     with _part(place, "tfrecord") as part, contextlib.ExitStack() as opened:
         part.mkdir()
-        names = [part / f"part-{k}-of-{SHARDS}.tfrecord" for k in range(SHARDS)]
+        names = [
+            part / f"part-{k}-of-{SHARDS}.tfrecord" for k in range(SHARDS)
+        ]
         try:
             writers = [
-                opened.enter_context(tf.io.TFRecordWriter(os.fspath(name))) for name in names
+                opened.enter_context(tf.io.TFRecordWriter(os.fspath(name)))
+                for name in names
             ]
             for number, label, packed in _rows(place):
-                image = tf.train.Feature(bytes_list=tf.train.BytesList(value=[packed]))
-                feature = {"number": ints(number), "label": ints(label), "image": image}
-                example = tf.train.Example(features=tf.train.Features(feature=feature))
+                image = tf.train.Feature(
+                    bytes_list=tf.train.BytesList(value=[packed])
+                )
+                feature = {
+                    "number": ints(number),
+                    "label": ints(label),
+                    "image": image,
+                }
+                example = tf.train.Example(
+                    features=tf.train.Features(feature=feature)
+                )
                 # In turns, so that each shard has crops of every label.
-                writers[number // 8 % SHARDS].write(example.SerializeToString())
+                writers[number // 8 % SHARDS].write(
+                    example.SerializeToString()
+                )
         except tf.errors.ResourceExhaustedError:
             raise OSError(errno.ENOSPC, "No space left on device") from None
 
@@ -185,7 +213,10 @@ def _write_lmdb(place: Path) -> None:
     size = sum(path.stat().st_size for path in (place / "files").iterdir())
     with _part(place, "lmdb") as part:
         room = 4 * size + 2**22  # pages are filled in part
-        with lmdb.open(os.fspath(part), map_size=room) as store, store.begin(write=True) as put:
+        with (
+            lmdb.open(os.fspath(part), map_size=room) as store,
+            store.begin(write=True) as put,
+        ):
             for number, label, packed in _rows(place):
                 put.put(f"{number:05d}".encode(), bytes([label]) + packed)
 
@@ -196,7 +227,9 @@ def _write_hdf5(place: Path) -> None:
 
     rows = list(_rows(place))
     with _part(place, "hdf5") as part, h5py.File(part, "w") as file:
-        images = file.create_dataset("images", (len(rows),), h5py.vlen_dtype(np.uint8))
+        images = file.create_dataset(
+            "images", (len(rows),), h5py.vlen_dtype(np.uint8)
+        )
         file["labels"] = np.array([label for _, label, _ in rows], np.int64)
         for number, _, packed in rows:
             images[number] = np.frombuffer(packed, np.uint8)
@@ -204,6 +237,7 @@ def _write_hdf5(place: Path) -> None:
 
 def _cannot_write(place: Path, error: OSError) -> ScaleoutError:
     return ScaleoutError(
-        f"{place} cannot be written ({error.strerror or error}): make room, and type the same again, which "
-        "goes on where it stopped; or type  export SCALEOUT_DATA=ANOTHER_FOLDER"
+        f"{place} cannot be written ({error.strerror or error}): make room, "
+        "and type the same again, which goes on where it stopped; or type  "
+        "export SCALEOUT_DATA=ANOTHER_FOLDER"
     )
