@@ -175,7 +175,7 @@ def _name(axes: Axes, at: float, upright: bool = True) -> str:
     """What an axis calls a place: the nearest of its ticks, where they are words, else the number."""
     axis = axes.xaxis if upright else axes.yaxis
     places = [float(place) for place in axis.get_ticklocs()]
-    words = dict(zip(places, axis.get_major_formatter().format_ticks(places), strict=True))
+    words = dict(zip(places, axis.get_major_formatter().format_ticks(list(places)), strict=True))
     if all(re.search("[A-Za-z]", text) and "$" not in text for text in words.values()) and words:
         return " ".join(words[min(words, key=lambda place: abs(place - at))].split()) + ":"
     return f"{at:,.9g}:"
