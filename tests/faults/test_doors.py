@@ -4,7 +4,6 @@ their modules."""
 
 import dataclasses
 import json
-import os
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scaleout import jsonlines
-from scaleout.course import checks, classroom, history
+from scaleout.course import checks, history
 from scaleout.course.classroom import STATES
 from scaleout.course.lab import lab
 from scaleout.errors import ScaleoutError
@@ -73,20 +72,6 @@ def test_checks_of_ones_own(topic: Path, lines: list[Any]) -> None:
     assert all(type(todo) is int and isinstance(state, str) for todo, state in states)
 
 
-@usual
-@given(lines=st.lists(CHECK | JSON | BYTES, max_size=4))
-def test_checks_of_others(tmp_path: Path, lines: list[Any]) -> None:
-    (tmp_path / "04_kmeans").mkdir(exist_ok=True)
-    good = b'{"todo": 7, "state": "passed"}'
-    text = b"\n".join([*map(_json, lines), good]) + b"\n"
-    (tmp_path / "04_kmeans/checks.jsonl").write_bytes(text)
-    (found,) = classroom.gather([tmp_path])
-    assert found.checks["04_kmeans", 7] == "passed"
-    assert all(
-        type(t) is int and 1 <= t < 100 and s in STATES for (_, t), s in found.checks.items()
-    )
-
-
 FIELDS = [field.name for field in dataclasses.fields(Site)]
 GIVEN = st.dictionaries(st.sampled_from(FIELDS) | WORDS, JSON, max_size=4)
 
@@ -112,16 +97,6 @@ def test_a_site_of_any_keys(tmp_path: Path, table: dict[str, Any], more: str) ->
         _is_sound(Site.read(path))
     except ScaleoutError as error:
         assert str(error)
-
-
-@usual
-@given(said=BYTES)
-def test_a_site_of_any_bytes(tmp_path: Path, said: bytes) -> None:
-    (tmp_path / "site.toml").write_bytes(said)
-    try:
-        _is_sound(Site.read(tmp_path / "site.toml"))
-    except ScaleoutError as error:
-        assert "site.toml" in str(error)
 
 
 def _is_sound(site: Site) -> None:
@@ -166,20 +141,6 @@ def test_small_files_of_ones_own(topic: Path, name: str, content: Any) -> None:
         assert checks.hint(lab("00_tiny", solution=False), 1) == "Hint 1 of 1: one"
     else:
         assert isinstance(jsonlines.table(topic / name), dict)
-
-
-def test_a_pipe_is_never_waited_for(topic: Path, place: Path) -> None:
-    for name in ("hints.json", "sweep.json", "checks.jsonl", "a/run.json"):
-        (topic / name).parent.mkdir(exist_ok=True)
-        (topic / name).unlink(missing_ok=True)
-        os.mkfifo(topic / name)
-    assert checks.hint(lab("00_tiny", solution=False), 1) == "Hint 1 of 1: one"
-    assert (
-        jsonlines.table(topic / "sweep.json") == {}
-        and history.last_states(topic / "checks.jsonl") == []
-    )
-    assert "a" not in history.runs("00_tiny").index
-    (topic / "checks.jsonl").unlink()
 
 
 COMMANDS = {

@@ -23,7 +23,6 @@ from IPython.utils.capture import capture_output
 from jupyter_client.manager import start_new_kernel
 
 from scaleout.errors import ScaleoutError
-from scaleout.jobs import engines
 from scaleout.jobs import run as launch
 from scaleout.jobs.engines import Engines
 
@@ -193,15 +192,6 @@ def test_a_cell_ends_when_nobody_can_answer_it(
     assert result.success and said.count("alive") == 2
 
 
-def test_a_cell_that_fails_is_red_and_the_engines_live(
-    two: Engines, shell: InteractiveShell
-) -> None:
-    result, _ = _cell(shell, "%%px\nraise ValueError('on purpose')")
-    assert not result.success
-    result, said = _cell(shell, "%%px\nprint('alive')")
-    assert result.success and said.count("alive") == 2
-
-
 def _fails(made: Engines) -> str:
     """The sentence of engines that do not start; START_S is far below their limit, or that is what
     ends them."""
@@ -216,23 +206,10 @@ def _fails(made: Engines) -> str:
     return sentence
 
 
-def test_a_limit_of_one_second_is_kept() -> None:
-    said = _fails(Engines(2, start_timeout=1))
-    assert "2 engines did not start (TimeoutError" in said and "limit 1 s" in said
-
-
 def test_without_mpirun_it_says_so_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
     said = _fails(Engines(2, start_timeout=600))
     assert "There is no mpirun in this environment" in said
-
-
-@pytest.mark.parametrize("mpirun", ["/bin/false", "/no/such/mpirun"])
-def test_an_mpirun_that_does_not_work_is_not_waited_for(
-    monkeypatch: pytest.MonkeyPatch, mpirun: str
-) -> None:
-    monkeypatch.setattr(engines, "program", lambda name: mpirun)
-    assert "2 engines did not start" in _fails(Engines(2, start_timeout=600))
 
 
 def test_a_controller_that_never_answers_is_given_up(

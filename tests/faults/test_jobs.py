@@ -4,11 +4,9 @@ behind."""
 import contextlib
 import os
 import resource
-import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,11 +14,10 @@ from pathlib import Path
 import pytest
 from helpers import COMMAND, left_of, run_script
 
-from scaleout.course.lab import lab
 from scaleout.errors import ScaleoutError
 from scaleout.jobs import run as launch
 from scaleout.jobs import supervise
-from scaleout.jobs.job import JobError, JobFailed, JobTimeout, Run
+from scaleout.jobs.job import JobFailed, JobTimeout, Run
 from scaleout.jobs.site import Site
 from scaleout.paths import show
 
@@ -110,28 +107,6 @@ def test_a_rank_that_aborts_ends_the_job(script: Write, results: Path, no_proces
     no_process_left(caught.value.run.id)
 
 
-ABORTED = """#!/bin/sh
-[ "$1" = -prepend-pattern ] || exit 1
-mark=$(printf %s "$2" | sed "s/%r/1/")
-echo "${mark}my last words"
-echo "${mark}Abort(5) on node 1 (rank 1 in comm 0): application called MPI_Abort(MPI_COMM_WORLD, 5)"
-exit 5
-"""
-
-
-def test_a_rank_that_aborts_is_named(script: Write, results: Path, tmp_path: Path) -> None:
-    """Who aborted is known from MPICH's own line. Now and then Hydra ends before it has passed that
-    line on, so here a program in its place says it."""
-    mpirun = tmp_path / "mpirun"
-    mpirun.write_text(ABORTED)
-    mpirun.chmod(0o755)
-    with pytest.raises(JobFailed) as caught:
-        _run(script(""), site=Site(mpirun=str(mpirun)))
-    first, words, *_ = str(caught.value).splitlines()
-    assert first.startswith("train failed first on rank 1: exit status 5")
-    assert words == "my last words"
-
-
 def test_the_error_is_the_first_ranks_own_traceback(
     script: Write, results: Path, no_process_left
 ) -> None:
@@ -144,35 +119,6 @@ def test_the_error_is_the_first_ranks_own_traceback(
     assert [line for line in traceback if line.startswith("  File ")] == [
         f'  File "{results.parent}/train.py", line 4, in <module>'
     ]
-
-
-HOROVOD = """
-import sys
-import horovod.tensorflow as hvd
-import tensorflow as tf
-
-hvd.init()
-hvd.allreduce(tf.ones(3))
-if hvd.rank() == 1:
-    raise ValueError("one has had enough")
-try:
-    hvd.allreduce(tf.ones(3))
-except Exception as error:
-    print("the echo:", type(error).__name__, flush=True)
-    raise
-"""
-
-
-@pytest.mark.slow
-def test_horovods_echo_on_the_other_rank_is_not_the_error(
-    script: Write, results: Path, no_process_left
-) -> None:
-    env = {"HOROVOD_STALL_CHECK_TIME_SECONDS": "5", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "20"}
-    with _within(60), pytest.raises(JobFailed) as caught:
-        _run(script(HOROVOD), timeout=55, env=env)
-    first, *traceback, _ = str(caught.value).splitlines()
-    assert "failed first on rank 1" in first and traceback[-1] == "ValueError: one has had enough"
-    no_process_left(caught.value.run.id)
 
 
 ENDLESS = {
@@ -297,37 +243,6 @@ def test_when_mpirun_itself_is_killed_the_job_ends(
         _run(script(SLEEP), echo=kill)
     assert caught.value.status == 137  # as a shell counts it
     no_process_left(caught.value.run.id)
-
-
-def test_when_mpiruns_helper_is_killed_the_time_limit_ends_the_job(
-    script: Write, results: Path, no_process_left, time_is_up_at
-) -> None:
-    def kill(line: str) -> None:
-        if "up 0" in line:
-            os.kill(_pid_of(_only_run(results), "hydra_pmi_proxy"), signal.SIGKILL)
-
-    time_is_up_at("up 0")
-    with pytest.raises(JobError) as caught:
-        _run(script(SLEEP), echo=kill, timeout=60)
-    no_process_left(caught.value.run.id)
-
-
-def test_a_launcher_that_leaves_a_process_behind_is_not_waited_for(
-    tmp_path: Path, script: Write, results: Path, no_process_left
-) -> None:
-    wrapper = tmp_path / "mpirun"
-    # The sleep holds the output open. Whether it can count calls, as Hydra can, it does not say.
-    wrapper.write_text('#!/bin/sh\n[ "$1" = -prepend-pattern ] || exit 1\nsleep 600 &\necho done\n')
-    wrapper.chmod(0o755)
-    job = _run(script(""), site=Site(mpirun=str(wrapper)), timeout=60)
-    assert job.wall_s < 60, "it waited for the limit"
-    assert job.lines == [(None, "done")]
-    no_process_left(job.id)
-
-
-def test_a_job_that_ends_well_leaves_nothing(script: Write, results: Path, no_process_left) -> None:
-    for _ in range(3):
-        no_process_left(_run(script("from mpi4py import MPI\nprint('ok')\n")).id)
 
 
 # The command, from outside
@@ -462,20 +377,6 @@ def test_a_job_of_a_notebook_has_no_standard_input(script: Write, results: Path)
     assert sorted(_run(script(READS)).lines) == [(0, "heard "), (1, "heard ")]
 
 
-def test_ranks_that_are_bound_may_start_others(script: Write, results: Path) -> None:
-    text = """
-        import sys
-        from mpi4py import MPI
-        if len(sys.argv) > 1:
-            MPI.Comm.Get_parent().reduce(MPI.COMM_WORLD.rank + 1, root=0)
-        else:
-            other = MPI.COMM_SELF.Spawn(sys.executable, [__file__, "child"], maxprocs=2)
-            print("sum", other.reduce(None, root=MPI.ROOT))
-    """
-    run = _run(script(text), ranks=1)
-    assert "-bind-to" in run.command and run.lines == [(0, "sum 3")]
-
-
 def test_a_job_that_hangs_says_where_each_rank_stood(script: Write, results: Path) -> None:
     text = """
         import time
@@ -526,70 +427,6 @@ def test_an_mpirun_that_cannot_start_is_one_sentence(
     no_process_left(run_id())
 
 
-def test_an_unknown_lab_starts_nothing(workshop: Path, results: Path) -> None:
-    with pytest.raises(ScaleoutError, match="There is no lab called '99_none'"):
-        lab("99_none").run()
-    assert not results.exists()
-
-
-def test_results_below_a_file_are_refused_before_the_job_starts(
-    tmp_path: Path, script: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("SCALEOUT_RESULTS", str(tmp_path / "file/results"))
-    witness = tmp_path / "witness"
-    with pytest.raises(ScaleoutError, match="Results cannot be written"):
-        _run(script(f"open({str(witness)!r}, 'w')"))
-    assert not witness.exists()
-
-
-def test_results_without_permission_are_refused_in_one_sentence(
-    script: Write, results: Path
-) -> None:
-    """Root may write everywhere, so as root this drops that power first."""
-    drop: list[str] = []
-    if os.geteuid() == 0:
-        if not shutil.which("setpriv"):
-            pytest.skip("root, and no setpriv to drop the power to write everywhere")
-        drop = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search", "--inh-caps", "-all"]
-    results.mkdir()
-    results.chmod(0o555)
-    try:
-        command = [*drop, COMMAND, "run", str(script("print('never')"))]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    finally:
-        results.chmod(0o755)
-    assert done.returncode == 2 and "never" not in done.stdout.replace(str(results.parent), "")
-    assert (
-        "(Permission denied): type  export SCALEOUT_RESULTS=" in done.stderr
-        and done.stderr.count("\n") == 1
-    ), done.stderr
-
-
-def test_two_runs_at_once_fail_each_for_itself(
-    script: Write, results: Path, no_process_left
-) -> None:
-    path = script(
-        "import sys, time\nfrom mpi4py import MPI\ntime.sleep(1)\nsys.exit(int(sys.argv[1]))\n"
-    )
-    ended: dict[int, Run] = {}
-
-    def start(status: int) -> None:
-        try:
-            ended[status] = _run(path, status)
-        except JobFailed as failed:
-            ended[status] = failed.run
-
-    threads = [threading.Thread(target=start, args=(status,)) for status in (0, 3, 4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert {status: job.status for status, job in ended.items()} == {0: 0, 3: 3, 4: 4}
-    for job in ended.values():
-        no_process_left(job.id)
-
-
 def test_a_record_that_a_killed_rank_left_half_written_is_a_warning(
     script: Write, results: Path, no_process_left
 ) -> None:
@@ -611,26 +448,6 @@ def test_a_record_that_a_killed_rank_left_half_written_is_a_warning(
 
 
 CHATTY = "from mpi4py import MPI\nfor i in range(1_000_000): print('x' * 99)\n"
-
-
-def test_a_full_disk_ends_the_job_with_one_sentence(
-    tmp_path: Path, script: Write, results: Path, no_process_left, run_id
-) -> None:
-    results.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(results)]
-    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode:
-        pytest.skip("no small disk can be mounted here")
-    try:
-        started = Started(script(CHATTY), stdout=subprocess.DEVNULL)
-        said = started.end(within_s=GRACE_S + BUSY_S)
-        assert started.process.returncode == 2 and said.count("\n") == 1
-        assert (
-            "train was ended because its output cannot be written (No space left on device): make room"
-            in said
-        )
-        no_process_left(run_id())
-    finally:
-        subprocess.run(["umount", str(results)], check=True)
 
 
 def test_a_quota_ends_the_job_with_one_sentence(

@@ -265,17 +265,6 @@ def test_an_environment_cut_off_while_it_was_made(tree, setup):
     assert re.search("no network.* run make again: it goes on from here", done.err), done.err
 
 
-def test_two_at_once(tree, start):
-    (tree.site / "pip/sleep").write_text("0.5")
-    first = start("python", "-c", "print('one')")
-    until(lambda: calls(tree))
-    second = start("python", "-c", "print('two')")
-    outs = [process.communicate(timeout=120) for process in (first, second)]
-    assert [out for out, _ in outs] == ["one\n", "two\n"]
-    assert outs[1][1].strip() == "Another make is setting up here: waiting for it to end."
-    assert len(calls(tree)) == 4
-
-
 # Not possible here
 
 

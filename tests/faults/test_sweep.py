@@ -2,7 +2,6 @@
 nothing left behind."""
 
 import json
-import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -13,8 +12,6 @@ from helpers import COMMAND, until
 
 from scaleout import sweeps
 from scaleout.errors import ScaleoutError
-from scaleout.jobs import run as launch
-from scaleout.jobs.job import JobInterrupted, Run
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 
@@ -202,12 +199,6 @@ def test_failed_points_alone_are_tried_again_by_the_same_line(measure, started) 
     assert _failed(again).keys() == _failed(result).keys() == {(2, 2)}
 
 
-def test_a_default_that_fails_does_not_stop_the_rest(measure, monkeypatch) -> None:
-    result = measure("fail=1x2", threads=1)  # the default's threads are 2 in that script
-    assert len(result.frame) == 2 and not _failed(result)
-    assert "the default gives no figure (first on rank 0: exit status 1" in result.summary
-
-
 def test_a_command_that_never_works_is_given_up_soon_and_begins_anew_once_mended(
     script, results: Path
 ) -> None:
@@ -238,20 +229,3 @@ def test_where_every_point_fails_the_status_is_1(script, results: Path, scaleout
         "the default: failed: exit status 3, after" in done.stdout
         and "Traceback" not in done.stderr
     )
-
-
-def test_ctrl_c_in_a_notebook_keeps_what_was_measured(measure, started, monkeypatch) -> None:
-    run, calls = launch.run, []
-
-    def interrupted(*words: object, **how: object) -> Run:
-        calls.append(words)
-        if len(calls) == 4:
-            os.kill(os.getpid(), signal.SIGINT)
-        return run(*words, **how)
-
-    monkeypatch.setattr(launch, "run", interrupted)
-    with pytest.raises(
-        JobInterrupted, match="3 of 6 jobs are kept; the same line goes on from there"
-    ):
-        measure(name="mine")
-    monkeypatch.undo()

@@ -11,14 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from scaleout import cli, plots, records
+from scaleout import cli, records
 from scaleout.course import classroom, history
 from scaleout.course.masters import generate
 from scaleout.course.release import release
 from scaleout.errors import ScaleoutError
 from scaleout.settings import STACKS
 
-ROOT = Path(__file__).resolve().parents[3]
 RUNME = "# TODO 1: add.  (1 line)\n# BEGIN SOLUTION\nsecret = 1\n# STARTER: pass\n# END SOLUTION\n"
 BOOK = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
 
@@ -207,14 +206,6 @@ def test_what_is_no_record_of_the_workshop_is_said_and_left_out(
     assert ",1,1" in (out / "table.csv").read_text()
 
 
-def test_a_pipe_makes_nobody_wait(person: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = person / "04_kmeans/run-1/records.jsonl"
-    path.unlink()
-    os.mkfifo(path)
-    assert cli.main(["collect", str(person.parent)]) == 0
-    assert "cannot be read" in capsys.readouterr().out
-
-
 def test_names_of_any_kind_are_drawn_and_written(person: Path) -> None:
     odd = person.with_name(os.fsdecode(b"=cmd \xff\x07 $\\frac{$"))
     line = _changed(person, variant="$\\frac{$ \n \x1b[2J", cpu="$_$", rate_unit="$x^$")
@@ -231,14 +222,3 @@ def test_the_small_jobs_of_checks_are_no_measurements(person: Path) -> None:
     for env, runs in (({}, 1), ({STACKS: "1"}, 0)):
         about.write_text(json.dumps({"env": env}))
         assert len(classroom.gather([person])[0].records) == runs
-
-
-def test_collect_that_is_interrupted_leaves_no_half_class(
-    person: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(*words: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(plots, "class_picture", interrupted)
-    assert cli.main(["collect", str(person.parent)]) == 130
-    assert list((tmp_path / "mine/class").iterdir()) == []

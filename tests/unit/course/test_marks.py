@@ -18,10 +18,6 @@ end()
 """
 
 
-def test_marks_are_known_by_number_and_line() -> None:
-    assert marks.lines_of_todos(TEXT) == {2: 2, 1: 5}
-
-
 @pytest.mark.parametrize(
     ("line", "among", "todo"),
     [(1, [1, 2], 2), (2, [1, 2], 2), (3, [1, 2], 2), (5, [1, 2], 1), (7, [1, 2], 1),
@@ -31,12 +27,6 @@ def test_a_line_belongs_to_the_mark_above_it_else_to_the_next(
     line: int, among: list[int], todo: int | None
 ) -> None:
     assert marks.nearest(TEXT, line, among) == todo
-
-
-def test_blank_lines_touch_nothing_and_a_line_of_code_touches_its_own_todo() -> None:
-    assert not marks.touched(TEXT.replace("that = 1", "that = 1  \n"), TEXT, 2)
-    changed = TEXT.replace("this = 2", "this = 3")
-    assert marks.touched(changed, TEXT, 1) and not marks.touched(changed, TEXT, 2)
 
 
 @pytest.mark.parametrize(
@@ -51,10 +41,6 @@ def test_blank_lines_touch_nothing_and_a_line_of_code_touches_its_own_todo() -> 
 def test_what_python_cannot_read_is_named_with_its_line(text: str, line: int, words: str) -> None:
     found = verdict.syntax_error(text)
     assert found and found[0] == line and words in found[1]
-
-
-def test_a_text_that_python_can_read_is_well() -> None:
-    assert verdict.syntax_error(TEXT.replace("    ", "")) is None
 
 
 LAB = '''"""A lab."""

@@ -2,7 +2,6 @@
 have."""
 
 import json
-import os
 import re
 import shlex
 import subprocess
@@ -78,23 +77,6 @@ def test_a_place_that_cannot_be_is_one_sentence(
     assert list((tmp_path / "place").iterdir()) == []
 
 
-def test_the_copy_is_made_beside_its_place_and_moved_there_whole(
-    workshop: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    moved: list[Path] = []
-    rename = os.rename
-
-    def note(source: Path, target: Path) -> None:
-        moved.append(source)
-        rename(source, target)
-
-    monkeypatch.setattr(os, "rename", note)
-    place = tmp_path / "place/copy.zip"
-    release(place)
-    assert [path.parents[1] for path in moved] == [place.parent]
-    assert [path.name for path in place.parent.iterdir()] == ["copy.zip"]
-
-
 def _targets(text: str) -> set[str]:
     return set(re.findall(r"\bmake ([a-z]+)\b", text)) - {"room", "it"}  # words
 
@@ -108,19 +90,6 @@ def test_a_class_is_offered_what_works_there() -> None:
     assert "solutions/" not in readme and "CONTRIBUTING" not in readme
     linked = re.findall(r"\]\(([^)#]+)\)", readme)
     assert linked and all((ROOT / name).is_file() for name in linked)
-
-
-def test_the_recipes_of_a_class_are_those_of_the_checkout() -> None:
-    whole, own = ((ROOT / name).read_text() for name in ("Makefile", "etc/class/Makefile"))
-    for name in re.findall(r"^([a-z]+):", own, re.MULTILINE):
-        if name != "help":
-            (recipe,) = re.findall(rf"^{name}:.*\n(?:\t.*\n)+", own, re.MULTILINE)
-            assert recipe in whole, f"make {name} differs"
-
-
-def test_assistants_are_asked_to_leave_the_todos() -> None:
-    text = (ROOT / "AGENTS.md").read_text()
-    assert "Never fill a TODO" in text and "Ask before you tell" in text
 
 
 def test_the_tour_of_a_class_names_the_labs_that_are_not_solved(

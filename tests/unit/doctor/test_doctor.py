@@ -3,9 +3,7 @@
 import json
 import os
 import resource
-import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ from typing import Any
 import pytest
 
 from scaleout import cli, machine
-from scaleout.doctor import checks, examine, probe
+from scaleout.doctor import checks, examine
 from scaleout.doctor import report as doctor
 from scaleout.doctor.checks import Check, Job
 
@@ -166,29 +164,6 @@ def test_the_tool_alone_misses_nothing_of_the_course() -> None:
     assert checks.imports(lean, wanted).seen == "mpi4py load in one process"
 
 
-def test_what_is_wanted_is_read_from_pyproject(tmp_path: Path) -> None:
-    wanted = examine._pins(Path(__file__).parents[3] / "pyproject.toml")
-    assert all(wanted[name] for name in ("python", *checks.PACKAGES))
-    other = tmp_path / "pyproject.toml"
-    other.write_text(
-        '[project]\nrequires-python = ">=3.9"\ndependencies = ["Jupyter_Server[x]>=1"]\n'
-        "[project.optional-dependencies]\ncourse = ['horovod>=1']\n"
-    )
-    whole = {"python": ">=3.9", "jupyter-server": ">=1", "horovod": ">=1"}
-    assert examine._pins(other) == whole
-
-
-def test_conda_mpich_is_known_by_its_mpirun(
-    facts: machine.Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def no_package(name: str) -> str:
-        raise examine.importlib.metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(examine.importlib.metadata, "version", no_package)
-    assert examine._versions(replace(facts, mpi="MPICH", mpi_version="4.2.0")) == {"mpich": "4.2.0"}
-    assert examine._versions(replace(facts, mpi="Open MPI")) == {}
-
-
 def test_a_kernel_of_another_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As Jupyter finds it, and as it is judged."""
     none = checks.kernel({}, "", {})
@@ -332,37 +307,6 @@ def test_onednn_off() -> None:
 # The probe, its job, and the table
 
 
-def test_mpi_libraries_in_a_process_map() -> None:
-    row = "7f00-7f01 r-xp 00000000 08:01 123   {}\n"
-    paths = (LIBMPI, "/opt/my libs/libmpich.so.12", "/x/libmpicxx.so.12", "/x/MPI.mpich.so")
-    maps = "".join(map(row.format, paths)) + "7f00-7f01 rw-p 00000000 00:00 0\n"
-    assert probe.mpi_libraries(maps) == sorted([LIBMPI, "/opt/my libs/libmpich.so.12"])
-
-
-def test_the_probe_says_what_failed_and_how_far_it_came(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def part(name: str, error: BaseException | None) -> Callable[[], dict[str, Any]]:
-        def tried() -> dict[str, Any]:
-            if error:
-                raise error
-            return {}
-
-        tried.__name__ = name
-        return tried
-
-    monkeypatch.setattr(probe.faulthandler, "dump_traceback_later", lambda *_, **__: None)
-    # An interrupt stands for a crash: nothing after it runs.
-    errors = {"daal4py": ImportError("libmpi.so.12: not there"), "horovod": KeyboardInterrupt()}
-    for name in ("mpi4py", "daal4py", "tensorflow", "horovod"):
-        monkeypatch.setattr(probe, name, part(name, errors.get(name)))
-    with pytest.raises(KeyboardInterrupt):
-        probe.main(str(tmp_path), 60)
-    said = json.loads(next(tmp_path.iterdir()).read_text())
-    assert said["stage"] == "horovod" and said["tensorflow"] == {}
-    assert said["daal4py"] == {"error": "ImportError: libmpi.so.12: not there"}
-
-
 def mpirun_that(folder: Path, does: str) -> str:
     """A program in mpirun's place."""
     path = folder / "mpirun"
@@ -396,38 +340,11 @@ def test_a_job_that_hangs_is_ended_with_all_it_started(tmp_path: Path) -> None:
     assert _of_doctor() == []
 
 
-def test_the_job_inherits_no_scheduler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PMI_RANK", "5")
-    monkeypatch.setenv("SLURM_JOB_ID", "7")
-    with examine.pair(mpirun_that(tmp_path, "env"), limit_s=20.0) as wait:
-        said = wait().output
-    assert "ONEDNN_VERBOSE=1" in said
-    assert "PMI_RANK" not in said and "SLURM" not in said
-
-
-def test_a_command_that_fails_or_never_ends_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(examine, "ASK_LIMIT_S", 0.5)
-    for words in (["sleep", "60"], ["false"], ["/no/such/program"]):
-        assert examine._ask(words) == ""
-
-
 FINDINGS = [
     Check("one", "ok", "well"),
     Check("the second", "warn", "so so, " * 12 + "really", "unset A"),
     Check("three", "fail", "broken", "make lab   (then wait)"),
 ]
-
-
-def test_the_table() -> None:
-    lines = list(doctor._table(FINDINGS, width=60, colour=False))
-    assert lines[0] == "ok    one         well"
-    assert lines[1].startswith("warn  the second  so so,")
-    assert all(len(line) <= 60 for line in lines)
-    assert lines[-2:] == [
-        "FAIL  three       broken",
-        "                  fix: make lab   (then wait)",
-    ]
-    assert "\033[31mFAIL" in "\n".join(doctor._table(FINDINGS, width=60, colour=True))
 
 
 @pytest.mark.parametrize(("found", "status"), [(FINDINGS, 1), (FINDINGS[:2], 0)])
@@ -446,27 +363,3 @@ def test_the_exit_status_the_json_and_the_frame(
     assert [check["name"] for check in said["checks"]] == [check.name for check in found]
     frame = doctor.frame()
     assert list(frame.columns) == ["check", "status", "seen", "fix"] and len(frame) == len(found)
-
-
-def test_an_interrupt_is_answered_in_a_sentence(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def pressed(facts: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(doctor, "examine", pressed)
-    assert cli.main(["doctor"]) == 130
-    assert capsys.readouterr().err == (
-        "scaleout: Interrupted: nothing of the doctor is left running.\n"
-    )
-
-
-def test_the_doctor_loads_none_of_the_patients() -> None:
-    program = (
-        "import sys; from scaleout.doctor import checks, examine, probe, report; "
-        "print([m for m in ('tensorflow', 'horovod', 'mpi4py', 'daal4py', 'pandas', 'numpy') if m in sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
-    )
-    assert done.stdout.strip() == "[]"

@@ -2,7 +2,6 @@
 
 import atexit
 import os
-import socket
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,26 +26,6 @@ def taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[
         return found + [path for path in files if path.startswith(str(tmp_path / "leases"))]
 
     return left
-
-
-def _two_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engines, "allocated_nodes", lambda environment: 2)
-
-
-def test_a_name_without_an_address_is_one_sentence(
-    taken: Callable[[], list[str]], results: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def unknown(name: str) -> None:
-        raise socket.gaierror(-2, "Name or service not known")
-
-    _two_nodes(monkeypatch)
-    monkeypatch.setattr(socket, "gethostbyname_ex", unknown)
-    with pytest.raises(
-        ScaleoutError, match="stands for no address .Name or service not known"
-    ) as e:
-        Engines(2).start()
-    assert "\n" not in str(e.value)
-    assert taken() == [] and not list(results.rglob("*"))
 
 
 @pytest.mark.parametrize("error", [RuntimeError, OSError, KeyboardInterrupt, ValueError])

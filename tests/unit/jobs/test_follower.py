@@ -2,7 +2,6 @@
 is away for a moment, somebody who gives up. Slurm itself is played here; tests/cluster has a real
 one."""
 
-import shlex
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -12,7 +11,7 @@ import pytest
 
 from scaleout.errors import ScaleoutError
 from scaleout.jobs import jobscript, slurm, slurm_commands
-from scaleout.jobs.job import Job, JobFailed, JobInterrupted, JobTimeout, Run
+from scaleout.jobs.job import Job, JobFailed, JobInterrupted, Run
 from scaleout.jobs.site import Site
 from scaleout.jobs.slurm import Follower
 
@@ -95,12 +94,6 @@ def test_a_folder_that_is_away_for_a_moment_loses_no_line(
     assert texts == output.read_text().splitlines() and len(texts) == 12
 
 
-def test_a_timeout_cancels_once(played: Slurm, tmp_path: Path) -> None:
-    with pytest.raises(JobTimeout, match="Job 7 was cancelled after 0.1 s, still running"):
-        _follower(tmp_path, timeout=0.1).until_end()
-    assert played.cancelled == 1
-
-
 def test_what_can_never_start_is_cancelled_once(
     played: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -125,32 +118,6 @@ def test_an_interrupt_cancels_once_and_shows_the_last_words(played: Slurm, tmp_p
     assert played.cancelled == 1 and said[-1] == "last words"
 
 
-def test_what_launchers_say_of_a_cancelled_job_is_kept_and_not_shown(
-    played: Slurm, tmp_path: Path
-) -> None:
-    (tmp_path / "slurm.txt").write_text(
-        "slurmstepd: error: *** JOB 7 ON node1 CANCELLED ***\n[mpiexec@node1] Sending Ctrl-C\n"
-    )
-    played.state = "CANCELLED"
-    said: list[str] = []
-    with pytest.raises(JobFailed, match="Job 7 was cancelled"):
-        _follower(tmp_path, said).until_end()
-    assert said == ["Job 7 ran on node1."]
-    assert "Sending Ctrl-C" in (tmp_path / "output.txt").read_text()
-
-
-def test_much_output_is_read_in_pieces(
-    played: Slurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(slurm, "READ_BYTES", 7)
-    text = "".join(f"line {number}\n" for number in range(50))
-    (tmp_path / "slurm.txt").write_text(text)
-    played.state = "COMPLETED"
-    follower = _follower(tmp_path)
-    follower.until_end()
-    assert follower.run.output == text.rstrip("\n")
-
-
 def test_what_cannot_be_brought_home_is_said_and_stays(
     played: Slurm, tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,44 +134,11 @@ def test_what_cannot_be_brought_home_is_said_and_stays(
     assert f"it is still in {away}" in said[-1]
 
 
-def test_slurm_that_cannot_be_started_is_one_sentence(
-    results: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(slurm_commands, "there_is", lambda program: True)
-    monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(ScaleoutError, match=r"sbatch cannot be started \(No such file"):
-        slurm.submit(_job(), print)
-
-
 def _script(name: str = "x", folder: str = "/shared/ID") -> str:
     return jobscript.job_script(_job(name=name), "ID", folder)
-
-
-@pytest.mark.parametrize(
-    ("folder", "asked"),
-    [
-        ("/a b/ID", '#SBATCH --output="/a b/ID/slurm.txt"'),
-        ("/a%j/ID", "#SBATCH --output=/a%%j/ID/slurm.txt"),
-        ('/a"b\\/ID', '#SBATCH --output="/a\\"b\\\\/ID/slurm.txt"'),
-    ],
-)
-def test_a_folder_may_have_any_name_but_two_lines(folder: str, asked: str) -> None:
-    lines = _script(folder=folder).splitlines()
-    assert asked in lines
-    assert f"export SCALEOUT_RECORDS={shlex.quote(folder + '/records.jsonl')}" in lines
-    with pytest.raises(ScaleoutError, match="holds a line's end"):
-        _script(folder="/a\nb")
 
 
 def test_a_name_cannot_add_a_line_to_the_script() -> None:
     text = _script(name="x\n#SBATCH --account=yours\ntouch here")
     assert '#SBATCH --job-name="x #SBATCH --account=yours touch here"' in text.splitlines()
     assert not [line for line in text.splitlines() if line.startswith(("touch", "#SBATCH --acc"))]
-
-
-def test_an_argument_may_hold_a_lines_end(played: Slurm, results: Path) -> None:
-    played.state = "COMPLETED"
-    words = ["python", "train.py", "--text", "two\nlines"]
-    job = slurm.submit(_job(words), print)
-    assert shlex.split(job.command)[-4:] == words
-    assert shlex.split((job.folder / "job.sh").read_text().partition("MARK")[2])[-4:] == words

@@ -9,13 +9,11 @@ from pathlib import Path
 import pytest
 
 from scaleout import lab, machine
-from scaleout.course.lab import _flags
 from scaleout.errors import ScaleoutError
 from scaleout.jobs import failures, output
 from scaleout.jobs import run as launch
 from scaleout.jobs.binding import place
-from scaleout.jobs.environment import clean_environment
-from scaleout.jobs.job import Job, JobFailed, JobInterrupted, JobTimeout, Run
+from scaleout.jobs.job import Job, JobFailed, JobInterrupted, Run
 from scaleout.jobs.site import Site
 
 ID = "20300101T000000-abcdef"
@@ -73,46 +71,6 @@ def test_it_does_not_matter_where_the_stream_is_cut() -> None:
             _lines(*(STREAM[a:b] for a, b in zip([0, *cuts], [*cuts, len(STREAM)], strict=True)))
             == WANTED
         )
-
-
-def test_any_bytes_come_through_under_their_own_rank() -> None:
-    garbage = random.Random(1).randbytes(300_000).replace(b"\n", b"")
-    garbage += b"".join(
-        f"\x1e{rank}\x1f".encode() for rank in range(300)
-    )  # what a mark without the id would look like
-    assert _lines(_mark(3) + garbage[:50_000], _mark(3) + garbage[50_000:] + b"\n") == [
-        (3, garbage.decode("utf-8", "replace").rstrip("\r"))
-    ]
-
-
-def test_variables_of_schedulers_and_other_jobs_are_stripped() -> None:
-    other = [
-        "SLURM_NTASKS",
-        "SLURMD_NODENAME",
-        "PMI_RANK",
-        "PMI_FD",
-        "PMI2_ID",
-        "PMIX_RANK",
-        "HYDRA_HOST_FILE",
-        "HYDI_X",
-    ]
-    other += [
-        "OMPI_COMM_WORLD_RANK",
-        "PRTE_X",
-        "MPI_LOCALNRANKS",
-        "FLUX_JOB_ID",
-        "PBS_NODEFILE",
-        "LSB_HOSTS",
-        "PE_HOSTFILE",
-    ]
-    own = {
-        "PATH": "/bin",
-        "OMP_NUM_THREADS": "2",
-        "MPIR_CVAR_X": "1",
-        "I_MPI_PIN": "0",
-        "HOROVOD_CYCLE_TIME": "5",
-    }
-    assert clean_environment({**dict.fromkeys(other, "1"), **own}) == own
 
 
 def _allow(
@@ -183,18 +141,6 @@ def test_what_no_job_can_have_is_refused_before_anything_is_written(
     with pytest.raises(ScaleoutError, match=words):
         launch.run(["true"], name="x", **how)
     assert not results.exists()
-
-
-def test_arguments_become_flags() -> None:
-    args = {
-        "colors": 16,
-        "cycle_time": 2.5,
-        "gpu": False,
-        "seed": None,
-        "verbose": True,
-        "name": "a b",
-    }
-    assert _flags(args) == ["--colors", "16", "--cycle-time", "2.5", "--verbose", "--name", "a b"]
 
 
 def test_a_notebook_among_the_solutions_runs_the_solution(
@@ -323,15 +269,6 @@ def test_the_last_words_of_a_rank_that_aborts_are_told(results: Path) -> None:
         "train failed first on rank 1: exit status 1, after 1.5 s.",
         "Rank 1 ran out of memory.",
     ]
-
-
-@pytest.mark.parametrize(("status", "exit_status"), [(1, 1), (3, 3), (-9, 137), (-15, 143)])
-def test_a_failed_job_has_an_exit_status_that_a_shell_understands(
-    results: Path, status: int, exit_status: int
-) -> None:
-    job = Run(ID, "train", "mpirun", results, 2, 1, status)
-    assert JobFailed("", job).status == exit_status
-    assert JobTimeout("", job).status == 124
 
 
 def test_in_a_notebook_an_error_is_its_sentence(results: Path) -> None:

@@ -2,18 +2,15 @@
 may hold without doing harm."""
 
 import contextlib
-import multiprocessing
 import os
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from helpers import until
 
 from scaleout.jobs import leases
 from scaleout.jobs.leases import Lease
@@ -45,31 +42,6 @@ def test_each_gets_cores_of_its_own_until_there_are_too_few(folder: Path) -> Non
         lease.release()
     assert _names(all_six := leases.take(SIX, 6)) == [*range(6)]
     all_six.release()
-
-
-def test_cores_that_are_free_on_several_nodes_are_taken_in_order(folder: Path) -> None:
-    with contextlib.ExitStack() as stack:
-        for wanted, names in ((1, [0]), (4, [1, 2, 3, 4]), (1, [5])):
-            lease = leases.take(SIX, wanted)
-            stack.callback(lease.release)
-            assert _names(lease) == names
-
-
-def test_who_gets_none_holds_none(folder: Path) -> None:
-    first = leases.take(SIX, 5)
-    assert leases.take(SIX, 2).cores == ()
-    assert _names(second := leases.take(SIX, 1)) == [5]
-    first.release()
-    second.release()
-
-
-def test_releasing_twice_takes_nothing_from_the_next(folder: Path) -> None:
-    first = leases.take(SIX, 6)
-    first.release()
-    second = leases.take(SIX, 6)
-    first.release()
-    assert leases.take(SIX, 1).cores == ()
-    second.release()
 
 
 def test_a_job_may_use_the_cores_of_engines_that_wait(folder: Path) -> None:
@@ -141,36 +113,6 @@ def test_a_child_that_its_holder_forked_does_not_keep_it(folder: Path) -> None:
         assert other.stdout.readline() == "released\n"
         assert _names(mine := leases.take(SIX, 6)) == [*range(6)]
         mine.release()
-
-
-def _hold(
-    cores: list[Core], ready: "multiprocessing.Barrier", found: "multiprocessing.Queue"
-) -> None:
-    """Takes four cores, a while for each."""
-    lock = leases._lock
-
-    def slowly(where: int, name: str) -> int | None:
-        time.sleep(0.02)
-        return lock(where, name)
-
-    leases._lock = slowly
-    ready.wait()
-    lease = leases.take(cores, 4)
-    found.put(_names(lease))
-    ready.wait()  # both have taken theirs
-
-
-def test_of_two_at_once_one_gets_what_only_one_can_have(folder: Path) -> None:
-    """Without a gate each could hold three of the six, from either end, and neither be content."""
-    context = multiprocessing.get_context("fork")
-    ready, found = context.Barrier(2), context.Queue()
-    others = [context.Process(target=_hold, args=(c, ready, found)) for c in (SIX, SIX[::-1])]
-    for other in others:
-        other.start()
-    held = [found.get(timeout=60) for _ in others]
-    for other in others:
-        other.join(60)
-    assert sorted(map(len, held)) == [0, 4]
 
 
 def test_all_users_of_the_machine_share_the_folder(folder: Path) -> None:
@@ -269,16 +211,3 @@ def test_somebody_who_holds_the_gate_is_not_waited_for(
     monkeypatch.setattr(leases, "GATE_S", 0.05)
     with leases._gate():
         assert _names(leases.take(SIX, 2)) == [0, 1]
-
-
-def test_no_file_stays_open(folder: Path) -> None:
-    before = len(os.listdir("/proc/self/fd"))
-    first = leases.take(SIX, 4)
-    assert leases.take(SIX, 4).cores == ()
-    first.release()
-    until(lambda: len(os.listdir("/proc/self/fd")) == before, 1)
-
-
-def test_without_a_variable_the_folder_is_the_machines(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("SCALEOUT_LEASES")
-    assert str(leases.folder()) in ("/dev/shm/scaleout-cores", "/tmp/scaleout-cores")

@@ -8,7 +8,7 @@ import pytest
 from scaleout import machine
 from scaleout.doctor import checks
 from scaleout.doctor import report as doctor
-from scaleout.doctor.checks import Check, Job
+from scaleout.doctor.checks import Job
 from scaleout.jobs import failures, messages
 from scaleout.jobs.job import Run
 
@@ -63,58 +63,14 @@ def test_an_echo_alone_is_no_reason(tmp_path: Path) -> None:
     )
 
 
-def test_the_last_words_of_a_job_without_a_traceback_are_told(tmp_path: Path) -> None:
-    """As sys.exit("a sentence") leaves them."""
-    lines = [(0, "working"), (0, "--seed must be 0 or more, not -1.")]
-    told = failures.explain(Run("id", "mine", "mpirun", tmp_path, 2, 1, 1, 1.0, lines))
-    assert "--seed must be 0 or more" in told and "working" not in told
-
-
 def test_an_unknown_failure_names_none(tmp_path: Path) -> None:
     job = Run("id", "mine", "mpirun", tmp_path, 2, 1, 3, 1.0, [(0, "I give up")])
     assert "What it means" not in failures.explain(job) and messages.section("all is well") is None
 
 
-FOUND = {
-    "two processes": (
-        "every process is rank 0 of 1: mpirun starts them",
-        "every-process-is-rank-0-of-1",
-    ),
-    "mpirun on PATH": (
-        "mpirun (MPICH 4.1): typed by hand, it can start worlds of one",
-        "every-process-is-rank-0-of-1",
-    ),
-    "notebook kernel": ("Jupyter finds no kernel named python3", "nosuchkernel"),
-    "imports": (
-        "mpi4py: libmpi.so.12: cannot open shared object file: No such",
-        "libmpiso12-cannot-open-shared-",
-    ),
-    "mpirun": (
-        "bin/mpirun is /usr/bin/mpirun (Open MPI), not this environment's",
-        "not-enough-slots",
-    ),
-    "memory": (
-        "1.0 of 2.0 GiB to use; ResNet-50 wants 2.5 GiB a rank",
-        "a-rank-was-killed-signal-9",
-    ),
-}
-
-
 @pytest.mark.parametrize("heading", messages.FINDINGS)
 def test_every_finding_has_its_section(heading: str) -> None:
     assert heading in HEADINGS
-
-
-@pytest.mark.parametrize(
-    ("name", "seen", "anchor"), [(name, *both) for name, both in FOUND.items()]
-)
-def test_the_doctor_names_the_section_of_what_it_finds(name: str, seen: str, anchor: str) -> None:
-    bad = Check(name, "fail", seen, "make lab")
-    assert bad.page.startswith(f"docs/errors.md#{anchor}")
-    assert any(
-        line.strip() == f"more: {bad.page}" for line in doctor._table([bad], 80, colour=False)
-    )
-    assert Check(name, "ok", seen).page == Check(name, "fail", "broken").page == ""
 
 
 def test_the_doctors_own_sentences_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,10 +87,3 @@ def test_the_doctors_own_sentences_are_known(monkeypatch: pytest.MonkeyPatch) ->
     ]
     monkeypatch.setattr(doctor, "examine", lambda facts: found)
     assert list(doctor.frame().more) == [check.page for check in found]
-
-
-def test_links_are_as_github_makes_them() -> None:
-    assert (
-        messages.anchor("'Variable' object has no attribute 'ref'")
-        == "variable-object-has-no-attribute-ref"
-    )

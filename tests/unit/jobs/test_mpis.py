@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from scaleout import machine
-from scaleout.errors import ScaleoutError
 from scaleout.jobs import mpis
 from scaleout.jobs.binding import place
 from scaleout.jobs.job import Job
@@ -33,17 +32,6 @@ def test_open_mpi_is_bound_in_its_own_words(
     site = Site(launcher="openmpi")
     with place(Job(("true",), "x", ranks, threads, 1, cores, site)) as placement:
         assert placement.options == wanted and not placement.cpus
-
-
-def test_a_site_says_whose_options_its_mpirun_understands(tmp_path: Path) -> None:
-    file = tmp_path / "site.toml"
-    file.write_text('launcher = "openmpi"\n')
-    assert Site.read(file).launcher == "openmpi" and Site().launcher == "hydra"
-    file.write_text('launcher = "slurm"\n')
-    with pytest.raises(
-        ScaleoutError, match='launcher must be "hydra" .MPICH, Intel MPI. or "openmpi", not .slurm.'
-    ):
-        Site.read(file)
 
 
 def test_intel_mpi_takes_the_place_of_the_library(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from scaleout.errors import ScaleoutError
-from scaleout.jobs import local
 from scaleout.jobs import run as launch
 
 WORDS = {
@@ -47,29 +46,4 @@ def test_an_argument_that_is_too_long_is_one_sentence(
 ) -> None:
     with pytest.raises(ScaleoutError, match="Argument list too long.*put them into a file"):
         launch.run([sys.executable, "-c", "#" * 3_000_000], name="x", echo=None)
-    no_process_left(run_id())
-
-
-def test_a_full_disk_is_called_one(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = local.new_run
-
-    def with_full_disk(name: str) -> tuple[str, Path]:
-        run_id, folder = real(name)
-        (folder / "output.txt").symlink_to("/dev/full")
-        return run_id, folder
-
-    monkeypatch.setattr(local, "new_run", with_full_disk)
-    with pytest.raises(ScaleoutError, match="output cannot be written .No space left on device"):
-        launch.run([sys.executable, "-c", "print('hello')"], name="x", echo=None)
-
-
-def test_a_listener_that_fails_is_not_called_a_full_disk(
-    results: Path, no_process_left, run_id
-) -> None:
-    def say(text: str) -> None:
-        if "hello" in text and not text.startswith("$"):
-            raise OSError(errno.EIO, "Input/output error")
-
-    with pytest.raises(OSError, match="Input/output error"):
-        launch.run([sys.executable, "-c", "print('hello')"], name="x", echo=say)
     no_process_left(run_id())

@@ -1,13 +1,12 @@
 """A site file: what it may hold, and what a wrong one says."""
 
 import re
-from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from scaleout.errors import ScaleoutError
-from scaleout.jobs.site import WANTED, Site, _fits
+from scaleout.jobs.site import Site
 
 SITES = sorted(Path(__file__).resolve().parents[3].glob("sites/*.toml"))
 
@@ -31,11 +30,6 @@ def test_a_site_is_read_whole(file: Path) -> None:
         'mpirun = "/opt/mpi/bin/mpirun"\noptions = ["-ppn", 2]\ncores = 8\n[env]\nA = 1\nB = "two"\n'
     )
     assert Site.read(file) == Site("/opt/mpi/bin/mpirun", ("-ppn", "2"), {"A": "1", "B": "two"}, 8)
-
-
-def test_an_empty_file_is_the_default(file: Path) -> None:
-    file.touch()
-    assert Site.read(file) == Site()
 
 
 @pytest.mark.parametrize(
@@ -84,13 +78,6 @@ def test_a_missing_site_is_named(tmp_path: Path) -> None:
             ScaleoutError, match=f"The site file {path} cannot be read: (No such file|it is no reg)"
         ):
             Site.read(path)
-
-
-def test_every_key_has_its_words_and_a_default_that_fits() -> None:
-    assert {f.name for f in fields(Site)} == set(WANTED)
-    for name in WANTED:
-        default = getattr(Site(), name)
-        assert _fits(name, list(default) if isinstance(default, tuple) else default), name
 
 
 def test_the_model_of_a_cluster_names_no_site(file: Path) -> None:

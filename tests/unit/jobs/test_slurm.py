@@ -11,8 +11,7 @@ from scaleout.course.lab import lab
 from scaleout.doctor import checks
 from scaleout.doctor.examine import examine_site
 from scaleout.errors import ScaleoutError
-from scaleout.jobs import hosts, jobscript, slurm, slurm_commands
-from scaleout.jobs.environment import allocated_nodes
+from scaleout.jobs import hosts, jobscript, slurm
 from scaleout.jobs.job import Job, JobFailed, JobTimeout, Run
 from scaleout.jobs.output import Transcript, prefixed
 from scaleout.jobs.site import Site
@@ -106,14 +105,6 @@ def test_ranks_that_cannot_be_shared_out_are_refused(ranks: int, nodes: int, tak
     assert _job(ranks=6, nodes=2).ranks_per_node == 3
 
 
-def test_a_dry_run_shows_the_script_and_does_nothing(
-    results: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
-    text = slurm.dry_run(_job(ranks=2, nodes=2))
-    assert text.startswith("#!/bin/bash\n") and not results.exists()
-
-
 def test_without_slurm_it_is_said_in_a_sentence(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,11 +152,6 @@ def test_every_end_is_told_in_words(
     assert follower.run.status == {"3:0": 3, "0:125": 253}.get(state.get("ExitCode", ""), 1)
 
 
-def test_a_good_end_is_none_of_them(follower: Follower) -> None:
-    follower._judge({"JobState": "COMPLETED", "ExitCode": "0:0"})
-    assert follower.run.status == 0
-
-
 def test_why_it_waits_is_said_once(follower: Follower) -> None:
     said: list[str] = []
     follower.say = said.append
@@ -181,12 +167,6 @@ def test_why_it_waits_is_said_once(follower: Follower) -> None:
     ]
 
 
-@pytest.mark.parametrize("reason", slurm_commands.NEVER)
-def test_what_never_starts_is_not_waited_for(follower: Follower, reason: str) -> None:
-    with pytest.raises(JobFailed, match="Job 7 would wait for ever: .+[a-z]"):
-        follower._say_why({"JobState": "PENDING", "Reason": reason})
-
-
 def test_output_is_put_together_from_all_files(follower: Follower, tmp_path: Path) -> None:
     (tmp_path / "slurm.txt").write_text("\x1eID:1\x1fwho", newline="")
     (tmp_path / "stderr-0.txt").write_text("0: late\nslurmstepd: error: x\n 9: not one of ours\n")
@@ -199,13 +179,6 @@ def test_output_is_put_together_from_all_files(follower: Follower, tmp_path: Pat
     lines = ["[0] late", "slurmstepd: error: x", " 9: not one of ours", "[1] whole", "batch's own"]
     assert sorted(prefixed(*line) for line in follower.run.lines) == sorted(lines)
     assert sorted((tmp_path / "output.txt").read_text().splitlines()) == sorted(lines)
-
-
-def test_an_allocation_is_known_by_three_variables() -> None:
-    inside = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "node[1-2]", "SLURM_JOB_NUM_NODES": "2"}
-    assert allocated_nodes(inside) == 2
-    for name in inside:
-        assert allocated_nodes({k: v for k, v in inside.items() if k != name}) == 0
 
 
 def test_the_site_is_what_is_around_us(monkeypatch: pytest.MonkeyPatch) -> None:
