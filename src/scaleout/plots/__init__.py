@@ -3,14 +3,12 @@ readable in grey."""
 
 from .classroom import class_picture
 from .machine import machine_picture
-from .networks import efficiency_of_networks
 from .onednn import operations
 from .threads import rate_over_threads, thread_census
 from .waterfall import waterfall
 
 __all__ = [
     "class_picture",
-    "efficiency_of_networks",
     "machine_picture",
     "operations",
     "rate_over_threads",

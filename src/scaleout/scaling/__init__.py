@@ -1,9 +1,15 @@
 """Laws of scaling, fitted to what was measured, and predictions from them with how sure they are."""
 
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
 from .fit import LAWS, Amdahl, Prediction, Published, RateFit, fit_rates, published
 from .messages import AlphaBeta, fit_alpha_beta, gather_broadcast_s, ring_allreduce_s
 from .step import NETWORKS, Network, Step
 from .table import Measured, main, read_measured
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = [
     "LAWS",
@@ -16,6 +22,7 @@ __all__ = [
     "Published",
     "RateFit",
     "Step",
+    "efficiency_of_networks",
     "fit_alpha_beta",
     "fit_rates",
     "gather_broadcast_s",
@@ -24,3 +31,16 @@ __all__ = [
     "read_measured",
     "ring_allreduce_s",
 ]
+
+
+def efficiency_of_networks(
+    networks: Mapping[str, Sequence[Step]], most: int = 1024, guess: float | None = None
+) -> "Figure":
+    """Draw the part of a step that is compute, over the ranks.
+
+    A panel for each network that is trained, a line for each network between the ranks, up to `most`
+    ranks. A guess is an efficiency at that many ranks.
+    """
+    from . import picture  # loads matplotlib
+
+    return picture.efficiency_of_networks(networks, most, guess)

@@ -21,7 +21,7 @@ def _networks(guess: object) -> Figure:
     step = scaling.Step(
         network=network, compute_s=0.1, spread_s=0.01, gradient_bytes=1e8, overlap=0.5
     )
-    return plots.efficiency_of_networks({"one": [step]}, guess=guess)
+    return scaling.efficiency_of_networks({"one": [step]}, guess=guess)
 
 
 NUMBERS = [_networks]

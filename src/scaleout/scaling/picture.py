@@ -2,24 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from .look import DARK, GREY, MIDDLE, Look, guess_star, style
-
-if TYPE_CHECKING:
-    from ..scaling import Step
-
-
-LINES = ((DARK, "-", "o"), (MIDDLE, "--", "s"), ("#a98600", ":", "^"), (GREY, "-.", "D"))
+from ..plots.look import GREY, LINES, Look, guess_star, style
+from .step import Step
 
 
 @style
 def efficiency_of_networks(
-    networks: "Mapping[str, Sequence[Step]]", most: int = 1024, guess: float | None = None
+    networks: Mapping[str, Sequence[Step]], most: int = 1024, guess: float | None = None
 ) -> Figure:
     """The part of a step that is compute, over the ranks: a panel for each network that is trained,
     a line for each network between the ranks.
@@ -28,15 +22,15 @@ def efficiency_of_networks(
     counts = [2**k for k in range(int(np.log2(most)) + 1)]
     said = []
     for axes, (name, steps) in zip(panels[0], networks.items(), strict=True):
-        for step, (colour, dash, marker) in zip(steps, LINES, strict=False):
+        for step, look in zip(steps, LINES, strict=False):
             none, whole, worth = (
                 [replace(step, overlap=part).efficiency(count) for count in counts]
                 for part in (0.0, 1.0, step.overlap)
             )
-            axes.fill_between(counts, none, whole, color=colour, alpha=0.18, linewidth=0)
+            axes.fill_between(counts, none, whole, color=look["color"], alpha=0.18, linewidth=0)
             label = step.network.name if axes is panels[0, 0] else ""
-            look: Look = {"linestyle": dash, "marker": marker, "markersize": 5, "label": label}
-            axes.plot(counts, worth, color=colour, **look)
+            own: Look = {"markersize": 5, "label": label}
+            axes.plot(counts, worth, **look, **own)
             ends = f"{none[-1]:.2f} to {whole[-1]:.2f}"
             said.append(f"{name}, {step.network.name}: {worth[-1]:.2f} ({ends}) on {most} ranks.")
             if step is steps[0]:
