@@ -4,7 +4,6 @@ opens that are counted."""
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,14 +12,13 @@ import pytest
 from helpers import lesson
 from torch_scripts import TORCH, with_torch
 
-from scaleout import Comparison, lab
+from scaleout import lab
 from scaleout.jobs.job import JobFailed, Run
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 
 crops = lesson("10_input", "crops").crops
 LAB = Path(__file__).resolve().parents[2] / "solutions" / "10_input"
-BATCH = 4
 
 # All in one process, without a job: the ranks of many jobs, one after another.
 MANY = """
@@ -136,18 +134,6 @@ def test_the_order_is_the_same_with_a_cache_and_without(many: dict) -> None:
     assert many["whole"]["cached"] == many["whole"]["read"]
 
 
-def test_input_in_the_background_has_threads_of_another_kind(many: dict) -> None:
-    assert many["in_background"] > 0, "no thread makes batches in the background"
-    assert many["usual"], "whoever trains is in the background, too"
-    assert many["whole"]["background"] == many["whole"]["cached"]
-
-
-def test_augmenting_follows_from_image_and_epoch_alone(many: dict) -> None:
-    assert many["one_as_batch"], "a batch is not changed as each of its images"
-    assert many["other_epoch"] > 0.01, "an image comes the same in two epochs"
-    assert 0 <= many["range"][0] < many["range"][1] <= 1.2
-
-
 def test_ranks_with_unlike_numbers_of_batches_end_together(folder: Path) -> None:
     """7 and 6 images in batches of 3: three steps for one rank, two for the other."""
     run = _run(ranks=2, folder=folder, batch_per_rank=3, steps=6, step_ms=0)
@@ -208,56 +194,6 @@ def test_what_cannot_be_trained_on_is_one_sentence(folder: Path, tmp_path: Path)
 
 
 @pytest.mark.choice
-def test_formats_name_what_is_missing_or_damaged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SCALEOUT_DATA", str(tmp_path))
-    shards = crops("tfrecord", 600)
-    how = {"script": "formats.py", "forms": ["tfrecord"], "step_ms": None}
-    kept = tmp_path / "kept"
-    shutil.copytree(shards, kept)
-    (shards / "part-3-of-8.tfrecord").unlink()
-    _refused("has 7 shards of 8", **how)
-    shutil.copytree(kept, shards, dirs_exist_ok=True)
-    shard = shards / "part-5-of-8.tfrecord"
-    content = bytearray(shard.read_bytes())
-    content[5000] ^= 0xFF
-    shard.write_bytes(content)
-    _refused(r"tfrecord.*part-5-of-8\.tfrecord.*damaged", **how)
-    _refused("9 ranks are more than the 8 shards of .*: take 8 ranks at most", ranks=9, **how)
-
-
-@pytest.mark.choice
-@pytest.mark.skipif(not shutil.which("strace"), reason="there is no strace")
-def test_the_opens_that_we_count_are_those_that_strace_sees(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SCALEOUT_DATA", str(tmp_path))
-    log = tmp_path / "trace.txt"
-    ours = {}
-    for form in ("files", "tfrecord", "lmdb", "hdf5"):
-        path = crops(form, 600)
-        words = ["strace", "-f", "-qq", "-e", "trace=open,openat", "-o", str(log), sys.executable]
-        words += [str(LAB / "formats.py"), "--forms", form, "--repeats", "1"]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0, done.stderr[-2000:]
-        counts = [int(n.replace(",", "")) for n in re.findall(r"([\d,]+) opens", done.stdout)]
-        held = len(list(path.iterdir())) if path.is_dir() else 1
-        inside = f"{path}/" if path.is_dir() else str(path)
-        seen = [
-            line
-            for line in log.read_text().splitlines()
-            if f'"{inside}' in line and " = -1 " not in line and "O_DIRECTORY" not in line
-            and "resumed" not in line
-        ]  # fmt: skip
-        # Each of the two cold passes opens each file once more, to have it forgotten.
-        assert len(seen) == sum(counts) + 2 * held, form
-        ours[form] = counts
-    assert ours["files"] == [600] * 4 and ours["tfrecord"] == [8] * 4
-    assert ours["lmdb"] == [2] * 4 and ours["hdf5"] == [1] * 4
-
-
-@pytest.mark.choice
 def test_two_ranks_read_each_format_together() -> None:
     rows = _run(ranks=2, script="formats.py").records
     assert len(rows) == 16 and (rows.ranks == 2).all()
@@ -269,30 +205,6 @@ def test_two_ranks_read_each_format_together() -> None:
     for form, each in (("lmdb", 2), ("hdf5", 1)):
         assert each <= found[form][0] <= found[form][1] <= 2 * each, form
     _refused("There are 8 shards: take 8 ranks at most", ranks=9, script="shared.py", step_ms=None)
-
-
-def test_turns_measure_every_pipeline_in_each_round() -> None:
-    every = "parallel+batch+cache+prefetch"
-    rows = _run(
-        ranks=2, script="turns.py", pipelines=["naive", "parallel", every], rounds=1, steps=3
-    ).records
-    assert list(rows.variant) == ["naive", "+ parallel", "all four"]
-    found = Comparison(rows["metrics.runs"].iloc[0])
-    assert found.baseline == "naive" and found.variants == ["+ parallel", "all four"]
-    assert list(found.runs.again).count(1) == 1
-    # The first pipeline has two turns in a round.
-    assert [len(steps) for steps in rows.step_s] == [6, 3, 3]
-    for shares in zip(rows["metrics.waited"], rows["metrics.computed"], strict=True):
-        assert all(
-            0 < waited < 1 and waited + did <= 1 for waited, did in zip(*shares, strict=True)
-        )
-
-
-@pytest.mark.choice
-def test_what_a_turn_cannot_be_is_one_sentence() -> None:
-    how = {"script": "turns.py", "step_ms": None}
-    _refused("it takes naive, or some of parallel, .*, not cash", pipelines="cash", **how)
-    _refused("it takes 1 or more, not 0", rounds=0, **how)
 
 
 def test_one_server_is_asked_for_each_image_or_for_each_shard() -> None:
@@ -319,47 +231,6 @@ def test_one_server_is_asked_for_each_image_or_for_each_shard() -> None:
         wanted_s = row["metrics.opens"] * 1e-3 + row["metrics.bytes"] / 20e6
         assert row["metrics.model_s"] == pytest.approx(wanted_s)
         assert min(row.step_s) > 0.9 * wanted_s, "the server was faster than it says it is"
-
-
-STAGED = """
-import tempfile
-from pathlib import Path
-import shared
-
-class Disk:
-    def read(self, path):
-        return b"as it was"
-
-good = shared.hashlib.sha256(b"as it was").hexdigest()
-with tempfile.TemporaryDirectory() as name:
-    folder = Path(name)
-    shared.stage(Disk(), ["far/a", "far/b"], folder, [good, good])
-    print("staged", sorted(path.name for path in folder.iterdir()))
-    try:
-        shared.stage(Disk(), ["far/c"], folder, ["0" * 64])
-    except shared.ScaleoutError as error:
-        print("told", error)
-    print("kept", sorted(path.name for path in folder.iterdir() if path.name != "part"))
-with tempfile.TemporaryDirectory() as name:
-    alone = shared.start_server(1, name)
-    alone.stdin.close()
-    print("ended", alone.wait(60))
-"""
-
-
-def test_a_copy_is_checked_and_the_server_ends_with_whoever_started_it() -> None:
-    environment = {**os.environ, "PYTHONPATH": str(LAB)}
-    done = subprocess.run(
-        [sys.executable, "-c", STAGED],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env=environment,
-    )
-    said = done.stdout.splitlines()
-    assert said[0] == "staged ['a', 'b']", done.stdout + done.stderr
-    assert re.match(r"told c did not arrive as it was sent: .*start again\.$", said[1])
-    assert said[2:] == ["kept ['a', 'b']", "ended 0"]
 
 
 @with_torch

@@ -124,37 +124,6 @@ def test_batch_online_and_distributed_give_one_palette(dtype: str) -> None:
         close(saw["inertia"], inertia, dtype)
 
 
-TRACED = """
-    import os
-    import runpy
-    import sys
-    import tracemalloc
-
-    import daal4py
-    import numpy
-    from mpi4py import MPI
-
-    from scaleout import data, records
-
-    lab = sys.argv.pop(1)
-    sys.path.insert(0, os.path.dirname(lab))
-    tracemalloc.start()  # NumPy tells it of every array
-    runpy.run_path(lab, run_name="__main__")
-    print("peak", tracemalloc.get_traced_memory()[1] // 1000)
-"""
-
-
-def test_the_online_mode_never_holds_all_rows(script: Callable[..., Path]) -> None:
-    """300,000 rows of 10 numbers of 4 bytes are 12 MB; a block of 999 is 40 kB."""
-    words = flags({"rows": 300_000, "columns": 10, "colours": 2, "iterations": 1, "block": 999})
-    path, peak_kb = script(TRACED), {}
-    for mode in ("batch", "online"):
-        run = run_script(path, LAB / "modes.py", *words, f"--mode={mode}")
-        (said,) = (text for _, text in run.lines if text.startswith("peak "))
-        peak_kb[mode] = int(said.split()[1])
-    assert peak_kb["online"] < 4_000 and peak_kb["batch"] >= 12_000, peak_kb
-
-
 @pytest.mark.parametrize(("mode", "ranks"), [("batch", 1), ("online", 1), ("distributed", 3)])
 def test_linear_regression_is_that_of_least_squares(mode: str, ranks: int) -> None:
     saw = metrics(job(ranks, "linear.py", mode=mode, rows=ROWS, columns=4, block=999))
@@ -281,13 +250,3 @@ def test_a_row_that_is_no_number_ends_all_ranks_with_one_sentence(
 ) -> None:
     said = refused([str(script(SPOILED)), str(LAB / "runme.py"), "--scale", "0.1"], 3)
     assert said.startswith("Rank 2 has rows that are no numbers")
-
-
-def test_points_are_the_same_whoever_makes_them() -> None:
-    whole = data.points(slice(0, 2_000_003), 3, seed=5, dtype="float64")
-    assert np.array_equal(
-        whole[700_000:1_900_000], data.points(slice(700_000, 1_900_000), 3, seed=5, dtype="float64")
-    )
-    assert np.array_equal(whole[:100].astype("float32"), data.points(slice(0, 100), 3, seed=5))
-    assert not np.array_equal(whole[:100], data.points(slice(0, 100), 3, seed=6, dtype="float64"))
-    assert whole.min() >= 0 and whole.max() < 1 and abs(whole.mean() - 0.5) < 1e-3

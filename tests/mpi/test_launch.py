@@ -73,35 +73,6 @@ def test_lines_written_in_pieces_by_four_ranks_come_out_whole(
     assert (job.folder / "output.txt").read_text() == job.output + "\n"
 
 
-def test_the_tracebacks_of_two_ranks_at_once_stay_whole(script: Write, results: Path) -> None:
-    text = """
-        from mpi4py import MPI
-
-        def deep(n):
-            if n == 0:
-                raise ValueError(f"rank {MPI.COMM_WORLD.rank} gives up")
-            deep(n - 1)
-
-        MPI.COMM_WORLD.barrier()
-        try:
-            deep(30)
-        except ValueError:
-            import traceback
-            for _ in range(20):
-                traceback.print_exc()
-        MPI.COMM_WORLD.barrier()
-    """
-    job = run_script(script(text), ranks=2)
-    for rank in (0, 1):
-        block = [text for r, text in job.lines if r == rank]
-        one = block[: len(block) // 20]
-        assert block == one * 20
-        assert (
-            one[0] == "Traceback (most recent call last):"
-            and one[-1] == f"ValueError: rank {rank} gives up"
-        )
-
-
 def test_a_long_line_garbage_and_a_last_line_without_an_end_come_through(
     script: Write, results: Path
 ) -> None:
@@ -122,14 +93,6 @@ def test_a_long_line_garbage_and_a_last_line_without_an_end_come_through(
         assert long == str(rank) * 1_000_000
         assert len(garbage) > 100_000 and garbage.endswith("\x1e1\x1f")
         assert progress == "\r 10%\r 100%" and empty == "" and last == f"no end from {rank}"
-
-
-def test_much_output_of_many_lines_comes_through(script: Write, results: Path) -> None:
-    job = run_script(
-        script("import sys\nfor i in range(200_000): sys.stdout.write(f'{i:099d}\\n')"), ranks=1
-    )
-    assert [int(text) for _, text in job.lines] == list(range(200_000))
-    assert (job.folder / "output.txt").stat().st_size == 200_000 * 104
 
 
 def test_lines_are_shown_as_they_come(script: Write, results: Path) -> None:
@@ -260,23 +223,6 @@ def test_more_threads_than_cores_are_not_bound_and_a_warning_names_them(
     assert not [line for line in said if "Oversubscribed" in line]
 
 
-def test_without_threads_the_cores_are_shared_out(script: Write, results: Path) -> None:
-    for ranks in (1, 2, 3):
-        job = run_script(script(TELL), ranks=ranks, threads=None)
-        assert job.threads == max(1, CORES // ranks)
-        assert _told(job)[0]["environment"]["OMP_NUM_THREADS"] == str(job.threads)
-
-
-@pytest.mark.timeout(600)
-def test_many_more_ranks_than_cores_end_all_the_same(
-    script: Write, results: Path, no_process_left
-) -> None:
-    text = "from mpi4py import MPI\nprint(MPI.COMM_WORLD.allreduce(1))"
-    job = run_script(script(text), ranks=32, timeout=150)
-    assert sorted(job.lines) == [(rank, "32") for rank in range(32)]
-    no_process_left(job.id)
-
-
 def test_the_command_shown_is_a_plain_one_that_works(
     script: Write, results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -330,10 +276,6 @@ def test_everything_about_a_job_is_kept(script: Write, results: Path) -> None:
     assert all(re.match(r"MPICH Version:\s+\d+\.\d+", name) for name in frame["mpi"])
     assert frame["metrics.x"].tolist() == [1, 1] and frame["threads_per_rank"].tolist() == [1, 1]
     assert "ended well" in repr(job)
-
-
-def test_a_job_without_records_has_an_empty_frame(script: Write, results: Path) -> None:
-    assert len(run_script(script("print('nothing')")).records) == 0
 
 
 @pytest.mark.parametrize("status", [1, 3, 9, 42])

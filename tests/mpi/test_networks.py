@@ -1,15 +1,11 @@
 """09_networks: the batch that each rank takes, networks that both frameworks count alike, memory, and
 05's training again by DistributedDataParallel. What needs PyTorch runs where `make torch` was typed."""
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from helpers import ROOT, lesson
-from torch_scripts import TORCH, with_torch
+from torch_scripts import with_torch
 
 from scaleout import lab
 from scaleout.course import checks
@@ -17,19 +13,7 @@ from scaleout.jobs import side
 from scaleout.jobs.job import JobFailed, Run
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(900)]
-LAB = ROOT / "solutions" / "09_networks"
-SIDE = 96
-COUNT = """
-import importlib, sys
-sys.path.insert(0, sys.argv[1])
-Trainer = importlib.import_module(sys.argv[2]).Trainer
-for name in sys.argv[4:]:
-    one = Trainer(name, int(sys.argv[3]), "float32", 0)
-    print(name, one.parameters, one.flops_per_image)
-"""
 frameworks = lesson("09_networks", "frameworks")
-SMALL = ["cnn", "resnet50"]
-LARGE = ["resnet101", "resnet152", "inception_v3", "vgg16"]
 
 
 @pytest.fixture(autouse=True)
@@ -46,29 +30,6 @@ def _run(**how) -> Run:
 def _ddp(ranks: int, **how) -> Run:
     given = {"threads": 1, "echo": False, "timeout": 240, "python": frameworks.python()}
     return lab("09_networks", solution=True).other("ddp.py").run(ranks=ranks, **{**given, **how})
-
-
-def _counted(python: Path, module: str, names: list[str]) -> dict[str, tuple[int, float]]:
-    """{network: (trainable weights, operations of an image)}."""
-    words = [str(python), "-c", COUNT, str(LAB), module, str(SIDE), *names]
-    env = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
-    done = subprocess.run(words, capture_output=True, text=True, timeout=600, env=env, check=True)
-    lines = [line.split() for line in done.stdout.splitlines()]
-    return {name: (int(weights), float(flops)) for name, weights, flops in lines}
-
-
-@with_torch
-@pytest.mark.choice
-@pytest.mark.parametrize("names", [SMALL, LARGE])
-def test_both_frameworks_have_the_same_networks(names: list[str]) -> None:
-    keras = _counted(Path(sys.executable), "networks_tf", names)
-    torch = _counted(TORCH / "bin" / "python", "networks_torch", names)
-    assert keras.keys() == torch.keys() == set(names)
-    assert {name: weights for name, (weights, _) in keras.items()} == {
-        name: weights for name, (weights, _) in torch.items()
-    }
-    for name in names:
-        assert torch[name][1] == pytest.approx(keras[name][1], rel=1e-6), name
 
 
 @pytest.mark.parametrize(
@@ -114,25 +75,6 @@ def test_a_script_for_pytorch_says_in_one_sentence_that_it_is_missing(
         "PyTorch is not in this Python: type  make torch, then run this with  "
         "--python .side/torch/bin/python"
     ]
-
-
-@pytest.mark.choice
-def test_two_ranks_share_the_batch_and_are_compared_with_copies() -> None:
-    records = _run(ranks=2, batch=10, steps=9).records
-    record = records.iloc[0]
-    assert (record["batch_per_rank"], record["batch_global"]) == (5, 10)
-    assert len(record["step_s"]) == len(record["metrics.copies_s"]) == 9
-    middle, low, high = frameworks.efficiency(records)
-    assert low <= middle <= high and low > 0
-
-
-@with_torch
-@pytest.mark.choice
-@pytest.mark.parametrize("network", ["cnn", "resnet50", "inception_v3", "vgg16"])
-def test_pytorch_trains_each_network_on_two_ranks(network: str) -> None:
-    how = {"framework": "torch", "network": network, "batch": 4, "python": frameworks.python()}
-    record = _run(ranks=2, **how).records.iloc[0]
-    assert record["rate"] > 0 and record["metrics.framework"] == "torch"
 
 
 @with_torch
@@ -204,42 +146,3 @@ def test_the_untouched_ddp_fails_each_of_its_checks() -> None:
     }
     assert list(found) == list(range(5, 11))
     assert set(found.values()) <= {"not started", "not yet"}, found
-
-
-@with_torch
-@pytest.mark.choice
-def test_frameworks_take_turns_and_become_a_reference(
-    results: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("SCALEOUT_QUICK")
-    how = {"network": "cnn", "batch": 4, "steps": 2, "warmup": 1, "rounds": 3}
-    own = lab("09_networks", solution=True)
-    found = frameworks.characterise(own, {"small": how})["small"]
-    assert found.baseline == "TensorFlow, 1 rank" and len(found.records) == 3 * 5
-    assert set(found.records["metrics.framework"]) == {"tensorflow", "torch"}
-    kept = (results / "frameworks" / "small.jsonl").read_text().splitlines()
-    assert len(kept) == 3 * 5 and all(json.loads(line)["host"] == "reference" for line in kept)
-
-
-@with_torch
-def test_the_short_form_shows_a_reference_and_says_why(capsys: pytest.CaptureFixture[str]) -> None:
-    own = lab("09_networks", solution=True)
-    found = frameworks.characterise(own, {"cnn, 32 images": {"network": "cnn"}})
-    assert len(found["cnn, 32 images"].variants) == 3
-    pair = frameworks.twins(lab("05_horovod", solution=True), own.other("ddp.py"))
-    assert list(pair.index) == ["Horovod", "DDP"] and pair.equal.all()
-    said = capsys.readouterr().out
-    assert said.count("short form") == said.count("reference machine, not yours") == 2
-
-
-@pytest.mark.choice
-def test_onednn_reports_what_a_step_takes_in_each_framework(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delenv("SCALEOUT_QUICK")
-    own = lab("09_networks", solution=True)
-    told = frameworks.profiles(own, network="cnn", batch=8, warmup=1, steps=2)
-    assert list(told) == ["TensorFlow", "PyTorch"][: 2 if frameworks.python() else 1]
-    for name, frame in told.items():
-        assert frame.attrs["step_ms"] > 0, name
-        assert {"conv forward", "conv back, weights"} <= set(frame["op"]), name

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from scaleout import Comparison, lab, onednn
-from scaleout.course.masters import generated
+from scaleout import lab
 from scaleout.jobs.job import JobFailed, Run
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
@@ -106,77 +105,10 @@ def test_small_gradients_vanish_in_fp16_and_not_when_scaled() -> None:
     assert accuracy["fp32", many] == accuracy["fp32", 64], "the step is larger by as much"
 
 
-@pytest.mark.slow
-@pytest.mark.choice
-def test_models_are_a_quarter_as_large_and_are_served(tmp_path: Path) -> None:
-    models = _run(script="convert.py", steps=60, threads=2, calibrate=[1], batches=[4])
-    rows = models.records.set_index("variant")
-    plain, eight = rows.loc["fp32"], rows.loc["int8, 1 batch"]
-    assert eight["metrics.bytes"] <= 0.3 * plain["metrics.bytes"]
-    assert eight["metrics.accuracy"] > plain["metrics.accuracy"] - 0.03
-    runs = rows.loc["CNN, batch 4", "metrics.runs"]
-    assert Comparison(runs).variants == ["TFLite fp32", "TFLite int8"]
-    served = _run(script="streams.py", ranks=2, bind="none", batches=[2],
-                  model=models.folder / "int8.tflite").records.iloc[0]  # fmt: skip
-    for way in ("one process", "one a core"):
-        took = served["metrics.took"][way]
-        assert 0 < took["ms_50"] <= took["ms_99"] and took["requests"] >= 3
-    assert Comparison(served["metrics.runs"]).variants == ["one a core"]
-
-    short = tmp_path / "short.tflite"
-    short.write_bytes((models.folder / "int8.tflite").read_bytes()[:5000])
-    _refused({"script": "streams.py", "model": short}, "short.tflite is damaged")
-
-
 def test_a_damaged_model_is_one_sentence(tmp_path: Path) -> None:
     damaged = tmp_path / "damaged.tflite"
     damaged.write_bytes(b"\x1c\0\0\0TFL3" + bytes(100))
     _refused({"script": "streams.py", "model": damaged}, "damaged.tflite is damaged")
-
-
-@pytest.mark.slow
-@pytest.mark.choice
-def test_bf16_learns_as_fp32_does() -> None:
-    rows = _run(script="curves.py", steps=60, seeds=1, threads=2).records.to_dict("records")
-    assert [row["metrics.how"] for row in rows] == ["fp32", "bf16, graph rewrite", "bf16, Keras"]
-    for row in rows[1:]:
-        assert row["metrics.losses"] != rows[0]["metrics.losses"], "nothing was rounded"
-        assert abs(row["metrics.accuracy"][0] - rows[0]["metrics.accuracy"][0]) < 0.15
-
-
-@pytest.mark.slow
-@pytest.mark.choice
-def test_each_format_is_multiplied() -> None:
-    rows = _run(script="ladder.py", size=64, batch=2, rounds=2).records
-    found = {row["variant"]: row["metrics.rates"] for row in rows.to_dict("records")}
-    assert list(found) == [
-        *("GEMM fp32", "GEMM bf16", "GEMM int8", "tiny fp32", "tiny bf16", "tiny int8"),
-        *("CNN fp32", "CNN bf16", "GEMM TFLite", "GEMM TFLite-1"),
-    ]
-    assert all(len(rates) == 2 and min(rates) > 0 for rates in found.values() if rates)
-    for row in rows.to_dict("records"):
-        assert len(row["metrics.again"]) == (2 if row["metrics.number"] == "fp32" else 0)
-
-
-@pytest.mark.slow
-@pytest.mark.choice
-def test_ranks_take_turns_on_the_steps_and_train_resnet50() -> None:
-    how = {"work": ["GEMM", "ResNet-50"], "numbers": ["fp32"], "size": 64, "bind": "none"}
-    rows = _run(script="ladder.py", ranks=2, steps=["AVX2", "AVX2"], **how).records
-    assert list(rows.variant) == ["GEMM fp32", "ResNet-50 fp32"] * 2
-    assert list(rows["metrics.twin"]) == [0, 0, 1, 1]
-    assert all(rates and min(rates) > 0 for rates in rows["metrics.rates"])
-
-
-@pytest.mark.slow
-@pytest.mark.choice
-def test_the_ladder_takes_instructions_away() -> None:
-    """oneDNN says itself which instructions its kernels use."""
-    lowest = {"ONEDNN_MAX_CPU_ISA": "AVX2", "ONEDNN_VERBOSE": "1"}
-    talk = _run(script="ladder.py", size=64, batch=2, numbers=["fp32"], env=lowest)
-    kernels = onednn.parse(talk.lines)
-    assert any("avx2" in name for name in kernels.isa)
-    assert not any("avx512" in name or "amx" in name for name in kernels.isa)
 
 
 def _refused(how: dict[str, object], says: str) -> None:
@@ -207,10 +139,3 @@ def _refused(how: dict[str, object], says: str) -> None:
 )
 def test_wrong_input_is_one_sentence(how: dict[str, object], says: str) -> None:
     _refused(how, says)
-
-
-def test_the_other_scripts_are_given_out_with_the_lab() -> None:
-    made = {path.name: text for path, text in generated() if path.parent.name == "08_precision"}
-    scripts = {"convert.py", "curves.py", "ladder.py", "streams.py"}
-    assert scripts | {"network.py", "common.py", "rounds.py", "trained.py"} <= set(made)
-    assert all(f"labs/08_precision/{name}" in made[name] for name in scripts)

@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 
 from scaleout import lab, scaling
-from scaleout.course.masters import generated
-from scaleout.errors import ScaleoutError
 from scaleout.jobs import mpis
 from scaleout.jobs import run as launch
 from scaleout.jobs.job import JobFailed, JobTimeout, Run
@@ -100,37 +98,6 @@ def test_every_way_is_mpis_allreduce_and_sends_what_the_formula_says(
         assert sum(sent) == 2 * (ranks - 1) * n * size, where
 
 
-def test_the_record_holds_what_was_counted_beside_the_formula() -> None:
-    run = _spmd(ranks=3, sizes=[7, 1000], repeats=2, warmup=1)
-    assert list(run.records.variant) == ["gather-broadcast", "tree", "ring", "mpi"] * 2
-    for row in run.records.to_dict("records"):
-        assert (
-            row["ranks"] == 3
-            and row["warmup_steps"] == 1
-            and len(row["step_s"]) == 2
-            and min(row["step_s"]) > 0
-        )
-        assert np.all(row["metrics.right"]) and np.shape(row["metrics.right"]) == (3, 3)
-        if row["variant"] != "mpi":
-            assert abs(max(row["metrics.sent_bytes"]) - row["metrics.formula_bytes"]) <= 16
-    assert "agrees" in run.output and "WRONG" not in run.output
-
-
-def test_a_script_that_is_not_there_is_named() -> None:
-    with pytest.raises(ScaleoutError, match="03_spmd has no script 'pong.py'"):
-        _spmd(script="pong.py")
-
-
-def test_the_other_scripts_are_given_out_with_the_lab() -> None:
-    made = {path.name: text for path, text in generated() if path.parent.name == "03_spmd"}
-    assert {"runme.py", "checks.py", "pingpong.py", "servers.py", "straggler.py"} <= set(made)
-    assert "trees.py" in made
-    for name in ("pingpong.py", "servers.py", "straggler.py"):
-        assert (
-            f"python -m mpi4py labs/03_spmd/{name}" in made[name] and "solutions/" not in made[name]
-        )
-
-
 @pytest.mark.parametrize(
     ("how", "says"),
     [
@@ -210,13 +177,6 @@ def test_a_straggler_delays_those_who_wait_and_makes_the_others_stale() -> None:
         assert {row[0] for row in found["metrics.timeline"]} == {1, 2, 3}
 
 
-@pytest.mark.parametrize("wait_for", [2, 99])
-def test_any_number_to_wait_for_ends(wait_for: int) -> None:
-    """Also one that does not divide the gradients, and one that is more than there are workers."""
-    found = _straggler(ranks=4, wait_for=wait_for)
-    assert len(found["metrics.stale_updates"]) == 60 and found["metrics.loss"] < 2.0
-
-
 @pytest.mark.parametrize("name", ["MPICH", *mpis.FOLDERS])
 def test_the_lab_runs_on_each_mpi_library(name: str, no_process_left) -> None:
     site = mpis.sites().get(name)
@@ -251,10 +211,3 @@ def test_a_job_on_each_mpi_library_ends_when_its_time_is_up(
         )
     assert caught.value.run.wall_s < 100
     no_process_left(caught.value.run.id)
-
-
-def test_absent_libraries_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for part in ("labs", "notebooks", ".side/impi"):  # begun, and not whole
-        (tmp_path / part).mkdir(parents=True)
-    monkeypatch.chdir(tmp_path)
-    assert mpis.missing() == ["Intel MPI", "Open MPI"] and list(mpis.sites()) == ["MPICH"]

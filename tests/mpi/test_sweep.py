@@ -1,22 +1,15 @@
 """Sweeps that start jobs: a script that prints a rate computed from its settings
 (tests/data/bench.py)."""
 
-import contextlib
-import fcntl
 import json
-import os
-import pty
 import re
-import struct
 import subprocess
-import sys
-import termios
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from scaleout import machine, sweeps
+from scaleout import sweeps
 from scaleout.errors import ScaleoutError
 from scaleout.jobs.environment import thread_variables
 
@@ -24,7 +17,6 @@ pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 
 BENCH = str(Path(__file__).parents[1] / "data" / "bench.py")
 TOTAL = r"Total img/sec on \d+ CPU\(s\): ([0-9.]+)"
-CORES = machine.usable_cores()
 
 
 @pytest.fixture
@@ -79,13 +71,6 @@ def test_the_default_comes_first_and_last_and_nothing_is_set_in_it(
     assert result.default.repeats == 4 and result.drift == 0
 
 
-def test_without_thread_counts_a_rank_has_its_share(measure, jobs) -> None:
-    measure(ranks=[1, 2])
-    assert sorted(jobs()[1:-1]) == [
-        f"{n} {max(1, CORES // n)} {max(1, CORES // n)}" for n in (1, 2)
-    ]
-
-
 def test_a_record_is_read_where_the_command_writes_one(script, results: Path) -> None:
     path = script(
         """
@@ -98,15 +83,6 @@ def test_a_record_is_read_where_the_command_writes_one(script, results: Path) ->
     result = sweeps.sweep(f"python {path}", ranks=[1, 2], threads=1, echo=None)
     assert result.frame.rate.tolist() == [7.0, 14.0] and result.unit == "images/s"
     assert "gives 14.0 images/s, 2.00 times" in result.summary
-
-
-def test_of_times_the_least_is_best(measure) -> None:
-    result = measure(ranks=[1, 2], threads=[1, 4], lower=True)
-    best = sweeps.read(result.folder).best
-    assert best.equals(result.best)
-    assert best.rate == pytest.approx(_rate(2, 4, "4"), abs=0.001) and best.ratio == pytest.approx(
-        14.621 / best.rate
-    )
 
 
 def test_a_search_measures_so_many_points_and_goes_on_from_what_it_knows(measure, jobs) -> None:
@@ -163,36 +139,6 @@ def test_best_sh_really_gives_the_best(measure, tmp_path: Path, monkeypatch) -> 
     assert len(table) == 4 + len(result.frame) + 2 and table[4].split("|")[5].strip() == "24.0"
 
 
-def test_best_sh_of_a_default_that_wins_sets_nothing(measure, tmp_path: Path) -> None:
-    result = measure(ranks=2, threads=4)
-    assert result.best is result.default and result.summary.startswith(
-        "Nothing in 1 point beats the default"
-    )
-    bare = {"PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "9"}
-    done = subprocess.run(
-        [str(result.folder / "best.sh")], env=bare, cwd=tmp_path, capture_output=True, text=True
-    )
-    assert float(re.search(TOTAL, done.stdout)[1]) == pytest.approx(result.default.rate)
-
-
-def test_pictures_of_every_pair_of_axes_with_a_choice_are_written(measure) -> None:
-    result = measure(ranks=[1, 2], threads=1, env={"A": ["1", "2"], "B": "1"})
-    assert [path.name for path in result.folder.glob("*.png")] == ["ranks-A.png"]
-    single = measure(threads=[1, 2])
-    assert [path.name for path in single.folder.glob("*.png")] == ["threads-ranks.png"]
-    assert all(path.read_bytes()[:4] == b"\x89PNG" for path in single.folder.glob("*.png"))
-
-
-def test_the_report_says_what_is_to_come_and_what_each_job_gave(measure, said: list[str]) -> None:
-    measure(ranks=[1, 2], threads=[1, 2 * CORES])
-    assert said[0] == f"2 of 4 points ask for more threads in all than the {CORES} cores here."
-    assert re.match(r"1/6  the default: 14\.6 +\(\d+ s left\)", said[1])
-    assert re.fullmatch(r"5 more jobs of about [0-9.]+ s: \d+ s\.", said[2])
-    assert re.match(r"2/6  [12] ranks? x \d+ threads?: [0-9.]+", said[3]) and said[-1].startswith(
-        "6/6  the default: 14.6"
-    )
-
-
 def test_a_pattern_without_a_match_ends_the_sweep_at_once_and_keeps_nothing(measure, jobs) -> None:
     with pytest.raises(ScaleoutError) as caught:
         measure(ranks=[1, 2], threads=[1, 2], metric="images: ([0-9]+)", name="mine")
@@ -235,34 +181,3 @@ def test_the_command_line_prints_the_table_and_where_all_is(
         holds,
     )
     assert "Traceback" not in done.stderr
-
-
-def test_a_terminal_gets_a_progress_bar_with_the_time_left(results: Path, tmp_path: Path) -> None:
-    words = [
-        "sweep",
-        "-t",
-        "1",
-        "--env",
-        "A=1,2,3",
-        "--metric",
-        TOTAL,
-        "--",
-        "python",
-        BENCH,
-        "pause=0.2",
-    ]
-    terminal, end = pty.openpty()
-    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))  # lines, columns
-    command = str(Path(sys.executable).with_name("scaleout"))
-    process = subprocess.Popen([command, *words], stdout=end, stderr=end, stdin=end, cwd=tmp_path)
-    os.close(end)
-    shown = b""
-    with contextlib.suppress(
-        OSError
-    ):  # the terminal's other end is closed when the command has ended
-        while data := os.read(terminal, 65536):
-            shown += data
-    os.close(terminal)
-    assert process.wait(20) == 0
-    assert re.search(rb"[1-4]/5 \[00:\d\d<00:\d\d", shown), shown
-    assert b"2/5  1 rank x 1 thread A=" in shown and b"left)" not in shown

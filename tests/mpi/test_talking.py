@@ -73,14 +73,6 @@ def test_ranks_that_never_talk_are_named(run) -> None:
     assert "2 copies of one job" in said[-1]
 
 
-def test_ranks_that_never_talk_but_load_libmpi_are_named(run) -> None:
-    load = (
-        "import ctypes, sys, time\nctypes.CDLL(sys.prefix + '/lib/libmpi.so.12')\ntime.sleep(0.3)"
-    )
-    job, _ = run(load)
-    assert job.talked is False
-
-
 @pytest.mark.parametrize(
     "text", [BY_MPI, BY_DAAL4PY, BY_HOROVOD], ids=["mpi", "daal4py", "horovod"]
 )
@@ -94,23 +86,9 @@ def test_ranks_that_meet_as_torchs_do_are_not_called_copies(run) -> None:
     assert job.talked is True and not any("never talked" in line for line in said)
 
 
-def test_a_shell_script_whose_python_talks_is_not_called_copies(run, tmp_path: Path) -> None:
-    inner = tmp_path / "inner.py"
-    inner.write_text(BY_TCP.replace("\n    ", "\n"))
-    text = f"import subprocess, sys\nsubprocess.run([sys.executable, {str(inner)!r}])"
-    assert run(text)[0].talked is True
-
-
 def test_a_single_rank_has_nobody_to_talk_to(run) -> None:
     job, said = run(SERIAL, ranks=1)
     assert job.talked is None and not any("never talked" in line for line in said)
-
-
-def test_the_count_of_the_launcher_is_not_shown_or_kept(run) -> None:
-    job, said = run("print()\nprint('=' * 80)\nprint('end')")
-    assert job.output.count("=" * 80) == 2 and job.output.count("\n") == 5
-    assert "PMI calls" not in "\n".join(said) + (job.folder / "output.txt").read_text()
-    assert "-profile" not in job.command
 
 
 @pytest.mark.parametrize("reduce", ["sum", "mean"])
@@ -133,30 +111,6 @@ def test_a_sweep_counts_copies_for_nothing(script, results: Path, reduce: str) -
     assert "mpirun -n 2" not in (result.folder / "best.sh").read_text()
     again = sweeps.read(result.folder)
     assert again.frame.equals(result.frame) and again.summary == result.summary
-
-
-def test_a_sweep_of_copies_alone_finds_the_default_best(script, results: Path) -> None:
-    result = sweeps.sweep(
-        f"python {script(SERIAL)}",
-        ranks=2,
-        threads=1,
-        metric="rate ([0-9]+)",
-        lower=True,
-        echo=None,
-    )
-    assert result.best is result.default and (result.frame.status == "copies").all()
-
-
-def test_a_search_passes_over_copies(script, results: Path) -> None:
-    result = sweeps.sweep(
-        f"python {script(SERIAL)}",
-        ranks=[1, 2],
-        threads=[1, 2],
-        metric="rate ([0-9]+)",
-        search=3,
-        echo=None,
-    )
-    assert result.best.ranks == 1 and "copies" in set(result.frame.status)
 
 
 def test_a_comparison_names_copies_once(script, results: Path) -> None:

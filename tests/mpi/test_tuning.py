@@ -242,22 +242,6 @@ def test_variants_are_measured_in_rounds_in_one_job(no_process_left) -> None:
     no_process_left(run.id)
 
 
-@pytest.mark.parametrize(
-    ("ranks", "words", "said"),
-    [
-        (1, [], "These variants need 2 ranks, not 1."),
-        (1, ["--variants={"], "argument --variants: it takes JSON"),
-        (1, ['--variants={"a": {}, "b": {"cycle": 1}}'], "b has cycle, which is none of ranks"),
-        (1, ['--variants={"a": {}}'], "it takes two variants or more"),
-    ],
-)
-def test_bad_variants_are_one_sentence(ranks: int, words: list[str], said: str) -> None:
-    with pytest.raises(JobFailed) as caught:
-        tune(ranks, *words)
-    assert caught.value.status == 1 and said in caught.value.run.output
-    assert "Traceback" not in caught.value.run.output
-
-
 def test_each_seed_learns_with_the_gan_and_without_it() -> None:
     run = job(2, LAB / "worth.py", seeds=2, steps=2)
     saw = run.records

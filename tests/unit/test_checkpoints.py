@@ -1,6 +1,5 @@
 """Checkpoints: whole or not at all; the damaged one is named, and the one before it is used."""
 
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -51,20 +50,6 @@ def test_the_newest_comes_back_and_two_are_kept(
     assert capsys.readouterr().out == "Going on from checkpoint-000010.npz.\n"
 
 
-def test_the_newest_is_the_one_with_the_largest_number(tmp_path: Path) -> None:
-    for number in (999_998, 999_999, 1_000_000):
-        records.keep_checkpoint(tmp_path, state(number), number)
-    assert sorted(p.name for p in tmp_path.glob("*")) == [
-        "checkpoint-1000000.npz",
-        "checkpoint-999999.npz",
-    ]
-    found = state(0)
-    assert (
-        records.take_checkpoint(tmp_path, found) == "checkpoint-1000000.npz"
-        and first(found) == 1_000_000
-    )
-
-
 @pytest.mark.parametrize("damage", ["cut", "empty", "flipped", "text"])
 def test_a_damaged_one_is_named_and_the_one_before_it_is_used(
     tmp_path: Path, damage: str, capsys: pytest.CaptureFixture[str]
@@ -95,17 +80,6 @@ def test_another_networks_checkpoint_is_passed_over(
     found = state(7)
     assert records.take_checkpoint(tmp_path, found) is None and first(found) == 7
     assert "of another network" in capsys.readouterr().out
-
-
-def test_no_checkpoint_is_no_error(tmp_path: Path) -> None:
-    assert records.take_checkpoint(tmp_path / "missing", state(1)) is None
-
-
-def test_what_was_never_finished_is_never_taken(tmp_path: Path) -> None:
-    records.keep_checkpoint(tmp_path, state(1), 1)
-    shutil.copy(tmp_path / "checkpoint-000001.npz", tmp_path / "partial-99.npz")
-    found = state(0)
-    assert records.take_checkpoint(tmp_path, found) == "checkpoint-000001.npz"
 
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from scaleout import cli
 from scaleout.jobs.binding import place
 from scaleout.jobs.job import Job
 
@@ -63,25 +62,6 @@ def test_outside_a_workshop_a_master_is_missed_in_one_sentence(
     assert "solutions/00_tiny/runme.py is missing" in _one_sentence(
         scaleout("run", "00_tiny", "--solution")
     )
-
-
-def test_a_current_folder_that_is_gone_is_named(tmp_path: Path, scaleout: Command) -> None:
-    gone = tmp_path / "gone"
-    gone.mkdir()
-    line = f"cd {gone} && rmdir {gone} && exec {Path(sys.executable).with_name('scaleout')} run 00_welcome"
-    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=30)
-    assert "No such file or directory" in _one_sentence(done)
-
-
-def test_a_folder_that_is_not_ours_is_named(
-    workshop: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def refuse(*_: object) -> None:
-        raise PermissionError(13, "Permission denied", "labs/00_tiny/runme.py")
-
-    monkeypatch.setattr("scaleout.course.masters.reset", refuse)
-    assert cli.main(["reset", "00_tiny"]) == 2
-    assert capsys.readouterr().err == "scaleout: Permission denied: labs/00_tiny/runme.py\n"
 
 
 @pytest.mark.mpi
@@ -142,12 +122,6 @@ def test_check_hint_and_reset_work_from_a_terminal(workshop: Path, scaleout: Com
     assert scaleout("exercises", "--check").returncode == 1
     assert "The old one is labs/00_tiny/runme.kept-1.py" in scaleout("reset", "tiny").stdout
     assert scaleout("exercises", "--check").returncode == 0
-
-
-@pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["check", "--help"]])
-def test_help_is_short_and_names_units(words: list[str], scaleout: Command) -> None:
-    done = scaleout(*words, env={**os.environ, "COLUMNS": "120"})
-    assert done.returncode == 0 and len(done.stdout.splitlines()) < 30
 
 
 def test_the_command_starts_at_once(scaleout: Command) -> None:

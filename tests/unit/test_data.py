@@ -104,14 +104,6 @@ def test_a_check_takes_few_images_to_train_on(
     assert all((part == all_of_it[:99]).all() for part, all_of_it in zip(few, whole, strict=True))
 
 
-def test_digits_are_enlarged_as_scipy_does_it() -> None:
-    from scipy.ndimage import zoom
-
-    small = np.random.default_rng(0).integers(17, size=(50, 8, 8)) / 16
-    large = data._enlarged(small, 24)
-    np.testing.assert_allclose(large, zoom(small, (1, 3, 3), order=1), rtol=0, atol=1e-12)
-
-
 def test_without_files_the_digits_of_scikit_learn_are_used(folder: Path) -> None:
     first, second = data.digits(), data.digits()
     _hold(first)
@@ -140,12 +132,6 @@ def test_the_photograph_is_a_picture_in_floats(tmp_path: Path) -> None:
     assert data.photo(path=tmp_path / "grey.png").tolist() == np.ones((2, 4, 3)).tolist()
 
 
-@pytest.mark.parametrize("scale", [0, -1, float("nan"), 1e9])
-def test_a_scale_that_makes_no_picture_is_refused(scale: float) -> None:
-    with pytest.raises(ScaleoutError, match="between 0 and 100"):
-        data.photo(scale=scale)
-
-
 def test_a_file_that_is_no_picture_is_named(tmp_path: Path) -> None:
     (tmp_path / "text.png").write_text("no picture")
     for path in (tmp_path / "text.png", tmp_path / "missing.png", tmp_path):
@@ -167,18 +153,6 @@ def test_the_shard_of_a_rank_that_is_not_there_is_refused(rank: int, ranks: int)
         ScaleoutError, match=f"There is no rank {rank} of {ranks}: they are counted from 0"
     ):
         data.shard(10, rank, ranks)
-
-
-@pytest.mark.parametrize(
-    ("value", "less"), [(None, False), ("", False), ("0", False), ("1", True), ("yes", True)]
-)
-def test_quick_asks_for_less(
-    monkeypatch: pytest.MonkeyPatch, value: str | None, less: bool
-) -> None:
-    monkeypatch.delenv("SCALEOUT_QUICK", raising=False)
-    if value is not None:
-        monkeypatch.setenv("SCALEOUT_QUICK", value)
-    assert data.quick() is less
 
 
 class Server(http.server.ThreadingHTTPServer):
@@ -241,16 +215,6 @@ def test_fetch_brings_the_four_files_once(server: Server, folder: Path) -> None:
     assert server.asked == list(fetching.MNIST)
 
 
-def test_what_stops_before_its_end_is_no_file(server: Server, folder: Path) -> None:
-    server.stop_after = 30
-    with pytest.raises(ScaleoutError, match="arrived damaged|cannot be reached"):
-        data.fetch("mnist")
-    assert list(folder.iterdir()) == []
-    server.stop_after = 1 << 30
-    data.fetch("mnist")
-    assert _is_whole(folder, server)
-
-
 def test_a_file_that_arrives_damaged_is_dropped_and_fetched_anew(
     server: Server, folder: Path
 ) -> None:
@@ -284,23 +248,3 @@ def test_without_network_one_sentence_says_what_to_do(
 def test_a_server_without_the_file_is_named(server: Server) -> None:
     server.files = {}
     assert "404" in _sentence(lambda: data.fetch("mnist"))
-
-
-def test_a_folder_that_cannot_be_made_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("SCALEOUT_DATA", str(tmp_path / "file" / "mnist"))
-    assert f"{tmp_path / 'file' / 'mnist'} cannot be written" in _sentence(
-        lambda: data.fetch("mnist")
-    )
-
-
-def test_files_that_are_there_need_no_network(whole: Path) -> None:
-    before = sorted(whole.iterdir())
-    assert data.fetch("mnist") == whole
-    assert sorted(whole.iterdir()) == before
-
-
-def test_only_mnist_can_be_fetched(folder: Path) -> None:
-    assert "scaleout data fetch mnist" in _sentence(lambda: data.fetch("cifar"))

@@ -12,18 +12,6 @@ REFUSES = "from scaleout.flags import refuse; refuse('It takes 1 or more.')"
 
 
 @pytest.mark.parametrize(
-    ("take", "typed", "value"),
-    [
-        (flags.zero_or_more, "0", 0),
-        (flags.one_or_more, "12", 12),
-        (flags.above_zero, "0.5", 0.5),
-    ],
-)
-def test_a_number_is_taken(take, typed: str, value: float) -> None:
-    assert take(typed) == value
-
-
-@pytest.mark.parametrize(
     ("take", "typed", "says"),
     [
         (flags.zero_or_more, "-1", "it takes 0 or more, not -1"),

@@ -37,16 +37,6 @@ def test_the_slowest_rank_counts_and_short_steps_and_warm_up_do_not(
     assert [list(rows) for rows in metrics["dealt"]] == [[0, 1, 2, 3, 4], [8, 9, 10, 11, 12]]
 
 
-def test_ranks_that_took_other_numbers_of_steps_still_make_a_record(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    _beside(monkeypatch, step_s=[1.0, 2.0, 3.0], work=[1, 1, 1])
-    job = records.Job("00_tiny", ranks=2, warmup=0)
-    with job.step(rows=[0]):
-        pass
-    assert job.write()["step_s"] == [1.0]
-
-
 def test_weights_checkpoints_and_notes_are_each_ranks_share(tmp_path: Path, file: Path) -> None:
     weights = [np.zeros(3), np.ones(2)]
     job = records.Job("00_tiny", weights=weights)

@@ -109,17 +109,6 @@ def test_one_operation_does_it(how: dict[str, Any], training: bool) -> None:
     assert "FusedBatchNormV3" not in _operations(plain, training), "or this test tells nothing"
 
 
-def test_a_frozen_layer_is_in_inference_mode() -> None:
-    plain, fused = _pair()
-    plain.trainable = fused.trainable = False
-    before = fused.get_weights()
-    np.testing.assert_allclose(
-        fused(_images(), training=True), plain(_images(), training=True), rtol=1e-4, atol=1e-5
-    )
-    for kept, now in zip(before, fused.get_weights(), strict=True):
-        np.testing.assert_array_equal(now, kept)
-
-
 def test_in_bf16_it_is_right_within_the_rounding_of_bf16() -> None:
     import tensorflow as tf
 
@@ -152,11 +141,3 @@ def test_it_is_saved_and_read_again(tmp_path: Path) -> None:
     np.testing.assert_array_equal(
         again(_images(), training=False), model(_images(), training=False)
     )
-
-
-@pytest.mark.parametrize(("shape", "how"), [((8, 4), {}), (SHAPE, {"axis": 1}), ((8, 6, 4), {})])
-def test_what_does_not_fit_is_left_to_keras(shape: tuple[int, ...], how: dict[str, Any]) -> None:
-    plain, fused = _pair(shape, **how)
-    x = _images(shape=shape)
-    np.testing.assert_array_equal(fused(x, training=True), plain(x, training=True))
-    np.testing.assert_array_equal(fused.moving_variance, plain.moving_variance)

@@ -8,8 +8,6 @@ import pytest
 from scaleout import paths
 from scaleout.errors import ScaleoutError
 
-CHECKOUT = Path(__file__).resolve().parents[2]
-
 
 def test_the_workshop_is_the_nearest_one_above(
     workshop: Path, monkeypatch: pytest.MonkeyPatch
@@ -17,13 +15,6 @@ def test_the_workshop_is_the_nearest_one_above(
     for inside in (".", "labs/00_tiny", "notebooks", "solutions"):
         monkeypatch.chdir(workshop / inside)
         assert paths.home() == workshop
-
-
-def test_elsewhere_the_workshop_is_the_checkout(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert paths.home() == CHECKOUT
 
 
 def test_without_any_workshop_one_sentence_says_so(
@@ -46,14 +37,6 @@ def test_results_of_a_workshop_are_in_it(workshop: Path, monkeypatch: pytest.Mon
     monkeypatch.delenv("SCALEOUT_RESULTS")
     monkeypatch.chdir(workshop / "notebooks")
     assert paths.results() == workshop / "results"
-
-
-def test_results_of_anybodys_project_are_in_its_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SCALEOUT_RESULTS", "")
-    monkeypatch.chdir(tmp_path)
-    assert paths.results() == tmp_path / "results"
 
 
 @pytest.mark.parametrize("under", ["file", "file/results", "results"])
@@ -102,14 +85,6 @@ def test_an_unknown_topic_is_answered_with_the_nearest(
     with pytest.raises(ScaleoutError) as caught:
         paths.topic(name)
     assert f"There is no lab called {name!r}." in str(caught.value) and words in str(caught.value)
-
-
-def test_a_workshop_without_labs_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "labs").mkdir()
-    (tmp_path / "notebooks").mkdir()
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ScaleoutError, match="There are none"):
-        paths.topic("00_welcome")
 
 
 def test_paths_are_shown_as_one_would_type_them(

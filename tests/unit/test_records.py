@@ -48,12 +48,6 @@ def test_a_record_is_one_flat_line_with_the_fields_in_order(file: Path) -> None:
     assert nested == {"metrics", "versions"}
 
 
-def test_nothing_that_can_be_computed_is_stored(file: Path) -> None:
-    records.write(**SOME)
-    stored = file.read_text()
-    assert not [word for word in ("median", "spread", "speed", "efficiency") if word in stored]
-
-
 def test_a_record_says_how_it_was_run(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCALEOUT_RUN_ID", "the-run")
     monkeypatch.setenv("SCALEOUT_CORES", "48")
@@ -74,15 +68,6 @@ def test_a_record_says_how_it_was_run(file: Path, monkeypatch: pytest.MonkeyPatc
     assert records.write(lab="05_horovod")["batch_global"] is None
 
 
-@pytest.mark.parametrize(("value", "threads"), [("4", 4), ("4,2", 4), ("", None), ("many", None)])
-def test_threads_are_what_the_launcher_set(
-    file: Path, monkeypatch: pytest.MonkeyPatch, value: str, threads: int | None
-) -> None:
-    monkeypatch.setenv("OMP_NUM_THREADS", value)
-    assert records.write(lab="02_threads")["threads_per_rank"] == threads
-    assert records.write(lab="02_threads", threads_per_rank=7)["threads_per_rank"] == 7
-
-
 def test_numpy_values_become_plain_ones(file: Path) -> None:
     metrics = {"loss": np.float32(0.5), "shares": np.arange(3), "nested": [{"n": np.int64(2)}]}
     records.write(
@@ -99,11 +84,6 @@ def test_what_no_record_can_hold_is_named_and_nothing_is_written(file: Path) -> 
     assert not file.exists()
 
 
-def test_without_a_launcher_records_go_to_results(results: Path) -> None:
-    records.write(**SOME)
-    assert len((results / "records.jsonl").read_text().splitlines()) == 1
-
-
 def test_reading_computes_the_median_and_the_distance_of_the_quartiles(file: Path) -> None:
     records.write(lab="a", step_s=[1.0, 2.0, 3.0, 4.0, 5.0])
     records.write(lab="b", step_s=[1.0, 2.0])
@@ -115,12 +95,6 @@ def test_reading_computes_the_median_and_the_distance_of_the_quartiles(file: Pat
     assert frame["metrics.loss"].tolist()[3] == 0.5
     assert frame["metrics"].tolist()[3] == {"loss": 0.5}
     assert list(frame.columns[: len(records.FIELDS)]) == list(records.FIELDS)
-
-
-def test_no_records_give_an_empty_frame_with_all_columns(tmp_path: Path) -> None:
-    frame = records.read(tmp_path / "none.jsonl")
-    assert len(frame) == 0
-    assert {*records.FIELDS, "step_median_s", "step_spread_s"} == set(frame.columns)
 
 
 def test_without_a_path_everything_in_results_is_read(
@@ -155,15 +129,6 @@ def test_a_half_written_line_does_not_swallow_the_next_record(file: Path) -> Non
         assert records.read(file)["lab"].tolist() == ["before", "after"]
 
 
-def test_empty_lines_are_no_damage(file: Path) -> None:
-    records.write(lab="a")
-    with file.open("a") as out:
-        out.write("\n\n")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert records.read(file)["lab"].tolist() == ["a"]
-
-
 def test_many_writers_of_one_file_leave_whole_lines(file: Path) -> None:
     text = "from scaleout import records\nfor i in range(20): records.write(lab='x', metrics={'long': 'y' * 200_000})"
     writers = [subprocess.Popen([sys.executable, "-c", text]) for _ in range(4)]
@@ -171,13 +136,3 @@ def test_many_writers_of_one_file_leave_whole_lines(file: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert len(records.read(file)) == 80
-
-
-def test_without_git_the_commit_is_unknown(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    records._commit.cache_clear()
-    monkeypatch.setenv("PATH", "")
-    try:
-        row = records.write(lab="x")
-    finally:
-        records._commit.cache_clear()
-    assert row["commit"] is None and row["dirty"] is None

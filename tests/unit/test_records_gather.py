@@ -14,16 +14,6 @@ def nothing_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delitem(sys.modules, name, raising=False)
 
 
-def test_a_rank_without_a_library_is_alone() -> None:
-    assert records.gather({"rank": 0}) == [{"rank": 0}]
-
-
-def test_mpi4py_is_asked_when_it_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = SimpleNamespace(allgather=lambda mine: [mine, {"rank": 1}])
-    monkeypatch.setitem(sys.modules, "mpi4py.MPI", SimpleNamespace(COMM_WORLD=world))
-    assert records.gather({"rank": 0}) == [{"rank": 0}, {"rank": 1}]
-
-
 @pytest.mark.parametrize(("started", "ranks"), [(True, 2), (False, 1)])
 def test_horovod_comes_before_mpi4py_once_it_is_started(
     started: bool, ranks: int, monkeypatch: pytest.MonkeyPatch

@@ -1,7 +1,6 @@
 """Numbers in words, lists of values, and what is kept of a secret."""
 
 import json
-import math
 import stat
 from pathlib import Path
 
@@ -37,34 +36,3 @@ def test_new_results_are_yours_alone(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.chdir(tmp_path)
     paths.results("topic", "run")
     assert stat.S_IMODE((tmp_path / "results").stat().st_mode) == 0o700
-
-
-def test_a_results_folder_that_was_named_is_as_open_as_its_owner_makes_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "plain").mkdir()
-    monkeypatch.setenv("SCALEOUT_RESULTS", str(tmp_path / "class"))
-    paths.results("topic")
-    assert (tmp_path / "class").stat().st_mode == (tmp_path / "plain").stat().st_mode
-
-
-@pytest.mark.parametrize(
-    ("value", "said"),
-    [(math.nan, "-"), (math.inf, "inf"), (0, "0"), (1e-320, "0.000000000000"), (1234.6, "1,235")],
-)
-def test_any_number_can_be_said(value: float, said: str) -> None:
-    assert words.rounded(value) == said
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("1,2", ["1", "2"]),
-        ("1", ["1"]),
-        ("a,b;c", ["a,b", "c"]),
-        ("a,b;", ["a,b"]),
-        ("1,", ["1", ""]),
-    ],
-)
-def test_lists_of_values(text: str, found: list[str]) -> None:
-    assert words.listed(text) == found

@@ -4,13 +4,12 @@ import itertools
 import math
 import re
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from scaleout import Comparison, compare, explain
+from scaleout import Comparison, compare
 from scaleout.comparisons.compare import columns, plan, variants
 from scaleout.comparisons.intervals import paired, verdict
 from scaleout.errors import ScaleoutError
@@ -78,24 +77,6 @@ def test_neither_place_nor_drift_favours_a_variant(count: int) -> None:
         assert sorted(number % size for number in found) == sorted(2 * list(range(size)))
 
 
-def test_what_all_variants_share_reaches_each_and_a_variant_has_the_last_word() -> None:
-    job = Job()
-    how = {"base": {}, "fast": {"speed": 2.0}}
-    compare(job.run, how, rounds=3, quiet=True, speed=1.0, batch=8)
-    assert {(one["speed"], one["batch"]) for one in job.asked} == {(1.0, 8), (2.0, 8)}
-
-
-def test_a_job_that_would_print_is_kept_quiet() -> None:
-    said: list[Any] = []
-
-    def run(speed: float, echo: bool = True) -> float:
-        said.append(echo)
-        return speed
-
-    compare(run, TWO, rounds=3, quiet=True)
-    assert said and not any(said)
-
-
 def test_quick_is_one_round_without_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCALEOUT_QUICK", "1")
     found = compare(Job().run, TWO, quiet=True)
@@ -146,15 +127,6 @@ def test_after_its_end_the_same_call_measures_anew_and_more_rounds_add() -> None
     assert len(job.asked) == 30 and more.rounds == 6
 
 
-def test_another_comparison_under_the_same_name_does_not_mix() -> None:
-    job = Job(stop=8)
-    with pytest.raises(JobInterrupted):
-        compare(job.run, TWO, rounds=5, quiet=True, name="x")
-    other = {"base": {"speed": 1.0}, "fast": {"speed": 5.0}}
-    found = compare(job.run, other, rounds=4, quiet=True, name="x")
-    assert found.rounds <= 4 and found.runs[found.runs.variant == "fast"].value.min() > 400
-
-
 def test_two_at_once_in_the_same_folder_are_refused() -> None:
     def inside(speed: float) -> float:
         compare(Job().run, TWO, quiet=True, name="x")
@@ -196,13 +168,6 @@ def test_no_gain_smaller_than_what_the_baselines_differ_by() -> None:
     assert any("base differs from itself" in note for note in found.notes)
 
 
-def test_the_ratio_is_the_mean_of_the_rounds_own_ratios() -> None:
-    ratio = Comparison(rows(*STEADY)).ratio("a")
-    each = [a / math.sqrt(one * two) for one, two, a in STEADY]
-    assert ratio.middle == pytest.approx(math.prod(each) ** 0.25)
-    assert ratio.low < min(each) < max(each) < ratio.high and ratio.rounds == 4
-
-
 def test_two_variants_are_compared_round_by_round() -> None:
     """The machine is half as fast in every second round, and b always 1.2 times as fast as a."""
     given = [[10 / slow, 10 / slow, 20 / slow, 24 / slow] for slow in (1, 2, 1, 2)]
@@ -213,14 +178,6 @@ def test_two_variants_are_compared_round_by_round() -> None:
     assert times.middle == pytest.approx(1 / 1.2)
     with pytest.raises(ScaleoutError, match="no variant 'c'"):
         Comparison(rows(*given)).between("b", "c")
-
-
-def test_a_round_in_which_one_of_the_two_was_disturbed_is_left_out() -> None:
-    given = [[10, 10.1, 20, 24], [10, 10.1, 20.1, 24], [10.1, 10, 20, 2], [10, 10, 20, 24.1]]
-    found = Comparison(rows(*given))
-    assert [(at, column) for at, column, _ in found.found.disturbed] == [(2, 3)]
-    ratio = found.between("b", "a")
-    assert ratio.rounds == 3 and ratio.middle == pytest.approx(1.2, rel=0.01)
 
 
 def test_a_drift_is_reported_and_does_not_spoil_the_ratio() -> None:
@@ -250,37 +207,6 @@ def test_fewer_than_three_rounds_tell_nothing() -> None:
     )
 
 
-def test_table_text_page_and_markdown_say_the_same() -> None:
-    found = Comparison(rows(*STEADY))
-    assert list(found.table.index) == ["base", "base, again", "a"]
-    assert found.table.loc["a", "median"] == 130 and found.table.loc["a", "verdict"] == "faster"
-    sentence = found.sentence("a")
-    assert sentence == "a: faster, 1.30 times as fast as base (1.29 to 1.31)."
-    for text in (repr(found), found._repr_html_(), found.markdown()):
-        assert sentence in text
-    assert found.markdown().count("\n| ") == 4
-
-
-def test_the_best_is_one_that_is_shown_to_be_faster() -> None:
-    both = Comparison(rows(*[[*values, 1.2 * values[2]] for values in STEADY]))
-    assert both.best == "b"
-    assert Comparison(rows(*STEADY), lower=True).best == "base"
-
-
-def test_explain_prints_what_applies_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
-    found = Comparison(rows(*STEADY))
-    explain(found, faster="{best} wins, {ratio} ({low} to {high}).", slower="no", unclear="no")
-    explain(Comparison(rows(*STEADY), lower=True), faster="no", slower="{variant} loses.")
-    explain(found, slower="no")
-    lines = capsys.readouterr().out.splitlines()
-    assert lines == ["a wins, 1.30 (1.29 to 1.31).", "a loses.", found.sentence("a")]
-
-
-def test_a_slip_in_a_text_shows_whatever_the_verdict_is() -> None:
-    with pytest.raises(ScaleoutError, match="fills in {variant}.*not all of '{rate} more'"):
-        explain(Comparison(rows(*STEADY)), faster="fine", slower="{rate} more")
-
-
 def test_the_figure_says_what_was_found_and_shows_the_guess() -> None:
     picture = Comparison(rows(*STEADY)).plot(guess=1.7)
     assert picture._suptitle.get_text() == "a: faster, 1.30 times as fast as base (1.29 to 1.31)."
@@ -290,36 +216,7 @@ def test_the_figure_says_what_was_found_and_shows_the_guess() -> None:
     assert "a: median 130 (images/s), ratio 1.30" in words and "your guess: 1.7." in words
 
 
-def test_of_many_variants_the_title_names_the_best_and_counts_the_others() -> None:
-    def title(*rates: float) -> str:
-        names = ("base", *"abc")
-        order = [("base", 1), *((name, 0) for name in names)]
-        speeds = dict(zip(names, (100.0, *rates), strict=True))
-        every = [
-            {"round": r, "variant": name, "again": again, "value": speeds[name]}
-            for r in range(3)
-            for name, again in order
-        ]
-        return str(Comparison(every).plot().get_suptitle()).replace("\n", " ")
-
-    assert title(130, 120, 90) == (
-        "a: faster, 1.3000 times as fast as base (1.3000 to 1.3000). The others: 1 faster, 1 slower."
-    )
-    assert title(90, 80, 100) == (
-        "None of 3 variants is shown to be faster than base: 2 slower, 1 no difference shown."
-    )
-
-
 # What it is judged by
-
-
-def test_times_are_known_by_their_name() -> None:
-    slow = {"base": {"speed": 1.0}, "slow": {"speed": 2.0}}
-
-    def run(speed: float) -> SimpleNamespace:
-        return SimpleNamespace(wall_s=speed)
-
-    assert compare(run, slow, metric="wall_s", quiet=True).verdict("slow") == "slower"
 
 
 # What cannot be compared

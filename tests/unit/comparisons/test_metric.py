@@ -86,22 +86,6 @@ def test_several_kinds_are_asked_about_with_what_to_type(tmp_path: Path) -> None
         assert re.search(pattern, shown), "what is offered finds what is shown"
 
 
-def test_what_was_settled_is_read_like_a_pattern_that_was_typed(tmp_path: Path) -> None:
-    job = _job(tmp_path, "step 1: 10 images/s", "step 2: 12 images/s", ranks=2)
-    settled = Metric().settled(job)
-    assert settled.pattern and settled.read(job).value == 22
-    assert settled.settled(_job(tmp_path, "7 it/s")) is settled
-    typed = Metric("([0-9]+) images")
-    assert typed.settled(job) is typed
-
-
-def test_without_any_rate_nothing_is_settled(tmp_path: Path) -> None:
-    metric, job = Metric(), _job(tmp_path, "loss 0.1")
-    assert metric.settled(job) == metric
-    with pytest.raises(NoFigure, match="the command writes no record"):
-        metric.read(job)
-
-
 @pytest.fixture
 def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Run]:
     """A job that has said these lines, and written a record of each of these fields."""
@@ -139,12 +123,6 @@ def test_rates_of_the_ranks_add_up_and_a_time_is_the_slowest_ranks(
     assert Metric("time ([0-9]+) ms", **how).read(job(lines)).value == figure
 
 
-def test_of_copies_of_one_job_one_counts(job) -> None:
-    run = job([(0, "rate 10"), (1, "rate 12")])
-    run.talked = False
-    assert Metric("rate ([0-9]+)").read(run).value == 11
-
-
 @pytest.mark.parametrize(
     ("text", "rate"),
     [("1,234.5", 1234.5), ("1e3", 1000.0), ("12", 12.0), ("1,234,567", 1234567.0), (" 7 ", 7.0)],
@@ -157,11 +135,6 @@ def test_numbers_are_read_as_programs_print_them(job, text: str, rate: float) ->
 def test_what_is_no_number_is_not_taken_for_one(job, text: str) -> None:
     with pytest.raises(NoFigure):
         Metric("r=(.*)!").read(job([(0, f"r={text}!")]))
-
-
-def test_where_no_line_tells_its_rank_all_count_as_one(job) -> None:
-    found = Metric("rate ([0-9]+)").read(job([(None, "rate 4"), (None, "rate 6")]))
-    assert found.ranks == {"?": [4, 6]}
 
 
 @pytest.mark.parametrize(
@@ -222,12 +195,6 @@ def test_a_figure_that_is_none_is_one_sentence(found: Any, what: str, words: str
         Metric(what).read(found)
 
 
-def test_times_are_known_by_their_name() -> None:
-    assert Metric("wall_s").lower and Metric("step_median_s").lower
-    assert not Metric("rate").lower and not Metric("metrics.images_per_s").lower
-    assert not Metric("wall_s", lower=False).lower
-
-
 @pytest.mark.parametrize(
     ("line", "figure"),
     [
@@ -249,11 +216,3 @@ def test_without_a_match_the_last_lines_are_shown_with_a_pattern_that_works(
     assert rest[:-1] == ["    step 1", f"    {line}", "    done"]
     (pattern,) = re.fullmatch(r"Type  --metric '(.*)'", rest[-1]).groups()
     assert Metric(pattern).read(run).value == float(figure)
-
-
-def test_a_silent_job_is_told_how_a_pattern_looks(job) -> None:
-    with pytest.raises(
-        NoFigure,
-        match=r"writes no record. Its last lines are:\n    \(nothing\)\nType  --metric 'im",
-    ):
-        Metric().read(job())

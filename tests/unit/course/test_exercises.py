@@ -242,15 +242,6 @@ def test_nothing_of_an_attendee_is_removed(
         assert (workshop / name).exists()
 
 
-def test_the_example_command_names_the_lab(workshop: Path) -> None:
-    master = workshop / "solutions/00_tiny/runme.py"
-    master.write_text('"""mpirun -n 2 python -m mpi4py solutions/00_tiny/runme.py"""\n')
-    generate()
-    assert (
-        workshop / "labs/00_tiny/runme.py"
-    ).read_text() == '"""mpirun -n 2 python -m mpi4py labs/00_tiny/runme.py"""\n'
-
-
 def test_a_class_without_solutions_has_everything_but_the_masters(workshop: Path) -> None:
     start = workshop / "etc/starts/00_tiny/runme.py"
     start.parent.mkdir(parents=True)

@@ -39,24 +39,6 @@ def _comparison(monkeypatch: pytest.MonkeyPatch) -> Comparison:
     return Comparison(rows)
 
 
-def test_the_summary_stands_beside_what_others_published(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = kernels.summary(_comparison(monkeypatch), sgemm_gflops=160).set_index("environment")
-    assert table.images_per_s.tolist()[:3] == pytest.approx([4, 8, 16], rel=0.02)
-    assert table.times.tolist()[:3] == pytest.approx([1, 2, 4], rel=0.02)
-    assert table.low["oneDNN"] < table.times["oneDNN"] < table.high["oneDNN"]
-    assert table.of_sgemm["default":"oneDNN"].tolist() == pytest.approx([0.25, 0.5], rel=0.02)
-    assert math.isnan(table.of_sgemm["bf16"]), "the peak of another format is not its peak"
-    assert table.times["MKL-DNN, 2019"] == pytest.approx(4.61, abs=0.01)
-    assert table.times.iloc[-1] == pytest.approx(85 / 18)
-    assert table["where"].tolist() == [
-        *3 * ["this machine"],
-        *2 * ["a small cloud node, 2019 [DECK19]"],
-        "128 nodes, 2018 [PRACE]",
-    ]
-
-    assert table.of_pytorch.isna().all()
-
-
 def _beside_pytorch(monkeypatch: pytest.MonkeyPatch) -> Comparison:
     """Ours 8 and 15 images/s, PyTorch's 10 and 15."""
     rates = {"default": 4.0, "PyTorch": 10.0, "PyTorch bf16": 15.0}
@@ -130,26 +112,3 @@ def test_pytorch_takes_part_where_it_is(
     kinds = kernels.possible(VARIANTS, beside=kernels.PYTORCH)
     assert list(kinds) == found
     assert all(how["python"] == here for name, how in kinds.items() if "PyTorch" in name)
-
-
-@pytest.mark.parametrize(
-    ("isa", "quick", "left", "said"),
-    [
-        ({"avx512f", "avx512_bf16"}, "0", ["default", "oneDNN", "bf16"], "in hardware"),
-        ({"avx512f"}, "0", ["default", "oneDNN", "bf16"], "emulates"),
-        ({"avx2"}, "0", ["default", "oneDNN"], "leave it out"),
-        ({"avx512f", "avx512_bf16"}, "1", ["default", "oneDNN"], "in hardware"),
-    ],
-)
-def test_bf16_is_compared_where_onednn_runs_it(
-    isa: set[str],
-    quick: str,
-    left: list[str],
-    said: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setenv("SCALEOUT_QUICK", quick)
-    monkeypatch.setattr(machine, "facts", lambda: SimpleNamespace(isa=isa, cpu="A processor"))
-    assert list(kernels.possible(VARIANTS)) == left
-    assert said in capsys.readouterr().out

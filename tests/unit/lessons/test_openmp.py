@@ -6,7 +6,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pandas as pd
 import pytest
 from helpers import lesson
 
@@ -17,7 +16,6 @@ from scaleout.errors import ScaleoutError
 openmp = lesson("02_threads", "openmp")
 
 ROOT = Path(__file__).resolve().parents[3]
-LOCK = ROOT / "requirements-intel.lock"
 
 
 def record(**more: Any) -> dict[str, Any]:
@@ -74,39 +72,6 @@ def test_without_a_reference_it_says_what_is_missing(reference) -> None:
         openmp.on_openmp(reference, {"a": {}}, name="knobs")
 
 
-def test_a_variant_that_the_reference_has_not_is_named(reference) -> None:
-    with pytest.raises(ScaleoutError, match="has no runs of: z"):
-        openmp.on_openmp(reference, {"a": {}, "z": {}}, name="knobs")
-
-
-def test_where_the_build_is_here_it_runs_the_jobs(monkeypatch: pytest.MonkeyPatch, results) -> None:
-    monkeypatch.setattr(openmp, "python", lambda: "side/python")
-    started = []
-
-    def run(**how: Any) -> SimpleNamespace:
-        started.append(how)
-        return SimpleNamespace(records=pd.DataFrame([record(rate=1.0)]))
-
-    lab = SimpleNamespace(folder=Path(), run=run)
-    openmp.on_openmp(lab, {"a": {"ranks": 1}, "b": {"ranks": 2}}, name="t", rounds=3, quiet=True)
-    assert {how["python"] for how in started} == {"side/python"} and len(started) >= 3
-
-
-def test_a_comparison_that_was_kept_is_read_back(tmp_path: Path, reference) -> None:
-    made = openmp.on_openmp(reference, {"a": {}, "b": {}}, name="knobs")
-    made._kept["run_id"] = [f"run-{n}" for n in range(9)]
-    for n, row in enumerate(made._rows):
-        row["run_id"] = f"run-{n}"
-    file = reference.folder / references.REFERENCE
-    references.keep(made, "knobs", file)
-    lines = [json.loads(line) for line in file.read_text().splitlines()]
-    assert len(lines) == 10, "the nine runs took the place of the nine before"
-    assert {line["host"] for line in lines[1:]} == {"reference"}
-    assert not any(copy["cpu_s"] for line in lines[1:] for copy in line["metrics"]["on_rank"])
-    again = openmp.on_openmp(reference, {"a": {}, "b": {}}, name="knobs")
-    assert again.ratio("b") == made.ratio("b")
-
-
 def test_an_environment_that_was_cut_off_does_not_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,16 +81,6 @@ def test_an_environment_that_was_cut_off_does_not_count(
     assert openmp.python() is None
     (tmp_path / ".side/intel" / paths.WHOLE).touch()
     assert openmp.python() == ".side/intel/bin/python"
-
-
-def test_the_lock_has_the_openmp_build_and_the_numpy_that_it_wants() -> None:
-    pins = dict(re.findall(r"^([\w-]+)==(\S+) \\$", LOCK.read_text(), re.M))
-    assert {
-        "intel-tensorflow": "2.14.0",
-        "mpi4py": "4.1.2",
-        "mpich": "4.3.2",
-    }.items() <= pins.items()
-    assert pins["numpy"].startswith("1.")
 
 
 def test_the_shipped_reference_names_its_machine_and_no_path() -> None:

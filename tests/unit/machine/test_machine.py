@@ -1,18 +1,14 @@
 """The facts of machines that are not this one: folders laid out like their /proc and /sys."""
 
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from scaleout import machine, plots
-from scaleout.machine import noise
+from scaleout import machine
 
 CPU = """processor\t: {cpu}
 model name\t: Some CPU @ 2.10GHz
@@ -90,16 +86,6 @@ def test_hyper_threads_are_not_cores(tmp_path: Path) -> None:
     assert facts.isa == ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512_vnni")
 
 
-def test_caches_say_who_shares_them(tmp_path: Path) -> None:
-    caches = machine.read_caches(two_sockets(tmp_path), range(8))
-    assert caches == (
-        machine.Cache(1, "data", 32, shared_by=2, instances=4),
-        machine.Cache(1, "instruction", 32, shared_by=2, instances=4),
-        machine.Cache(2, "unified", 1024, shared_by=2, instances=4),
-        machine.Cache(3, "unified", 16384, shared_by=4, instances=2),
-    )
-
-
 def test_affinity_of_three_of_eight(tmp_path: Path) -> None:
     facts = machine.facts(plain(tmp_path), allowed=(5, 1, 2), mpirun=tmp_path / "none")
     assert facts.allowed == (1, 2, 5)
@@ -145,14 +131,6 @@ def test_memory_limit(tmp_path: Path, limit: str, gib: float | None) -> None:
     assert machine.memory_gib("MemAvailable", tmp_path) == 16.0
 
 
-def test_no_memory_limit_where_the_memory_is_unknown(tmp_path: Path) -> None:
-    here = "sys/fs/cgroup/memory/memory.limit_in_bytes"
-    lay(tmp_path, {"proc/self/cgroup": "3:memory:/", here: "9223372036854771712"})
-    assert machine.cgroup_limits(tmp_path) == (None, None)
-    (tmp_path / here).write_text("4294967296")
-    assert machine.cgroup_limits(tmp_path) == (None, 4.0)
-
-
 def test_no_sysfs_falls_back_to_cpuinfo(tmp_path: Path) -> None:
     text = "\n".join(CPU.format(cpu=n, socket=0, core=n % 2) for n in range(4))
     facts = machine.facts(
@@ -169,10 +147,6 @@ def test_nothing_to_read_says_unknown(tmp_path: Path) -> None:
     assert (facts.cores, facts.usable_cores, facts.sockets) == (2, 2, 1)
     assert facts.memory_gib is facts.memory_limit_gib is facts.cgroup_cpus is None
     assert facts.isa == facts.caches == ()
-
-
-def test_lists_that_leave_out_an_allowed_cpu(tmp_path: Path) -> None:
-    assert machine.usable_cores(plain(tmp_path, cpus=2), allowed=(0, 1, 6)) == 3
 
 
 def test_nonsense_in_the_files_is_no_crash(tmp_path: Path) -> None:
@@ -222,72 +196,3 @@ def test_the_launcher_loads_nothing_heavy() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout.split() == ["False", "False"]
-
-
-def test_sgemm_counts_two_flops_per_multiply_and_add(monkeypatch: pytest.MonkeyPatch) -> None:
-    seconds = iter(range(0, 100, 2))  # a clock that says 2 s for every repeat
-    monkeypatch.delenv("SCALEOUT_QUICK", raising=False)
-    monkeypatch.setattr("time.perf_counter", lambda: float(next(seconds)))
-    median, rates = machine.sgemm_gflops(n=64, repeats=4, threads=1)
-    assert rates == [2 * 64**3 / 2 / 1e9] * 4
-    assert median == rates[0]
-
-
-def test_copy_counts_what_is_read_and_what_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    seconds = iter(range(0, 100, 2))
-    monkeypatch.delenv("SCALEOUT_QUICK", raising=False)
-    monkeypatch.setattr("time.perf_counter", lambda: float(next(seconds)))
-    calls = []
-    copyto = np.copyto
-    monkeypatch.setattr(
-        np, "copyto", lambda to, source: (calls.append(source.nbytes), copyto(to, source))
-    )
-    median, rates = machine.copy_gb_per_s(mib=1, repeats=3, threads=2)
-    assert rates == [2 * 2**20 / 2 / 1e9] * 3
-    assert median == rates[0]
-    assert sum(calls) == 4 * 2**20  # three repeats and the warm-up, in parts
-
-
-def test_the_picture_shows_every_hardware_thread(tmp_path: Path) -> None:
-    facts = machine.facts(two_sockets(tmp_path), allowed=(0, 1, 4), mpirun=tmp_path / "none")
-    figure = plots.machine_picture(facts, sgemm=187.4, copy=26.6)
-    (axes,) = figure.axes
-    words = [text.get_text() for text in axes.texts]
-    assert [word for word in words if word.startswith("CPU")] == ["CPU 0", "CPU 4", "CPU 1"]
-    hatched = [box for box in axes.patches if box.get_hatch()]
-    assert len(hatched) == 5 + 1  # five threads that may not be used, and the legend
-    assert {"socket 0", "socket 1", "L1 32 KiB", "L2 1 MiB", "L3 16 MiB", "memory 32.0 GiB"} <= set(
-        words
-    )
-    assert "measured: multiplies 187 GFLOP/s (SGEMM), copies 27 GB/s" in words
-
-
-@pytest.mark.parametrize("known", [True, False])
-def test_the_picture_stays_inside_its_frame(tmp_path: Path, known: bool) -> None:
-    root = two_sockets(tmp_path) if known else tmp_path
-    figure = plots.machine_picture(machine.facts(root, allowed=range(8), mpirun=tmp_path / "none"))
-    figure.canvas.draw()
-    (axes,) = figure.axes
-    assert figure.get_facecolor() == (1, 1, 1, 1)
-    frame = figure.bbox
-    for part in (*axes.patches, *axes.texts):
-        extent = part.get_window_extent()
-        assert frame.x0 <= extent.x0 and extent.x1 <= frame.x1, part
-        assert frame.y0 <= extent.y0 and extent.y1 <= frame.y1, part
-
-
-def test_a_stamp_names_the_machine_and_the_day(monkeypatch: pytest.MonkeyPatch) -> None:
-    here = replace(machine.facts(), cpu="Some CPU", usable_cores=1, mpi="MPICH", mpi_version="4.3")
-    monkeypatch.setattr(sys.modules["scaleout.machine.facts"], "facts", lambda: here)
-    said = machine.stamp()
-    assert re.fullmatch(r"Run on Some CPU, 1 core, .*MPICH 4\.3, \d+ [A-Z][a-z]+ \d{4}\.", said), (
-        said
-    )
-
-
-def test_the_ticks_of_all_cpus(tmp_path: Path) -> None:
-    path = tmp_path / "stat"
-    assert noise.ticks(path) == noise.Ticks()
-    path.write_text("cpu  10 0 10 65 5 0 0 10 5 5\ncpu0 1 2 3\n")
-    assert noise.ticks(path) == noise.Ticks(100, idle=70)
-    assert noise.ticks().total > 0

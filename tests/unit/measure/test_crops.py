@@ -29,11 +29,6 @@ def test_they_are_the_same_everywhere(written: Path) -> None:
     assert crops.digest(written / "files") == DIGEST
 
 
-def test_labels_can_be_learnt_and_are_balanced(written: Path) -> None:
-    labels = [path.stem.split("-")[1] for path in (written / "files").iterdir()]
-    assert sorted(labels) == sorted("01234567" * (COUNT // 8))
-
-
 def test_every_form_holds_the_same_pictures(written: Path) -> None:
     import h5py
     import lmdb
@@ -95,34 +90,6 @@ def test_interrupted_writing_goes_on_and_mends_what_was_cut(
     assert len(written_again) == COUNT - 9 + 1 + 1 and "00003-3.jpg" in written_again
 
 
-def test_what_is_there_is_not_written_again(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def never(*_: object) -> None:
-        raise AssertionError("written again")
-
-    monkeypatch.setattr(crops, "_put", never)
-    assert crops.crops("files", COUNT, written) == written / "files"
-
-
-@pytest.mark.parametrize("form", crops.FORMS)
-def test_a_form_that_was_interrupted_has_no_name_yet(
-    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rows = crops._rows if form != "files" else crops._encoded
-
-    def some(place: object) -> object:
-        for at, row in enumerate(rows(place)):  # type: ignore[arg-type]
-            if at == 3:
-                raise KeyboardInterrupt
-            yield row
-
-    monkeypatch.setattr(crops, rows.__name__, some)
-    with pytest.raises(KeyboardInterrupt):
-        crops.crops(form, 8, tmp_path)
-    assert not crops._is_whole(tmp_path, form)
-    monkeypatch.setattr(crops, rows.__name__, rows)
-    assert crops.crops(form, 8, tmp_path).exists()
-
-
 def test_a_full_disk_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -133,21 +100,3 @@ def test_a_full_disk_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert "\n" not in str(told.value)
     monkeypatch.undo()
     assert json.loads((crops.crops("files", 8, tmp_path).parent / "index.json").read_text())
-
-
-def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(ScaleoutError, match="cannot be written"):
-        crops.crops("files", 8, tmp_path / "file" / "below")
-
-
-def test_a_form_that_there_is_not() -> None:
-    with pytest.raises(ScaleoutError, match="files, tfrecord, lmdb, hdf5, not as 'zip'"):
-        crops.crops("zip")
-
-
-def test_a_folder_of_data_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SCALEOUT_DATA", str(tmp_path / "data"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    (tmp_path / "data").mkdir()
-    assert crops.crops(count=8) == tmp_path / "data" / "crops-8" / "files"

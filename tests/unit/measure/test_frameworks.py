@@ -26,17 +26,6 @@ def _records(rates: dict[str, float]) -> pd.DataFrame:
     )
 
 
-def test_the_table_is_kept_as_csv_and_markdown(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SCALEOUT_RESULTS", str(tmp_path))
-    found = frameworks.table(_records({"shallow": 30.0, "deep": 10.0}))
-    assert found.loc[("deep", "PyTorch"), "images/s per core"] == 5
-    assert (found["MiB of a rank"] == 310).all()
-    csv = pd.read_csv(tmp_path / "frameworks" / "table.csv")
-    assert list(csv["images/s"]) == [30, 10, 30, 10]
-    text = (tmp_path / "frameworks" / "table.md").read_text()
-    assert text.startswith("| network | framework |") and len(text.splitlines()) == 6
-
-
 @pytest.mark.parametrize("slower", [1.0, 1.25])
 def test_the_efficiency_is_that_of_the_medians(slower: float) -> None:
     steps = [0.1, 0.11, 0.12, 0.1, 0.11]

@@ -66,16 +66,6 @@ def test_a_line_becomes_a_row() -> None:
     assert frame.attrs == told | {"isa": "Intel AVX-512 with Intel DL Boost and bfloat16 support"}
 
 
-def test_fields_are_found_by_the_template_not_by_their_place() -> None:
-    moved = TEMPLATE.replace("engine,primitive,", "primitive,novelty,engine,")
-    line = CONVOLUTION.replace("exec,cpu,convolution,", "exec,convolution,something,cpu,")
-    assert (
-        onednn.parse([moved, line])
-        .drop(columns="rank")
-        .equals(onednn.parse([TEMPLATE, CONVOLUTION]).drop(columns="rank"))
-    )
-
-
 @pytest.mark.parametrize(
     ("in_template", "in_line"),
     [
@@ -101,34 +91,10 @@ def test_several_ranks_with_their_prefixes() -> None:
     assert onednn.parse(pairs).equals(frame)
 
 
-def test_half_lines_are_left_out_and_counted() -> None:
-    halves = [
-        CONVOLUTION[:-4],
-        CONVOLUTION[:90],
-        CONVOLUTION[:60] + CONVOLUTION,
-        CONVOLUTION[:-3] + "onednn_verb",
-    ]
-    frame = onednn.parse([*LINES, *halves])
-    assert len(frame) == 4
-    assert frame.attrs["damaged"] == 4
-
-
 @pytest.mark.parametrize("time", ["", "0.", "0.5onednn_verb", "fast", "-"])
 def test_a_time_that_is_not_whole_makes_the_line_a_half_one(time: str) -> None:
     frame = onednn.parse([*LINES, CONVOLUTION.removesuffix("0.5") + time])
     assert (len(frame), frame.attrs["damaged"]) == (4, 1)
-
-
-def test_other_text_before_a_line_does_no_harm() -> None:
-    """A program that prints without a line's end leaves its text, commas and all, before
-    oneDNN's."""
-    frame = onednn.parse([*HEADER, "step,exec,loss 2.3" + CONVOLUTION])
-    assert (frame.primitive.tolist(), frame.attrs["damaged"]) == (["convolution"], 0)
-
-
-def test_after_leaves_out_what_came_before() -> None:
-    frame = onednn.parse([*LINES[:-2], "Warm-up ends.", *LINES[-2:]], after="Warm-up ends")
-    assert frame.primitive.tolist() == ["gemm_api", "convolution"]
 
 
 @pytest.mark.parametrize(
@@ -170,18 +136,6 @@ def test_reorders_say_what_moved_from_where_to_where() -> None:
     ]
     assert table.share.tolist() == pytest.approx([0.3 / 1.2, 0.2 / 1.2])
     assert len(onednn.reorders(onednn.parse([*HEADER, CONVOLUTION]))) == 0
-
-
-def test_layouts_in_the_usual_letters() -> None:
-    assert [onednn.layout(tag) for tag in ("acdb", "abcd", "aBcd16b")] == [
-        "nhwc",
-        "nchw",
-        "nChw16c",
-    ]
-    assert [onednn.layout(tag, weights=True) for tag in ("cdba", "ABcd16b16a")] == [
-        "hwio",
-        "OIhw16i16o",
-    ]
 
 
 COUNT = """

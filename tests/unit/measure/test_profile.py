@@ -1,7 +1,5 @@
 """Reading a profile of TensorFlow: made-up ones whose sums are known, damaged ones, none."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -73,12 +71,6 @@ def test_a_step_is_told_in_one_sentence(tmp_path: Path) -> None:
     assert "between" not in profile.words(frame)
 
 
-def test_the_newest_profile_counts(tmp_path: Path) -> None:
-    _written(tmp_path, {"a:Mul": [1.0]}, "2026_01_01")
-    _written(tmp_path, {"a:Mul": [2.0]}, "2026_01_02")
-    assert profile.read(tmp_path).time_ms.tolist() == [2.0]
-
-
 def test_what_is_no_profile_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(
         ScaleoutError, match="There is no profile in .*: run the job with --profile"
@@ -91,26 +83,3 @@ def test_what_is_no_profile_is_one_sentence(tmp_path: Path) -> None:
     file.write_bytes(file.read_bytes()[:-3])
     with pytest.raises(ScaleoutError, match="is no whole profile"):
         profile.read(tmp_path)
-
-
-def test_reading_does_not_load_tensorflow() -> None:
-    code = (
-        "from scaleout.traces import tensorflow; import sys; tensorflow._description().XSpace(); "
-    )
-    code += "assert 'tensorflow' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
-
-
-@pytest.mark.parametrize(
-    ("op", "plain"),
-    [
-        ("_FusedConv2D", "Conv2D"),
-        ("_MklNativeConv2DBackpropFilterWithBias", "Conv2DBackpropFilter"),
-        ("_MklNativeFusedBatchNormEx", "FusedBatchNormEx"),
-        ("FusedBatchNormV3", "FusedBatchNormV3"),
-        ("_MklMatMul", "MatMul"),
-        ("Mul", "Mul"),
-    ],
-)
-def test_an_operation_is_called_what_it_does(op: str, plain: str) -> None:
-    assert profile._plain(op) == plain

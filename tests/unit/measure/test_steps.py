@@ -68,17 +68,6 @@ def test_a_change_that_changes_nothing_is_refused() -> None:
         tuning.step("threads", {"same": {"threads": 1}})
 
 
-def test_a_job_has_ranks_for_each_number_of_threads() -> None:
-    two, one = {"ranks": 2, "threads": 2}, {"ranks": 2, "threads": 1}
-    assert steps.processes({"a": two, "b": one, "c": {"ranks": 1, "threads": 2}}) == 4
-    assert steps.processes({"a": one, "b": one}) == 2
-
-
-def test_the_rounds_that_were_asked_for_are_those_of_each_step() -> None:
-    tuning = steps.Tuning(Job().run, rounds=3, **FIRST)
-    assert tuning.step("binding", {"bound": {"bind": "core"}}).rounds == 3
-
-
 @pytest.mark.parametrize(
     ("gains", "said"),
     [

@@ -3,7 +3,6 @@ line."""
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -73,18 +72,6 @@ def test_each_step_is_split_into_compute_waiting_and_communication(file: Path) -
         np.testing.assert_allclose(mine.communication_s, 0.003, atol=1e-9)
 
 
-def test_the_picture_shows_steps_as_most_are(file: Path) -> None:
-    file.write_text(made(steps=9))
-    found = timeline.read(file)
-    steps = found.steps()
-    steps.loc[steps.step.isin([1, 2, 8]), "communication_s"] = 0.5
-    figure = lesson("05_horovod").step_timeline(
-        SimpleNamespace(steps=lambda: steps, spans=found.spans)
-    )
-    widths = [bar.get_width() for bar in figure.axes[0].patches]
-    assert len(widths) == 2 * 2 * 3 and max(widths) < 30, "ms"
-
-
 def test_a_job_of_one_step_has_no_picture(file: Path) -> None:
     file.write_text(made(steps=1))
     with pytest.raises(
@@ -108,12 +95,6 @@ def test_a_timeline_that_was_cut_anywhere_is_read_up_to_the_cut(file: Path) -> N
         np.testing.assert_allclose(found.steps().communication_s.astype(float), 0.003, atol=1e-9)
         seen.append(len(found.spans))
     assert whole > 0 and seen == sorted(seen) and seen[-1] == 23
-
-
-def test_a_phase_that_never_ended_is_named(file: Path) -> None:
-    text = made(steps=2)
-    file.write_text(text[: text.rindex('{"ph": "B", "name": "MPI_ALLREDUCE"')])
-    assert timeline.read(file).open == {"gradient_2": "ALLREDUCE"}
 
 
 def test_other_tensors_are_no_steps(file: Path) -> None:

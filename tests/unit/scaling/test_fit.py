@@ -64,13 +64,6 @@ def test_fewer_laws_hold_too_little(names: tuple[str, ...], monkeypatch) -> None
     assert held.mean(axis=0).min() < 0.90
 
 
-def test_the_made_up_tables_are_the_same_each_time_and_of_every_kind() -> None:
-    made_up = _made_up()
-    first, second = (list(made_up.tables(20, 7)) for _ in range(2))
-    assert [table.rates for table in first] == [table.rates for table in second]
-    assert {table.kind for table in first} == set(made_up.KINDS)
-
-
 def test_the_last_rows_of_published_tables_are_predicted() -> None:
     """17 of 18 today; each from the rows before it."""
     tables = scaling.published()

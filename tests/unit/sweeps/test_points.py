@@ -17,12 +17,6 @@ def test_a_grid_is_every_combination_in_the_order_asked_for() -> None:
     assert grid[2, 1, None, "3"] == Point(2, 1, (("A", None), ("B", "3")))
 
 
-def test_threads_that_are_not_asked_for_are_a_ranks_share_of_the_cores() -> None:
-    found, _ = points.choices([1, 2, 4, 8], [], {}, 4)
-    shares = {point.ranks: point.threads for point in points.grid(found, cores=4).values()}
-    assert shares == {1: 4, 2: 2, 4: 1, 8: 1}
-
-
 def test_the_default_takes_every_swept_variable_away() -> None:
     found, _ = points.choices([2], [1], {"A": ["1"], "OMP_NUM_THREADS": ["2"]}, 2)
     default = points.default(found)
@@ -33,23 +27,11 @@ def test_the_default_takes_every_swept_variable_away() -> None:
     )
 
 
-def test_a_point_that_takes_nothing_away_leaves_the_command_as_it_is() -> None:
-    assert Point(2, 1, (("A", "1"),)).script(["python", "x.py"]) == ["python", "x.py"]
-    unset = Point(2, 1, (("A", None),))
-    assert unset.script(["python", "x.py"]) == ["env", "-u", "A", "python", "x.py"]
-
-
 def test_a_value_in_braces_is_filled_in_and_a_shells_own_is_not() -> None:
     point = Point(2, 1, (("BATCH", "64"), ("LR", "0.1")))
     assert point.script(COMMAND) == [
         *("python", "x.py", "--batch", "64", "--lr=0.1", "--like", "{this}", "${BATCH}"),
     ]
-
-
-def test_where_it_is_unset_the_program_has_its_own() -> None:
-    found, _ = points.choices([], [], {"BATCH": ["16", "32"], "LR": ["0.1"]}, 2)
-    words = points.default(found).script(COMMAND)
-    assert words[words.index("python") :] == ["python", "x.py", "--like", "{this}", "${BATCH}"]
 
 
 def test_a_name_that_nothing_fills_is_refused_with_the_names_there_are() -> None:
@@ -65,11 +47,6 @@ def test_the_program_itself_may_be_an_axis_and_the_default_keeps_the_first() -> 
     default = points.default(found, points.programs(found, ["{PY}", "train.py"]))
     assert dict(default.env) == {"A": None, "PY": "one"}
     assert default.script(["{PY}", "train.py"])[-2:] == ["one", "train.py"]
-
-
-def test_the_ends_of_each_axis() -> None:
-    found, _ = points.choices([1, 2], [1, 2, 4], {"LR": ["0.1"]}, 4)
-    assert points.ends(found) == {"ranks": (1, 2), "threads": (1, 4), "LR": ("0.1",)}
 
 
 # Conditions

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from scaleout import cli, sweeps
+from scaleout import cli
 from scaleout.sweeps.search import leader, search
 
 DATA = Path(__file__).parents[2] / "data"
@@ -33,12 +33,6 @@ def test_a_search_keeps_to_its_points_and_its_jobs(trials: int, repeat: int) -> 
     assert set(jobs) == {(place, n) for place, worth in found.items() for n in range(len(worth))}
 
 
-def test_it_begins_at_corners_far_from_each_other() -> None:
-    first, second, *_ = search(PLACES, 9, 1, _bowl)
-    assert all(a != b for a, b in zip(first, second, strict=True))
-    assert {first[0], second[0]} == {1, 4} == {first[1], second[1]}
-
-
 @pytest.mark.parametrize(("repeat", "least"), [(1, 2), (2, 2), (3, 3)])
 def test_what_it_calls_the_best_was_measured_again(repeat: int, least: int) -> None:
     found = search(PLACES, 12, repeat, _bowl)
@@ -56,21 +50,11 @@ def test_a_lucky_job_is_not_called_the_best() -> None:
     assert leader(found) == (2, 2, None) and len(found[1, 1, "x"]) > 1
 
 
-def test_the_poorer_half_is_measured_once() -> None:
-    found = search(PLACES, 18, 3, _bowl)
-    assert sorted(map(len, found.values())) == [1] * 9 + [2] * 4 + [3] * 5
-
-
 def test_failed_points_do_not_stop_a_search_or_draw_it() -> None:
     found = search(PLACES, 12, 1, lambda p, n: None if p[1] == 4 else _bowl(p))
     assert leader(found) == (2, 2, None)
     nothing = search(PLACES, 5, 2, lambda p, n: None)
     assert len(nothing) == 5 and leader(nothing) is None
-
-
-def test_of_times_the_shortest_is_the_best() -> None:
-    found = search(PLACES, 12, 1, lambda p, n: 1000 / _bowl(p), lower=True)
-    assert leader(found) == (2, 2, None)
 
 
 def test_without_scikit_learn_a_search_is_refused_before_any_job(
@@ -91,14 +75,6 @@ def test_a_sweep_is_there_without_pandas_and_scikit_learn() -> None:
 
 
 # Grids that were measured whole: K-means on 2 cores (kmeans_rate.py says how), and the lab of 05
-
-
-@pytest.mark.parametrize(("file", "points"), [(KMEANS, 36), (HOROVOD, 112)])
-def test_the_recorded_grids_are_whole_and_name_their_machine(file: Path, points: int) -> None:
-    rows = [json.loads(line) for line in file.read_text().splitlines()]
-    assert {(row["cpu"], row["cores"]) for row in rows} == {("AMD EPYC", 2)}
-    measured = sweeps.read(file).frame
-    assert len(measured) == points and (measured.status == "ok").all()
 
 
 def _replay(jobs: dict[tuple, list[tuple[float, float]]], trials: int, seed: int) -> tuple:

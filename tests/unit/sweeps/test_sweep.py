@@ -18,7 +18,6 @@ from scaleout.jobs.job import Run
 from scaleout.machine import noise
 from scaleout.sweeps.picture import heat_map
 from scaleout.sweeps.result import FIRST, LAST, POINT
-from scaleout.sweeps.sweep import duration
 
 # Jobs that are made up
 
@@ -46,12 +45,6 @@ def measure(jobs: list[tuple]) -> Callable[..., sweeps.Result]:
     return lambda **how: sweeps.sweep("python train.py", **{"threads": 1, "echo": None, **how})
 
 
-def test_the_default_is_measured_first_and_last_and_each_point_once_a_repeat(jobs, measure) -> None:
-    result = measure(ranks=[1, 2], env={"A": ["1", None]}, repeat=2)
-    assert len(jobs) == 2 + 2 * 4 + 2 and jobs[0] == jobs[-1] == (1, 2, {})
-    assert result.frame.rate.tolist() == [10, 10, 21, 21] and result.default.repeats == 4
-
-
 def test_the_same_call_again_starts_nothing_and_more_repeats_add(jobs, measure) -> None:
     one = measure(ranks=[1, 2], name="mine")
     again = measure(ranks=[1, 2], name="mine")
@@ -76,12 +69,6 @@ def test_another_sweep_of_the_same_name_does_not_mix(jobs, measure, how: dict, w
         measure(**how, name="mine")
 
 
-def test_an_edited_script_is_another_sweep(jobs, measure) -> None:
-    one = measure(ranks=[1])
-    Path("train.py").write_text("pass")
-    assert measure(ranks=[1]).folder != one.folder
-
-
 @pytest.mark.parametrize("damage", ['{"role": "poi', "[1]", '{"role": "point"}', "\0\0\0"])
 def test_a_damaged_line_costs_its_job_alone(jobs, measure, damage: str) -> None:
     said: list[str] = []
@@ -91,31 +78,6 @@ def test_a_damaged_line_costs_its_job_alone(jobs, measure, damage: str) -> None:
     again = measure(ranks=[1, 2], name="mine", repeat=2, echo=said.append)
     assert "line 5: no record" in said[0] and again.frame.repeats.tolist() == [2, 2]
     assert len(jobs) == 8
-
-
-def test_seconds_are_a_metric_and_less_of_them_is_better(jobs, measure) -> None:
-    result = measure(ranks=[1, 2], metric="wall_s")
-    assert result.frame.rate.tolist() == [2, 2] and result.unit == "s" and result.lower
-
-
-def test_of_times_the_slowest_rank_counts(jobs, measure) -> None:
-    Path("says").write_text("time {rate} ms")
-    how = {"metric": "time ([0-9]+) ms", "lower": True}
-    assert measure(ranks=[1, 2], **how).frame.rate.tolist() == [10, 11]
-    assert measure(ranks=[1, 2], **how, reduce="sum").frame.rate.tolist() == [10, 21]
-
-
-def test_the_same_figure_of_all_ranks_is_said_while_it_runs_and_beside_the_best(
-    jobs, measure
-) -> None:
-    said: list[str] = []
-    Path("says").write_text("rate: 7 steps/s")
-    result = measure(ranks=[1, 2, 3], echo=said.append)
-    (remark,) = [line for line in said if "print the same figure" in line]
-    assert "add  --reduce mean" in remark
-    assert result.best.rate == 21 and "The 3 ranks print the same figure" in result.summary
-    plain = measure(ranks=[1, 2], reduce="mean")
-    assert "same figure" not in plain.summary
 
 
 def test_what_others_took_is_kept_and_said_everywhere_and_nothing_runs_again(
@@ -189,22 +151,11 @@ def test_median_spread_ratio_best_and_drift() -> None:
     assert "<table" in result._repr_html_() and html.escape(result.summary) in result._repr_html_()
 
 
-def test_of_times_the_least_is_the_best() -> None:
-    result = _result({2: [5.0], 4: [20.0]}, [[10.0], [10.0]], lower=True)
-    assert result.best.ranks == 2 and result.best.ratio == 2.0
-
-
 def test_a_point_that_failed_once_is_not_recommended() -> None:
     result = _result({2: [90.0, None], 4: [11.0, 11.0]}, [[10.0], [10.0]])
     failed = result.frame.iloc[0]
     assert result.best.ranks == 4 and math.isnan(failed.rate)
     assert (failed.status, failed.reason, failed.repeats) == ("failed", "it broke", 1)
-
-
-def test_the_default_itself_can_be_the_best() -> None:
-    result = _result({2: [5.0]}, [[10.0], [10.0]])
-    assert result.best is result.default
-    assert result.summary == "Nothing in 1 point beats the default: 10.0."
 
 
 def test_a_ratio_stands_with_its_interval_or_as_so_many_runs() -> None:
@@ -223,13 +174,6 @@ def test_a_ratio_stands_with_its_interval_or_as_so_many_runs() -> None:
     assert "It rests on 2 runs" in _result({2: [14.1, 14]}, [[10.0, 10], [10.0, 10]]).summary
 
 
-def test_the_interval_is_wider_the_more_points_there_were() -> None:
-    defaults = [[100, 101, 99, 100], [101, 100, 99, 101]]
-    many = {ranks: [50.0] for ranks in range(3, 90)}
-    said = _result({2: [130, 131, 129.5, 130], **many}, defaults).summary
-    assert "for the best of 88 points): 1.27 to 1.33." in said
-
-
 def test_a_gain_within_the_defaults_own_drift_is_none() -> None:
     said = _result({2: [122, 123, 121]}, [[100, 101, 99], [120, 121, 119]]).summary
     assert "the default alone varies by 2" in said and "That shows no gain" in said
@@ -243,13 +187,6 @@ def test_all_failed_or_nothing_measured_is_said() -> None:
     assert "No point gave a figure" in repr(_result({2: [None]}, [[None], []]))
     assert "No point gave a figure" in repr(sweeps.Result([]))
     assert "the default gives no figure (it broke)" in _result({2: [5.0]}, [[None], []]).summary
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(5, "5 s"), (99, "99 s"), (600, "10 min"), (7260, "2 h 1 min")]
-)
-def test_a_duration_is_said_as_a_person_would(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
 
 
 # The picture
@@ -274,12 +211,6 @@ def test_a_heat_map_shows_each_cell_failed_and_unmeasured_ones_apart() -> None:
     assert axes.get_xlabel() == "threads of each rank (count)" and bar.get_ylabel() == "images/s"
     assert axes.get_title("left").startswith("best: 20.0 images/s with ranks 1, threads 16")
     assert "ranks 1, threads 1: 10.0" in figure.get_label()
-
-
-def test_a_heat_map_counts_the_rate_of_a_copy_for_nothing() -> None:
-    frame = _frame(r1t1=10, r1t2=20, r2t1=99).assign(status=["ok", "ok", "copies"])
-    texts = {(0, 0): "10.0", (1, 0): "20.0", (0, 1): "copies", (1, 1): ""}
-    assert _texts(heat_map(frame)) == texts
 
 
 def test_a_cell_is_the_best_over_the_other_settings() -> None:
