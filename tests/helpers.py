@@ -1,7 +1,6 @@
 """What several tests need: waiting for a state, starting a lab's script, and a look at what a job
 left."""
 
-import inspect
 import re
 import sys
 import time
@@ -75,13 +74,6 @@ def left_of(run_id: str) -> dict[int, str]:
 def lesson(topic: str, name: str = "figures") -> ModuleType:
     """A module of a topic's folder in solutions/, as its notebook has it."""
     return lab(topic, solution=True).module(name)
-
-
-def figures_of(topic: str) -> set[str]:
-    """The names of the figures that a topic's own module draws."""
-    module = lesson(topic)
-    found = inspect.getmembers(module, inspect.isfunction)
-    return {n for n, f in found if hasattr(f, "__wrapped__") and f.__module__ == module.__name__}
 
 
 UNIT = re.compile(r"\(.+\)|/s\b|/|times|speed-up|efficiency|share|number|of \d+ ranks")

@@ -24,7 +24,6 @@ from ..jobs import run as launch
 from ..jobs import talking
 from ..jobs.environment import check_variables
 from ..jobs.job import JobFailed, JobInterrupted
-from ..jobs.ranges import spread
 from ..paths import show
 from ..words import count, listed, rounded
 from . import command
@@ -32,6 +31,7 @@ from .comparison import WITHIN, Comparison
 from .intervals import ROUNDS
 from .journal import Journal, Row, folder_name
 from .metric import Metric
+from .ranges import spread
 
 Job = Callable[..., Any] | str | Sequence[str]
 Column = tuple[str, int]  # a variant, and 1 where it is the baseline's second run of a round

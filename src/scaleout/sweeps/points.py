@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from .. import words
+from ..comparisons.ranges import spread
 from ..errors import ScaleoutError
 from ..jobs.environment import check_variables, exports, job_environment, thread_variables
-from ..jobs.ranges import spread
 from ..jobs.site import Site
 
 MOST = 16  # ranks or threads a core: beyond it a machine measures nothing but waiting

@@ -60,11 +60,3 @@ def test_a_name_is_marked_where_it_stands(draw: Callable[..., Figure]) -> None:
     ]
     assert stars("magic") == [] and _said(draw("magic")) == ["your guess: magic (not among these)"]
     assert stars(None) == [] and _said(draw(None)) == []
-
-
-def test_a_guess_stands_where_the_measurement_would() -> None:
-    def star(figure: Figure) -> tuple[float, float]:
-        (line,) = [line for line in figure.axes[0].lines if line.get_marker() == "*"]
-        return float(line.get_xdata()[0]), float(line.get_ydata()[0])
-
-    assert star(_networks(0.5)) == (1024, 0.5)

@@ -43,20 +43,3 @@ def test_a_guess_is_marked_where_it_is_and_named_where_it_is_not() -> None:
         for line in plots.operations({"Keras": before}, guess="conv2d").axes[0].lines
     ]
     assert star == 20, "Conv2D is oneDNN's, so it lies below; not Conv2DBackpropInput"
-
-
-def test_labels_of_thin_parts_do_not_overlap() -> None:
-    frame = _frame(Conv2D=100.0, Mean=5.0, Mul=5.0, Sum=5.0, Sub=5.0)
-    heights = [text.get_position()[1] for text in plots.operations({"a": frame}).axes[0].texts]
-    gaps = [b - a for a, b in zip(heights, heights[1:], strict=False)]
-    assert len(heights) == 6 and min(gaps) >= 0.0339 * 130
-
-
-def test_the_rest_of_a_step_has_the_name_that_is_asked_for() -> None:
-    figure = plots.operations({"a": _frame(Conv2D=40.0)}, rest="not in the report")
-    assert "not in the report 10 ms" in _words(figure)
-    (legend,) = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == [
-        "run by oneDNN",
-        "not in the report",
-    ]
