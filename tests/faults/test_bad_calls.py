@@ -12,7 +12,6 @@ from scaleout.comparisons.compare import compare
 from scaleout.errors import ScaleoutError
 from scaleout.jobs import run as launch
 from scaleout.jobs.engines import Engines
-from scaleout.jobs.environment import allocated_nodes, job_environment
 from scaleout.jobs.site import Site
 
 GO = ["python", "train.py"]
@@ -92,13 +91,6 @@ def test_a_call_that_makes_sense_starts_a_job() -> None:
 STRANGE = ["²", "two", "", "-1", "1.5", "\u0662", "0x2", "1e3", " 2", "9" * 400, "9" * 5000]
 
 
-@pytest.mark.parametrize("count", STRANGE)
-def test_an_allocation_of_a_strange_size_is_none(count: str) -> None:
-    inside = {"SLURM_JOB_ID": "1", "SLURM_JOB_NODELIST": "a"}
-    assert allocated_nodes({**inside, "SLURM_JOB_NUM_NODES": count}) == 0
-    assert allocated_nodes({**inside, "SLURM_JOB_NUM_NODES": "2"}) == 2
-
-
 @pytest.mark.parametrize("count", [*STRANGE, "0"])
 def test_a_size_that_somebody_has_set_by_hand_loses_no_record(
     count: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -109,8 +101,3 @@ def test_a_size_that_somebody_has_set_by_hand_loses_no_record(
     written = records.write(lab="00_tiny")
     assert written["nodes"] == 1 and written["cores"] >= 1
     assert len(records.read(tmp_path / "records.jsonl")) == 1
-
-
-def test_what_is_set_by_hand_is_not_what_a_job_is_told() -> None:
-    told = job_environment(1, env={"SCALEOUT_NODES": "7"}, nodes=2, cores=4, run_id="a")
-    assert (told["SCALEOUT_NODES"], told["SCALEOUT_CORES"]) == ("2", "4")

@@ -14,10 +14,8 @@ from faults import untrusted
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scaleout import jsonlines
-from scaleout.course import checks, history
+from scaleout.course import history
 from scaleout.course.classroom import STATES
-from scaleout.course.lab import lab
 from scaleout.errors import ScaleoutError
 from scaleout.jobs import slurm
 from scaleout.jobs.job import Job
@@ -112,35 +110,6 @@ def _is_sound(site: Site) -> None:
     own = [line for line in asked if line.removeprefix("#SBATCH --").partition("=")[0] in fixed]
     assert len(own) <= len(fixed) + len(site.sbatch)
     assert len(asked) - len(own) <= len(site.sbatch) + 1  # no-requeue
-
-
-ABOUT = {
-    "id": "x", "name": "00_tiny", "command": "mpirun -n 1 python runme.py --a 1", "ranks": 1,
-    "threads": 2, "env": {"A": "1"}, "status": 0, "wall_s": 1.5, "script": "00",
-}  # fmt: skip
-
-
-@usual
-@given(wrong=st.dictionaries(st.sampled_from(sorted(ABOUT)), JSON, max_size=2) | JSON | BYTES)
-def test_a_run_json(topic: Path, wrong: Any) -> None:
-    for name, about in {"a": ABOUT, "b": {**ABOUT, **wrong} if isinstance(wrong, dict) else wrong,
-                        "c": {**ABOUT, "ranks": 2}}.items():  # fmt: skip
-        (topic / name).mkdir(exist_ok=True)
-        (topic / name / "run.json").write_bytes(_json(about))
-    frame = history.runs("00_tiny")
-    assert {"a", "c"} <= set(frame.index) and frame.changed.map(type).eq(str).all()
-
-
-@pytest.mark.parametrize("name", ["hints.json", "sweep.json"])
-@usual
-@given(content=JSON | BYTES | st.just(b"[" * 100_000) | st.just(b"9" * 5000))
-def test_small_files_of_ones_own(topic: Path, name: str, content: Any) -> None:
-    (topic / name).unlink(missing_ok=True)
-    (topic / name).write_bytes(_json(content))
-    if name == "hints.json":
-        assert checks.hint(lab("00_tiny", solution=False), 1) == "Hint 1 of 1: one"
-    else:
-        assert isinstance(jsonlines.table(topic / name), dict)
 
 
 COMMANDS = {

@@ -75,7 +75,6 @@ def _within(seconds: float) -> Iterator[None]:
     [
         ("raise ValueError('one has had enough')", 1, "first on rank 1: exit status 1"),
         ("sys.exit(3)", 3, "first on rank 1: exit status 3"),
-        ("os._exit(3)", 3, "exit status 3"),
         (
             "os.kill(os.getpid(), signal.SIGKILL)",
             9,
@@ -123,7 +122,6 @@ def test_the_error_is_the_first_ranks_own_traceback(
 
 ENDLESS = {
     "stopped": ONE_GOES.format("print('up 1'); os.kill(os.getpid(), signal.SIGSTOP)"),
-    "asleep": SLEEP,
     "deaf": STUBBORN,
     "waiting for a message": "from mpi4py import MPI\nprint('up')\nMPI.COMM_WORLD.recv()\n",
     "busy printing": "from mpi4py import MPI\nwhile True: print('up', 'x' * 99)\n",
@@ -159,7 +157,7 @@ def test_a_deaf_job_with_a_deaf_mpirun_is_ended_after_the_real_grace(
     no_process_left(caught.value.run.id)
 
 
-@pytest.mark.parametrize("timeout", [0.001, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4])
+@pytest.mark.parametrize("timeout", [0.01, 0.1, 0.4])
 def test_a_job_that_is_ended_while_it_starts_leaves_nothing(
     script: Write, results: Path, no_process_left, timeout: float
 ) -> None:
@@ -346,18 +344,6 @@ def test_when_the_command_is_ended_its_job_ends(
     assert "[0] up 0\n" in (folder / "output.txt").read_text()  # what came so far is kept
 
 
-@pytest.mark.parametrize("after_s", [0.05, 0.15, 0.2, 0.25, 0.3, 0.5])
-def test_when_the_command_is_killed_while_it_starts_nothing_is_left(
-    script: Write, results: Path, no_process_left, after_s: float
-) -> None:
-    started = Started(script(STUBBORN))
-    time.sleep(after_s)
-    started.process.kill()
-    started.end(within_s=BUSY_S)
-    for folder in results.glob("train/*"):
-        no_process_left(folder.name, within_s=4 + BUSY_S)
-
-
 READS = """
     import sys
     from mpi4py import MPI
@@ -483,20 +469,3 @@ def test_output_that_goes_to_a_full_disk_ends_the_job_with_one_sentence(
     assert done.returncode == 2 and done.stderr == "scaleout: No space left on device\n", done
     for folder in results.glob("train/*"):
         no_process_left(folder.name)
-
-
-def test_a_job_inside_a_job_ends_with_it(
-    script: Write, results: Path, no_process_left, time_is_up_at
-) -> None:
-    inner = script(STUBBORN, "inner.py")
-    text = f"""
-        from scaleout.jobs import run as launch
-        launch.run(["python", "-m", "mpi4py", {str(inner)!r}], name="inner", ranks=1, threads=1)
-    """
-    time_is_up_at("up 0")
-    with pytest.raises(JobTimeout) as caught:
-        _run(script(text), ranks=1, timeout=60)
-    assert "up 0" in caught.value.run.output
-    no_process_left(caught.value.run.id)
-    (folder,) = (results / "inner").iterdir()
-    no_process_left(folder.name, within_s=4 + BUSY_S)

@@ -1,7 +1,6 @@
 """Side environments (make mpis, intel, ccl, torch): what cannot work ends in one sentence, and is not
 taken for whole."""
 
-import fcntl
 import re
 import shutil
 import subprocess
@@ -69,17 +68,6 @@ def test_without_a_network_it_says_so_in_a_sentence(tree: Path, maker: str) -> N
     last = done.stderr.splitlines()[-1]
     assert "no network, or pip's index is out of reach" in last and f"make {maker}" in last
     assert not list(tree.glob(f".side/*/{paths.WHOLE}"))
-
-
-@pytest.mark.parametrize("maker", MAKERS)
-def test_a_second_one_does_not_disturb_the_first(tree: Path, maker: str) -> None:
-    (tree / ".setup").mkdir()
-    with open(tree / f".setup/{maker}.lock", "w") as first:
-        fcntl.flock(first, fcntl.LOCK_EX)
-        done = _python(tree, f"tools/make_{maker}.py")
-    assert (
-        done.returncode == 1 and done.stderr == f"make {maker} is at work already: wait for it.\n"
-    )
 
 
 def test_without_python_3_11_it_says_so_in_a_sentence(

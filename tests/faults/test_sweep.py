@@ -184,13 +184,6 @@ def test_a_point_that_takes_too_long_is_kept_as_failed_and_ended(
         no_process_left(folder.name)
 
 
-def test_a_point_without_a_figure_is_kept_as_failed(measure) -> None:
-    ((status, reason),) = _failed(measure("mute=2x2")).values()
-    assert status == "no figure" and reason.startswith(
-        "There is no figure: no line matches --metric"
-    )
-
-
 def test_failed_points_alone_are_tried_again_by_the_same_line(measure, started) -> None:
     result = measure("fail=2x2")
     begun = len(started())

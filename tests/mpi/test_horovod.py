@@ -143,7 +143,6 @@ def test_half_precision_sends_the_same_to_three_digits(two: dict[str, Any]) -> N
     ("given", "words"),
     [
         ({"batch_per_rank": 0}, "argument --batch-per-rank: it takes 1 or more, not 0"),
-        ({"seed": -1}, "argument --seed: it takes 0 or more, not -1"),
         ({"lr": "nan"}, "argument --lr: it takes more than 0, not nan"),
     ],
 )
@@ -170,23 +169,6 @@ def test_tune_runs_each_variant_once_a_round_and_its_baselines_twice() -> None:
         assert all(row["value"] > 0 for row in saw[name])
     steps = timeline.read(run.folder / "timeline-0.json").steps()
     assert set(steps["rank"]) == {0, 1}, "the traced variant has both ranks"
-
-
-def test_schedules_train_each_seed_once_and_the_baseline_twice() -> None:
-    run = run_script(
-        LAB / "schedules.py", "--images=200", "--seen=200", "--seeds=1", ranks=2, timeout=LIMIT_S
-    )
-    saw = metrics(run)
-    rates = saw["rates"]
-    rows = sorted((row["variant"], row["again"]) for row in saw["runs"])
-    assert rows == sorted([*((name, 0) for name in rates), ("batch 64", 1)])
-    assert {row["images"] for row in saw["runs"]} == {200}
-    assert set(rates["512, 8 times at once"]) == {8 * rates["512, rate of 64"][0]}
-    gradual, whole = rates["512, gradual warm-up"], rates["512, warm-up and decay"]
-    assert gradual[0] == pytest.approx(0.01) and gradual[-1] == pytest.approx(0.08)
-    assert whole[:20] == gradual[:20] and max(whole) == pytest.approx(0.08) and whole[-1] == 0
-    constant = rates["512, constant warm-up"]
-    assert sorted(set(constant)) == pytest.approx([0.01, 0.08]) and constant == sorted(constant)
 
 
 def test_the_keras_way_averages_nothing_and_its_callback_fails() -> None:

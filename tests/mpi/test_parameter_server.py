@@ -65,18 +65,6 @@ def test_updates_that_wait_are_as_serial_and_send_what_the_formula_says() -> Non
 
 
 @pytest.mark.choice
-@pytest.mark.parametrize(("servers", "workers"), [(1, 1), (1, 3), (2, 2)])
-def test_updates_that_do_not_wait(servers: int, workers: int) -> None:
-    run = _run(1 + servers + workers, servers=servers, gradients=60 * workers)
-    found = _metrics(run)
-    assert found["variant"] == "async" and found["used"] == found["asked"] == 60 * workers
-    assert found["loss"] < found["curve"][0][2]
-    assert (found["stale"] > 0) == (workers > 1)
-    _bytes_are_as_the_formula_says(found)
-    _all_is_gone(run)
-
-
-@pytest.mark.choice
 @pytest.mark.parametrize("rule", ["async", "sync"])
 def test_a_killed_worker_costs_at_most_the_gradient_it_was_at(rule: str) -> None:
     run = _run(4, gradients=90, rule=rule, kill="worker")
@@ -92,20 +80,6 @@ def test_a_killed_worker_costs_at_most_the_gradient_it_was_at(rule: str) -> None
     *living, dead = [each["received"] for each in found["by_workers"]]
     assert 0 < dead < min(living), "what it had received until then counts"
     _bytes_are_as_the_formula_says(found)
-    _all_is_gone(run)
-
-
-@pytest.mark.choice
-@pytest.mark.parametrize("rule", ["async", "sync"])
-@pytest.mark.parametrize("servers", [1, 2])
-def test_a_killed_server_takes_the_weights_with_it(rule: str, servers: int) -> None:
-    run = _run(3 + servers, servers=servers, gradients=90, rule=rule, kill="server")
-    found = _metrics(run)
-    assert found["why"] == "a server is gone, and its weights with it"
-    assert found["left"] <= found["used"] < found["asked"] and found["why"] in run.output
-    assert f"that rank 0 saw after {found['left']} gradients" in run.output
-    assert found["loss"] < found["curve"][0][2], "what rank 0 saw is left, like a checkpoint"
-    assert run.status == 0
     _all_is_gone(run)
 
 

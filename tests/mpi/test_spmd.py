@@ -12,7 +12,7 @@ import pytest
 from scaleout import lab, scaling
 from scaleout.jobs import mpis
 from scaleout.jobs import run as launch
-from scaleout.jobs.job import JobFailed, JobTimeout, Run
+from scaleout.jobs.job import JobFailed, Run
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 
@@ -102,13 +102,7 @@ def test_every_way_is_mpis_allreduce_and_sends_what_the_formula_says(
     ("how", "says"),
     [
         ({"sizes": ["many"]}, "argument --sizes: it takes 0 or more, not many"),
-        ({"sizes": [-3]}, "argument --sizes: it takes 0 or more, not -3"),
         ({"repeats": 0}, "argument --repeats: it takes 1 or more, not 0"),
-        ({"script": "pingpong.py", "repeats": -1}, "--repeats: it takes 1 or more, not -1"),
-        ({"script": "servers.py", "warmup": -1}, "--warmup: it takes 0 or more, not -1"),
-        ({"script": "straggler.py", "seed": -1}, "--seed: it takes 0 or more, not -1"),
-        ({"script": "straggler.py", "gradients": 0}, "--gradients: it takes 1 or more, not 0"),
-        ({"script": "straggler.py", "wait_for": -1}, "--wait-for: it takes 0 or more, not -1"),
         ({"script": "straggler.py", "rate": "nan"}, "--rate: it takes more than 0, not nan"),
     ],
 )
@@ -132,7 +126,6 @@ def test_a_message_takes_a_time_that_grows_with_it() -> None:
     ("script", "ranks", "says"),
     [
         ("pingpong.py", 1, "takes two ranks"),
-        ("pingpong.py", 3, "takes two ranks"),
         ("straggler.py", 1, "Rank 0 needs a worker"),
     ],
 )
@@ -190,24 +183,3 @@ def test_the_lab_runs_on_each_mpi_library(name: str, no_process_left) -> None:
         ranks=3, site=site, algorithm="ring", sizes=[7], repeats=1
     )  # more ranks than cores, on two cores
     assert np.all(more.records["metrics.right"].iloc[0])
-
-
-@pytest.mark.parametrize("name", mpis.FOLDERS)
-def test_a_job_on_each_mpi_library_ends_when_its_time_is_up(
-    name: str, script, no_process_left
-) -> None:
-    site = mpis.sites().get(name)
-    if site is None:
-        pytest.skip(f"{name} is not here: make mpis brings it")
-    path = script("from mpi4py import MPI\nMPI.COMM_WORLD.recv()\n")
-    with pytest.raises(JobTimeout) as caught:
-        launch.run(
-            ["python", "-m", "mpi4py", str(path)],
-            name="stuck",
-            ranks=2,
-            site=site,
-            timeout=4,
-            echo=None,
-        )
-    assert caught.value.run.wall_s < 100
-    no_process_left(caught.value.run.id)

@@ -71,20 +71,6 @@ def test_the_default_comes_first_and_last_and_nothing_is_set_in_it(
     assert result.default.repeats == 4 and result.drift == 0
 
 
-def test_a_record_is_read_where_the_command_writes_one(script, results: Path) -> None:
-    path = script(
-        """
-        from mpi4py import MPI
-        from scaleout import records
-        if MPI.COMM_WORLD.rank == 0:
-            records.write(lab="x", ranks=MPI.COMM_WORLD.size, rate=7.0 * MPI.COMM_WORLD.size, rate_unit="images/s")
-        """
-    )
-    result = sweeps.sweep(f"python {path}", ranks=[1, 2], threads=1, echo=None)
-    assert result.frame.rate.tolist() == [7.0, 14.0] and result.unit == "images/s"
-    assert "gives 14.0 images/s, 2.00 times" in result.summary
-
-
 def test_a_search_measures_so_many_points_and_goes_on_from_what_it_knows(measure, jobs) -> None:
     grid = {
         "ranks": [1, 2],

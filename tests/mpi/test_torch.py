@@ -10,7 +10,7 @@ from helpers import ROOT, run_script
 from torch_scripts import TELLS, TORCH, TORCHRUN, said, told, with_torch
 
 from scaleout.jobs import run as launch
-from scaleout.jobs.job import JobFailed, Run
+from scaleout.jobs.job import Run
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 
@@ -66,27 +66,6 @@ def test_torch_splits_as_the_lab_does(
     assert set(found.index) == {"torch tensor", "torch pipeline"} and (found.ranks == ranks).all()
     assert (found["metrics.off"] < 1e-12).all()
     assert np.allclose(found["metrics.loss"], found["metrics.serial_loss"], rtol=1e-12)
-
-
-@with_torch
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["--layers=3"], "3 layers do not go in pairs"),
-        (["--batch=10"], "A batch of 10 does not divide into 4 micro-batches"),
-        (["--width=9"], "9 columns do not divide by 2 ranks"),
-        (["--width=0"], "--width: it takes 1 or more, not 0"),
-    ],
-)
-@pytest.mark.choice
-def test_what_torch_cannot_split_is_one_sentence(
-    words: list[str], says: str, results: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(ROOT)
-    with pytest.raises(JobFailed) as caught:
-        _split(2, *words)
-    ((rank, words_said),) = [line for line in caught.value.run.lines if line[0] is not None]
-    assert rank == 0 and says in words_said
 
 
 def _split(ranks: int, *words: str) -> Run:

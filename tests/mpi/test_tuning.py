@@ -240,16 +240,3 @@ def test_variants_are_measured_in_rounds_in_one_job(no_process_left) -> None:
     assert (found.runs.value > 0).all() and list(found.runs.place) != list(range(12))
     assert saw["variants"]["shared"]["ranks"] == 2, "what is not said is as in DEFAULTS"
     no_process_left(run.id)
-
-
-def test_each_seed_learns_with_the_gan_and_without_it() -> None:
-    run = job(2, LAB / "worth.py", seeds=2, steps=2)
-    saw = run.records
-    assert saw.variant.tolist() == ["shared", "supervised"] * 2 and saw.seed.tolist() == [
-        0,
-        0,
-        1,
-        1,
-    ]
-    labelled = [set(known) for known in saw["metrics.labelled"]]
-    assert labelled[0] == labelled[1] != labelled[2] == labelled[3]

@@ -3,7 +3,6 @@
 import gzip
 import hashlib
 import http.server
-import os
 import re
 import threading
 from collections.abc import Callable, Iterator
@@ -15,8 +14,6 @@ from PIL import Image
 
 from scaleout import data, fetching
 from scaleout.errors import ScaleoutError
-
-REAL = Path(os.environ.get("SCALEOUT_DATA", ""), "t10k-images-idx3-ubyte.gz")
 
 
 def _idx(folder: Path, part: str, n: int) -> dict[str, str]:
@@ -84,14 +81,6 @@ def test_the_test_split_alone_is_shared_out_without_overlap(
     for x, y in ((x_train, y_train), (x_test, y_test)):
         assert y.tolist() == [row % 10 for row in _rows(x)]
     assert "8,500" in data.source()
-
-
-@pytest.mark.skipif(not REAL.is_file(), reason="SCALEOUT_DATA names no folder with MNIST")
-def test_the_real_mnist_is_whole() -> None:
-    x_train, y_train, x_test, y_test = data.digits()
-    _hold((x_train, y_train, x_test, y_test))
-    assert len(x_train) in (60_000, 8500)
-    assert 0.1 < x_train.mean() < 0.2
 
 
 def test_a_check_takes_few_images_to_train_on(
@@ -243,8 +232,3 @@ def test_without_network_one_sentence_says_what_to_do(
     monkeypatch.setattr(fetching, "MNIST_URL", "http://127.0.0.1:1/mnist/")
     said = _sentence(lambda: data.fetch("mnist"))
     assert "cannot be reached" in said and "export SCALEOUT_DATA=" in said
-
-
-def test_a_server_without_the_file_is_named(server: Server) -> None:
-    server.files = {}
-    assert "404" in _sentence(lambda: data.fetch("mnist"))

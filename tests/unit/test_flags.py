@@ -16,10 +16,8 @@ REFUSES = "from scaleout.flags import refuse; refuse('It takes 1 or more.')"
     [
         (flags.zero_or_more, "-1", "it takes 0 or more, not -1"),
         (flags.one_or_more, "0", "it takes 1 or more, not 0"),
-        (flags.one_or_more, "2.5", "it takes 1 or more, not 2.5"),
         (flags.above_zero, "0", "it takes more than 0, not 0"),
         (flags.above_zero, "nan", "it takes more than 0, not nan"),
-        (flags.above_zero, "inf", "it takes more than 0, not inf"),
     ],
 )
 def test_another_is_refused_in_a_sentence(take, typed: str, says: str) -> None:

@@ -307,39 +307,6 @@ def test_onednn_off() -> None:
 # The probe, its job, and the table
 
 
-def mpirun_that(folder: Path, does: str) -> str:
-    """A program in mpirun's place."""
-    path = folder / "mpirun"
-    path.write_text(f"#!/bin/sh\n{does}\n")
-    path.chmod(0o755)
-    return str(path)
-
-
-def _of_doctor() -> list[int]:
-    """The processes that carry a run id of this process's doctor."""
-    mark, found = f"SCALEOUT_RUN_ID=doctor-{os.getpid()}-".encode(), []
-    for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
-        try:
-            environ = Path(f"/proc/{pid}/environ").read_bytes()
-        except OSError:
-            continue
-        if mark in environ:
-            found.append(pid)
-    return found
-
-
-def test_a_job_that_hangs_is_ended_with_all_it_started(tmp_path: Path) -> None:
-    program = mpirun_that(tmp_path, "setsid sleep 300 & sleep 300; sleep 300")
-    with examine.pair(program, limit_s=1.0) as wait:
-        said = wait()
-        assert len(_of_doctor()) >= 2, "the job is alive, or this test shows nothing"
-    assert said.status is None and said.reports == ()
-    assert _of_doctor() == []
-    with pytest.raises(KeyboardInterrupt), examine.pair(program, limit_s=60.0):
-        raise KeyboardInterrupt
-    assert _of_doctor() == []
-
-
 FINDINGS = [
     Check("one", "ok", "well"),
     Check("the second", "warn", "so so, " * 12 + "really", "unset A"),

@@ -8,35 +8,6 @@ import pytest
 from scaleout.jobs import environment
 
 
-def test_a_job_is_given_the_same_variables_everywhere() -> None:
-    given = environment.job_environment(
-        3,
-        site_env={"A": "site", "OMP_NUM_THREADS": "4", "SCALEOUT_RUN_ID": "forged"},
-        env={"A": "job", "B": 5},
-        run_id="ID",
-        records="/r",
-        cores=8,
-        nodes=2,
-    )
-    assert given == {
-        "OMP_NUM_THREADS": "4",
-        "TF_NUM_INTRAOP_THREADS": "3",
-        "TF_NUM_INTEROP_THREADS": "3",
-        "PYTHONUNBUFFERED": "1",
-        "PYTHONFAULTHANDLER": "1",
-        "A": "job",
-        "B": "5",
-        "SCALEOUT_RUN_ID": "ID",
-        "SCALEOUT_RECORDS": "/r",
-        "SCALEOUT_CORES": "8",
-        "SCALEOUT_NODES": "2",
-    }
-    assert environment.job_environment(None) == {
-        "PYTHONUNBUFFERED": "1",
-        "PYTHONFAULTHANDLER": "1",
-    }
-
-
 def test_exports_come_out_of_a_shell_as_they_went_in() -> None:
     variables = {"A": "two  words $HOME `id` 'x' \"y\"", "B": "a\nb"}
     text = "\n".join([*environment.exports(variables), "env -0"])

@@ -258,7 +258,6 @@ def test_a_host_that_is_well() -> None:
             "has no environment in",
             "share that folder",
         ),
-        ({"broken": "ModuleNotFoundError: x"}, "host a", "has no environment in", "make lab"),
         ({"versions": {"python": "3.11.7"}}, "host a", "mpich missing (here 4.3.2)", "make lab"),
         ({"mpirun": "Open MPI 5"}, "host a: MPI", "its mpirun is Open MPI 5", "make clean"),
         (
@@ -274,7 +273,6 @@ def test_a_host_that_is_well() -> None:
             'options = ["-localhost", "10.0.0.1"]',
         ),
         ({"time": 90.0}, "host a: clock", "is off by 10.0 s", "timedatectl"),
-        ({"time": 109.0}, "host a: clock", "is off by 8.0 s", "timedatectl"),
         ({"shared": False}, "host a: files", "does not see our results folder", "SCALEOUT_RESULTS"),
         ({"folder": False}, "host a: files", "does not see this folder", "share it"),
         ({"load": 7.5}, "host a: cores", "about 0 of 8 free", "wait"),

@@ -25,10 +25,6 @@ def frame(**columns: Any) -> pd.DataFrame:
     return pd.DataFrame([columns])
 
 
-def limits(draw: Draw, guess: Any) -> Any:
-    return draw([90.0, 100.0, 110.0], [10.0], guess)
-
-
 def which_knob(draw: Draw, guess: Any) -> Any:
     rows = [
         {"variant": name, "rate": 100 * busy, "metrics.cpus_busy": busy}
@@ -77,11 +73,6 @@ def servers_or_ring(draw: Draw, guess: Any) -> Any:
     return draw([pd.DataFrame(rows)], cores=2, guess=guess)
 
 
-def quality(draw: Draw, guess: Any) -> Any:
-    jobs = [{"colours": k, "inertia": 1000 / k, "psnr_db": 20.0 + k} for k in (2, 4, 8)]
-    return draw([frame(metrics=job) for job in jobs], guess)
-
-
 def strong_and_weak(draw: Draw) -> Any:
     def jobs(seconds: dict[int, float]) -> list[pd.DataFrame]:
         return [
@@ -91,18 +82,6 @@ def strong_and_weak(draw: Draw) -> Any:
         ]
 
     return draw(jobs({1: 8.0, 2: 5.0, 4: 6.0}), jobs({1: 8.0, 2: 10.0, 4: 20.0}))
-
-
-def memory_bars(draw: Draw, guess: Any) -> Any:
-    jobs = {"batch": [300.0], "distributed": [180.0, 190.0]}
-    return draw(
-        {
-            name: frame(**{"metrics.memory_mib": mib, "metrics.program_mib": [100.0] * len(mib)})
-            for name, mib in jobs.items()
-        },
-        data_mib=200,
-        guess=guess,
-    )
 
 
 def schedules(draw: Draw, guess: Any) -> Any:
@@ -137,17 +116,6 @@ def cycle_times(draw: Draw, guess: Any) -> Any:
     return draw(found, goal=0.85, guess=guess)
 
 
-def _job(**metrics: object) -> pd.DataFrame:
-    parts = {"train_s": 6.0, "input_s": 1.0, "evaluation_s": 3.0, "wait_s": 0.0}
-    idle = parts | {"evaluation_s": 0.0, "wait_s": 3.0, "rss_mib": [(s, 300.0) for s in range(8)]}
-    busy = parts | {"rss_mib": [(s, 400.0 + 2.5 * s) for s in range(8)]}
-    job = {"at_s": [1.0, 2.0], "accuracy": [0.5, 0.92], "shares": [busy, idle],
-           "samples": [np.full((112, 224), grey).tolist() for grey in (0, 250)],
-           "samples_at_s": [1.0, 2.0], **metrics}  # fmt: skip
-    row = {"metrics": job, **{f"metrics.{name}": value for name, value in job.items()}}
-    return pd.DataFrame([row])
-
-
 def _pairs(gains: list[float]) -> pd.DataFrame:
     """A seed each: 60 % from the labels alone, and so many points more with the GAN."""
     rows = []
@@ -174,10 +142,6 @@ def _with_and_without(draw: Draw, guess: Any) -> Any:
     return draw(_pairs([10.0, 11.0, 12.0]), guess)
 
 
-def _time_shares(draw: Draw, guess: Any) -> Any:
-    return draw({"first": _job()}, guess)
-
-
 def _kept_steps(draw: Draw, guess: Any) -> Any:
     steps = {"one": _compared(a=1.5, b=2.0), "other": _compared(c=0.8), "last": _compared(d=1.5)}
     return draw(steps, guess)
@@ -191,12 +155,6 @@ def _step_parts(draw: Draw, guess: Any) -> Any:
         for mode in ("strong", "weak")
     ]  # fmt: skip
     return draw(pd.DataFrame(rows), guess)
-
-
-def _who_waits(draw: Draw, guess: Any) -> Any:
-    logs = [[("step", 0.0, 1.0), ("evaluate", 1.0, 2.0)], [("step", 0.0, 1.0), ("wait", 1.0, 2.0)]]
-    frame = pd.DataFrame({"metrics.logs": [logs], "metrics.waited": [0.25]})
-    return draw({"rank 0": frame, "all": frame}, guess)
 
 
 def _amdahl_law(draw: Draw, guess: Any) -> Any:
@@ -218,51 +176,6 @@ def _few_bits(draw: Draw, guess: Any) -> Any:
              "metrics.off": [1 / bits, 2 / bits]}
             for per, value in (("tensor", tensor), ("channel", channel))
         ]  # fmt: skip
-    return draw(pd.DataFrame(rows), guess)
-
-
-def _loss_curves(draw: Draw, guess: Any) -> Any:
-    rows = [
-        {"metrics.how": how, "metrics.losses": [[2.0, 1.0, 0.5], [2.2, 1.1, 0.6]],
-         "metrics.accuracy": [0.9, 0.92], "metrics.lost": lost}
-        for how, lost in (("fp32", 0.0), ("bf16", 0.0), ("fp16", 0.97))
-    ]  # fmt: skip
-    return draw(pd.DataFrame(rows), guess)
-
-
-def _calibrations(draw: Draw, guess: Any) -> Any:
-    frame = pd.DataFrame(
-        {
-            "variant": ["fp32", "int8, 10 batches", "int8, dark images"],
-            "metrics.part": "models",
-            "metrics.accuracy": [0.98, 0.975, 0.1],
-            "metrics.bytes": [4096 * 100, 1024 * 100, 1024 * 100],
-            "metrics.images": 200,
-        }
-    )
-    return draw(frame, guess)
-
-
-def _ladder(draw: Draw, guess: Any) -> Any:
-    steps = ["AVX2", "AVX512_CORE_VNNI", "AVX512_CORE_AMX"]
-    columns = ["GEMM fp32", "GEMM int8", "CNN fp32"]
-    rates = [[100, np.nan, 1000], [150, 900, 1300], [np.nan] * 3]
-    table = pd.DataFrame(rates, index=steps, columns=columns)
-    return draw(table, {"GEMM": "GFLOP/s", "CNN": "images/s"}, guess)
-
-
-def _streams(draw: Draw, guess: Any) -> Any:
-    rows = [
-        {
-            "metrics.batch": batch,
-            "metrics.runs": [
-                {"variant": way, "value": rate * batch}
-                for way, rate in (("one process", 10), ("one a core", 16))
-            ],
-            "metrics.took": {"one process": {"ms_99": 1.0 * batch}, "one a core": {"ms_99": 2.0 * batch}},
-        }
-        for batch in (1, 64)
-    ]  # fmt: skip
     return draw(pd.DataFrame(rows), guess)
 
 
@@ -303,26 +216,6 @@ def _input_roofline(draw: Draw, guess: Any) -> Any:
     return draw([_device(*job) for job in ((0, 30.0), (10, 36.0), (60, 60.0))], guess)
 
 
-def _waits(draw: Draw, guess: Any) -> Any:
-    row = {"variant": "naive", "metrics": {"waited": [0.6, 0.1], "computed": [0.3, 0.3]}}
-    return draw([pd.DataFrame([row])], guess)
-
-
-def _format_rates(draw: Draw, guess: Any) -> Any:
-    rows = [
-        {
-            "variant": form,
-            "rate": images,
-            "step_s": [0.1, 0.12],
-            "metrics": {"cache": cache, "order": order, "opens": opens, "images": images / 10},
-        }
-        for form, opens, images in (("files", 10, 1000.0), ("lmdb", 1, 3000.0))
-        for cache in ("cold", "warm")
-        for order in ("in order", "shuffled")
-    ]
-    return draw(pd.DataFrame(rows), guess)
-
-
 def _one_server(draw: Draw, guess: Any) -> Any:
     jobs = [
         ("one file an image", 1, 600, 1.2),
@@ -358,9 +251,7 @@ def _rank_memory(draw: Draw, guess: Any) -> Any:
 
 # Of each topic its figures: how to draw one, words that must be among its own, and a guess.
 FIGURES: dict[str, dict[str, tuple[Draw, str, object]]] = {
-    "00_welcome": {
-        "limits": (limits, "At most 100 GFLOP/s from the cores, and 10 GB/s from memory.", 3),
-    },
+    "00_welcome": {},
     "02_threads": {
         "which_knob": (
             which_knob,
@@ -387,9 +278,7 @@ FIGURES: dict[str, dict[str, tuple[Draw, str, object]]] = {
         ),
     },
     "04_kmeans": {
-        "quality": (quality, "8 colours reach 28.0 dB, 2 reach 22.0 dB.", 3),
         "strong_and_weak": (strong_and_weak, "speed-up 1.60 on 2 ranks", None),
-        "memory_bars": (memory_bars, "batch 200, distributed 90.", 3),
     },
     "05_horovod": {
         "schedules": (
@@ -406,21 +295,15 @@ FIGURES: dict[str, dict[str, tuple[Draw, str, object]]] = {
     },
     "06_tuning": {
         "with_and_without": (_with_and_without, "points with the GAN (+8.5 to +13.5), so it", 5),
-        "time_shares": (_time_shares, "trains in 60 % of its time, rank 1 waits in 30 %.", 70),
         "kept_steps": (_kept_steps, "2 of 3 steps kept; together they promise 3.0x.", "other"),
     },
     "07_scaling": {
         "step_parts": (_step_parts, "on 2 ranks: strong 20 % of 500 ms, weak 20 % of 500 ms.", 0.5),
-        "who_waits": (_who_waits, "Waited, of all ranks' time: rank 0: 25 %, all: 25 %.", 30),
         "amdahl_law": (_amdahl_law, "times as fast as one. Measured: 2 ranks: 1.90 times.", 40),
         "rate_predictions": (_rate_predictions, "intervals hold the row that was held out.", 5500),
     },
     "08_precision": {
         "few_bits": (_few_bits, "down to 8 bits per tensor and 4 bits per channel.", 3),
-        "loss_curves": (_loss_curves, "fp16 90.0 to 92.0 % (97 % to 0).", 50),
-        "calibrations": (_calibrations, "int8 has 0.25 of the size. One of 200 images is 0.50", 40),
-        "ladder": (_ladder, "The fastest product: int8 on AVX512_CORE_VNNI, 9.0x", 4),
-        "streams": (_streams, "one a core, batch 64: 1,024 images/s, 128 ms", 16),
     },
     "09_networks": {
         "frameworks": (_frameworks, "large: TensorFlow, 1 rank is the fastest.", 1.5),
@@ -428,8 +311,6 @@ FIGURES: dict[str, dict[str, tuple[Draw, str, object]]] = {
     },
     "10_input": {
         "input_roofline": (_input_roofline, "takes 30.0 ms a step. The line is 20 % off at", 100),
-        "waits": (_waits, "naive, rank 0: 60 %; naive, rank 1: 10 %.", 20),
-        "format_rates": (_format_rates, "Cold and shuffled, lmdb gives the most: 3,000", "files"),
         "one_server": (_one_server, "Shards are 12.0 times as fast as one file an image.", 4),
         "server_load": (_server_load, "One file an image: the server is enough for 9 nodes.", 200),
     },
@@ -450,7 +331,7 @@ def test_a_figure_says_what_it_found(topic: str, name: str) -> None:
     empty = drawing(draw, None)
     assert words in read_figure(empty) and not guesses_in(empty)
     guessed = drawing(draw, guess)
-    assert any(str(guess) in text for text in guesses_in(guessed)) or name == "ladder"
+    assert any(str(guess) in text for text in guesses_in(guessed))
     assert f"our guess: {guess}" in read_figure(guessed)
 
 

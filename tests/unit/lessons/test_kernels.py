@@ -1,6 +1,5 @@
 """Which kernels can be compared on which processor, and what the summary says of a comparison."""
 
-import math
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -58,22 +57,6 @@ def _beside_pytorch(monkeypatch: pytest.MonkeyPatch) -> Comparison:
             )
     monkeypatch.setattr(Comparison, "records", pd.DataFrame(records))
     return Comparison(rows)
-
-
-def test_each_kind_stands_beside_pytorch_in_its_own_format(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    result = _beside_pytorch(monkeypatch)
-    table = kernels.summary(result, sgemm_gflops=160).set_index("environment")
-    assert table.of_pytorch["oneDNN, fused"] == pytest.approx(0.8)
-    assert table.of_pytorch["bf16, fused"] == pytest.approx(1.0)
-    assert table.of_sgemm["PyTorch"] == pytest.approx(0.625, rel=0.01)
-    assert math.isnan(table.of_sgemm["PyTorch bf16"])
-    kernels.pytorch(result, SimpleNamespace(folder=Path("nowhere")))
-    fp32, bf16 = capsys.readouterr().out.splitlines()
-    assert fp32.startswith("oneDNN, fused: 0.80 times as fast as PyTorch (0.80 to 0.80, 4 rounds)")
-    assert fp32.endswith(": slower.") and bf16.endswith(": no difference shown.")
-    assert kernels.best(result) == "bf16, fused", "PyTorch is none of ours"
 
 
 def test_without_pytorch_a_reference_machine_is_named(

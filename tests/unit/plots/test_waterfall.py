@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from scaleout import plots, sweeps
+from scaleout import plots
 
 
 def _said(figure: Figure) -> list[str]:
@@ -44,31 +44,3 @@ def test_a_step_that_was_not_kept_stays_in_the_picture_with_its_reason() -> None
     ]
     heights = [y for dots in figure.axes[0].collections for _, y in np.asarray(dots.get_offsets())]
     assert 5.0 in heights, "what was measured is drawn, though it was not kept"
-
-
-def test_the_runs_of_a_sweep_are_taken_and_its_failures_said() -> None:
-    def row(threads: int, rate: float | None, role: str = "point") -> dict:
-        how = {
-            "ranks": 1,
-            "threads": threads,
-            "env": {},
-            "repeat": 0,
-            "role": role,
-            "unit": "images/s",
-            "wall_s": 1.0,
-        }
-        return how | {
-            "rate": rate,
-            "status": "ok" if rate else "failed",
-            "reason": "" if rate else "out of memory",
-        }
-
-    found = sweeps.Result([row(1, 10.0, "default, first"), row(2, 20.0), row(4, None)]).runs
-    steps = {
-        "start": found[found.threads == 1],
-        "two": found[found.threads == 2],
-        "four": found[found.threads == 4],
-    }
-    figure = plots.waterfall(steps | {"all": [20.0]}, chain=True)
-    assert _said(figure) == ["10.00", "2.00x", "1.0x", "20.00\n2.00x"]
-    assert figure.axes[0].get_xlabel() == "1.0x  four: failed: out of memory"

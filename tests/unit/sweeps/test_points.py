@@ -27,13 +27,6 @@ def test_the_default_takes_every_swept_variable_away() -> None:
     )
 
 
-def test_a_value_in_braces_is_filled_in_and_a_shells_own_is_not() -> None:
-    point = Point(2, 1, (("BATCH", "64"), ("LR", "0.1")))
-    assert point.script(COMMAND) == [
-        *("python", "x.py", "--batch", "64", "--lr=0.1", "--like", "{this}", "${BATCH}"),
-    ]
-
-
 def test_a_name_that_nothing_fills_is_refused_with_the_names_there_are() -> None:
     points.check_holes(COMMAND, ["ranks", "BATCH", "LR"])
     with pytest.raises(ScaleoutError, match=r"Nothing fills \{BACTH\} .*: the names are BATCH, LR"):

@@ -1,6 +1,5 @@
 """Sweeps whose jobs are made up: what is kept, what is mixed with nothing, what is said of it."""
 
-import errno
 import html
 import json
 import math
@@ -11,7 +10,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from scaleout import cli, jsonlines, sweeps
+from scaleout import sweeps
 from scaleout.errors import ScaleoutError
 from scaleout.jobs import run as launch
 from scaleout.jobs.job import Run
@@ -93,18 +92,6 @@ def test_what_others_took_is_kept_and_said_everywhere_and_nothing_runs_again(
     assert repr(result).splitlines()[1].endswith("%")
     assert "| others |" in (result.folder / "table.md").read_text()
     assert "others took up to 7" in (result.folder / "best.sh").read_text()
-
-
-def test_a_full_disk_names_the_folder(
-    jobs, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(path: Path, line: str) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")  # as write() has it, without a name
-
-    monkeypatch.setattr(jsonlines, "append", full)
-    assert cli.main(["sweep", "-n", "1", "--name", "mine", "--", "python", "train.py"]) == 2
-    (said,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("scaleout")]
-    assert said.endswith("No space left on device: results/sweep/mine")
 
 
 # The result
@@ -211,13 +198,3 @@ def test_a_heat_map_shows_each_cell_failed_and_unmeasured_ones_apart() -> None:
     assert axes.get_xlabel() == "threads of each rank (count)" and bar.get_ylabel() == "images/s"
     assert axes.get_title("left").startswith("best: 20.0 images/s with ranks 1, threads 16")
     assert "ranks 1, threads 1: 10.0" in figure.get_label()
-
-
-def test_a_cell_is_the_best_over_the_other_settings() -> None:
-    frame = pd.DataFrame(
-        {"ranks": [1, 1, 2], "threads": 1, "A": ["x", "y", "x"], "rate": [1.0, 3.0, 2.0]}
-    )
-    figure = heat_map(frame)
-    assert _texts(figure) == {(0, 0): "3.00", (0, 1): "2.00"}
-    assert "best over the other settings" in figure.axes[0].get_title("left")
-    assert _texts(heat_map(frame, lower=True)) == {(0, 0): "1.00", (0, 1): "2.00"}

@@ -83,14 +83,6 @@ def test_other_versions_and_settings(
     assert (frame.primitive[0], frame.wei[0], frame.time_ms[0]) == ("convolution", "Adcb16a", 0.5)
 
 
-def test_several_ranks_with_their_prefixes() -> None:
-    text = [f"[{rank}] {line}" for line in LINES for rank in (0, 1)]
-    frame = onednn.parse(text)
-    assert frame["rank"].tolist() == [0, 1] * 4
-    pairs = [(rank, line) for line in LINES for rank in (0, 1)]
-    assert onednn.parse(pairs).equals(frame)
-
-
 @pytest.mark.parametrize("time", ["", "0.", "0.5onednn_verb", "fast", "-"])
 def test_a_time_that_is_not_whole_makes_the_line_a_half_one(time: str) -> None:
     frame = onednn.parse([*LINES, CONVOLUTION.removesuffix("0.5") + time])
