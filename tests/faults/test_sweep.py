@@ -174,6 +174,14 @@ def test_a_point_that_fails_is_kept_as_failed_with_its_reason(
     assert (result.folder / "ranks-threads.png").exists() and result.best.ranks == 2
 
 
+def test_a_failed_point_says_what_failed_and_not_only_where_it_is_explained(
+    script: Callable[..., Path], results: Path
+) -> None:
+    path = script("raise ModuleNotFoundError(\"No module named 'torch'\")")
+    result = sweeps.sweep(["python", str(path)], ranks=[1], threads=[1], echo=None)
+    assert result.frame.reason.iloc[0].endswith("ModuleNotFoundError: No module named 'torch'")
+
+
 def test_a_point_that_takes_too_long_is_kept_as_failed_and_ended(
     measure, no_process_left, time_is_up_at
 ) -> None:

@@ -15,6 +15,8 @@ LINKS = (
     "The above exception was",
 )  # between the tracebacks of a chain
 MESSAGE_LINES = 8
+MEANS, ALL = "What it means: ", "All it said: "  # before where more is told
+POINTERS = (MEANS, ALL)
 MOST_PLACES = 8  # ranks whose place is told
 BY_TORCH = re.compile(r"\[rank\d+\]: ?")  # what torch puts before each line of a traceback
 FATAL = "Fatal Python error: "  # faulthandler's, before the stack of a process that crashes
@@ -22,6 +24,7 @@ FATAL = "Fatal Python error: "  # faulthandler's, before the stack of a process 
 CRASHED = re.compile(rf"{FATAL}|\[.*\] Caught signal \d+ ")
 STACK = re.compile(r"(?:Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):$")
 FRAME = re.compile(r'\s*File "([^"]+)", line (\d+)')
+LAUNCHER = re.compile(r"<frozen runpy>|/mpi4py/(__main__|run)\.py")  # of no script
 NATIVE_FRAME = re.compile(
     r"\[0x[0-9a-f]+\]$"
 )  # of the backtrace that an MPI library prints of itself
@@ -57,8 +60,8 @@ def explain(run: Run) -> str:
     who = f"{run.name} failed" + ("" if rank is None else f" first on rank {rank}")
     told = [f"{who}: {how}, after {run.wall_s:.1f} s.", *block]
     if page := messages.section("\n".join(told), run.output):
-        told.append(f"What it means: {page}")
-    return "\n".join([*told, f"All it said: {show(run.folder / 'output.txt')}"])
+        told.append(f"{MEANS}{page}")
+    return "\n".join([*told, f"{ALL}{show(run.folder / 'output.txt')}"])
 
 
 def without_stacks(lines: Sequence[Line]) -> list[Line]:
@@ -83,7 +86,8 @@ def _last_words(lines: Sequence[Line]) -> tuple[int | None, list[str]]:
         start = next((at for at, text in enumerate(own) if text.startswith("Current thread")), None)
         stack = [] if start is None else own[start + 1 :]
         end = next((at for at, text in enumerate(stack) if not FRAME.match(text)), len(stack))
-        return crashed, stack[:end][:MESSAGE_LINES]
+        own_frames = [text for text in stack[:end] if not LAUNCHER.search(text)]
+        return crashed, own_frames[:MESSAGE_LINES]
     for at, (rank, text) in enumerate(lines):
         if rank is not None and text.startswith("Abort("):
             before = [text for r, text in lines[:at] if r == rank and text.strip()]
@@ -170,7 +174,7 @@ def _own_frames(block: list[str]) -> list[str]:
     kept, skipping = [], False
     for line in block:
         if line.startswith("  File "):
-            skipping = re.search(r"<frozen runpy>|/mpi4py/(__main__|run)\.py", line) is not None
+            skipping = LAUNCHER.search(line) is not None
         elif not line.startswith("    "):
             skipping = False
         if not skipping:

@@ -1,8 +1,12 @@
 """Messages that people meet, and the section of docs/errors.md that explains each."""
 
 import re
+import site
+import sys
+from pathlib import Path
 
 PAGE = "docs/errors.md"
+SHARED = "share/scaleout/errors.md"  # where pip puts the page, below the environment's folder
 SHUT_DOWN, KILLED = "Horovod has been shut down", "A rank was killed (signal 9)"
 ECHOES = (SHUT_DOWN, KILLED)  # what other ranks may say, or mpirun of them, because one has failed
 # The heading of each section, and what its text looks like in a job's output. The first that fits
@@ -11,7 +15,8 @@ MESSAGES = {
     "Intra op parallelism cannot be modified after initialization": r"(Intra|Inter) op parallelism cannot be modified",
     "libmpi.so.12: cannot open shared object file": r"libmpi\.so\.\d+: cannot open shared object",
     "'Variable' object has no attribute 'ref'": r"no attribute 'ref'|'experimental_run_tf_function'",
-    "Distributed package doesn't have NCCL built in": r"Distributed package doesn't have NCCL built in",
+    "Distributed package doesn't have NCCL built in": r"Distributed package doesn't have NCCL built in|_cuda_setDevice|"
+    r"Torch not compiled with CUDA enabled",
     "ModuleNotFoundError: No module named 'torch'": r"No module named 'torch'",
     "operator torchvision::nms does not exist": r"operator torchvision::\w+ does not exist",
     "Stalled tensor": r"tensors were submitted to be (reduced|allreduced|gathered|broadcast).* by subset of ranks",
@@ -37,7 +42,7 @@ def finding(seen: str) -> str | None:
     """Where what the doctor has seen is explained; None when nobody knows it."""
     for heading, pattern in (*FINDINGS.items(), *MESSAGES.items()):
         if re.search(pattern, seen):
-            return f"{PAGE}#{anchor(heading)}"
+            return f"{page()}#{anchor(heading)}"
     return None
 
 
@@ -46,9 +51,16 @@ def section(reason: str, output: str = "") -> str | None:
     for text in (reason, output):
         for heading, pattern in MESSAGES.items():
             if heading not in ECHOES and re.search(pattern, text):
-                return f"{PAGE}#{anchor(heading)}"
+                return f"{page()}#{anchor(heading)}"
     echo = next((echo for echo in ECHOES if re.search(MESSAGES[echo], reason)), None)
-    return f"{PAGE}#{anchor(echo)}" if echo else None
+    return f"{page()}#{anchor(echo)}" if echo else None
+
+
+def page() -> str:
+    """The path of the page that explains the messages: the checkout's, or the one that pip brought."""
+    checkout = Path(__file__).resolve().parents[3] / PAGE
+    brought = (Path(folder or "") / SHARED for folder in (sys.prefix, site.USER_BASE))
+    return next((str(path) for path in (checkout, *brought) if path.is_file()), PAGE)
 
 
 def anchor(heading: str) -> str:

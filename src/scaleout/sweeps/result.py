@@ -146,7 +146,7 @@ class Result:
     def summary(self) -> str:
         """What was found, in a few sentences, with what speaks against it."""
         if self.best is None:
-            return "No point gave a figure: the reasons are in `frame`."
+            return "No point gave a figure; points.jsonl says why of each, and so does `frame`."
         doubt = next((row["doubt"] for row in self._of_best if row.get("doubt")), "")
         each = [self._finding(), doubt, self._taken(), self._left_out()]
         return " ".join(text for text in each if text)

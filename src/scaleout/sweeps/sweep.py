@@ -14,8 +14,8 @@ from ..comparisons import command as commands
 from ..comparisons.journal import Journal, folder_name, scripts
 from ..comparisons.metric import Metric, NoFigure, quoted
 from ..errors import ScaleoutError
+from ..jobs import failures, talking
 from ..jobs import run as launch
-from ..jobs import talking
 from ..jobs.job import TIMEOUT_S, JobFailed, JobInterrupted, JobTimeout, Run, check_size
 from ..jobs.site import Site
 from ..machine import noise
@@ -376,7 +376,8 @@ def duration(seconds: float) -> str:
 def _reason(error: JobFailed) -> str:
     """Why a job failed, on one line: who and how, then the last line of the first traceback, or of
     what the job said."""
-    first, *block, _ = str(error).splitlines()
+    first, *block = str(error).splitlines()
+    block = [line for line in block if not line.startswith(failures.POINTERS)]
     said = block or [text for rank, text in error.run.lines if rank is not None and text.strip()]
     return ": ".join([first.partition(" failed")[2].strip(" :."), *said[-1:]])
 

@@ -20,6 +20,7 @@ SEEN = {
     "ImportError: libmpi.so.12: cannot open shared object file: No such file": "libmpiso12-cannot-open",
     "One or more tensors were submitted to be reduced by subset of ranks and": "stalled-tensor",
     "AttributeError: 'Variable' object has no attribute 'ref'": "variable-object-has-no-attribute-ref",
+    "AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'": "distributed-package-doesnt-have",
     "There are not enough slots available in the system": "not-enough-slots",
     "jupyter_client.kernelspec.NoSuchKernel: No such kernel named python3": "nosuchkernel",
     "HorovodInternalError: Horovod has been shut down. This was caused by": "horovod-has-been-shut-down",
@@ -37,7 +38,7 @@ def test_every_message_has_its_section_with_something_to_do(heading: str) -> Non
 def test_a_job_that_fails_names_the_section(text: str, anchor: str, tmp_path: Path) -> None:
     lines = [(0, "working"), (1, "Traceback (most recent call last):"), (1, text)]
     job = Run("id", "mine", "mpirun", tmp_path, 2, 1, 1, 1.0, lines)
-    assert f"What it means: docs/errors.md#{anchor}" in failures.explain(job)
+    assert f"What it means: {PAGE}#{anchor}" in failures.explain(job)
 
 
 def test_the_cause_comes_before_the_echo(tmp_path: Path) -> None:
@@ -87,3 +88,18 @@ def test_the_doctors_own_sentences_are_known(monkeypatch: pytest.MonkeyPatch) ->
     ]
     monkeypatch.setattr(doctor, "examine", lambda facts: found)
     assert list(doctor.frame().more) == [check.page for check in found]
+
+
+@pytest.mark.parametrize("base", ["sys.prefix", "site.USER_BASE"])
+def test_without_a_checkout_the_page_is_the_one_that_pip_brought(
+    base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = tmp_path / "lib/python3.11/site-packages/scaleout/jobs/messages.py"
+    monkeypatch.setattr(messages, "__file__", str(module))
+    monkeypatch.setattr("sys.prefix", str(tmp_path / "none"))
+    monkeypatch.setattr("site.USER_BASE", None)
+    monkeypatch.setattr(base, str(tmp_path))
+    assert messages.page() == messages.PAGE
+    (tmp_path / messages.SHARED).parent.mkdir(parents=True)
+    (tmp_path / messages.SHARED).touch()
+    assert messages.page() == str(tmp_path / messages.SHARED)

@@ -1,8 +1,11 @@
 """Exceptions whose message has several lines: what comes after the first is shown, too."""
 
+from pathlib import Path
+
 import pytest
 
 from scaleout.jobs import failures
+from scaleout.jobs.job import Run
 
 HEAD = "Traceback (most recent call last):"
 FRAME = ['  File "runme.py", line 5, in <module>', "    step(x)"]
@@ -40,6 +43,25 @@ def test_a_message_of_several_lines_is_shown_whole(
     mixed = [(1, text) for text in lines]
     mixed.insert(5, (0, "from another rank"))
     assert failures.first_traceback(mixed) == (1, [HEAD, *FRAME, *shown])
+
+
+def test_a_crash_names_its_rank_and_the_scripts_own_line(tmp_path: Path) -> None:
+    said = [
+        "Fatal Python error: Segmentation fault",
+        "Current thread 0x00007f00 (most recent call first):",
+        '  File "/lib/python3.11/ctypes/__init__.py", line 519 in string_at',
+        '  File "mine.py", line 4 in <module>',
+        '  File "<frozen runpy>", line 88 in _run_code',
+        '  File "/lib/site-packages/mpi4py/run.py", line 53 in run_command_line',
+    ]
+    banner = (
+        None,
+        "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Segmentation fault (signal 11)",
+    )
+    lines = [*((1, text) for text in said), banner]
+    told = failures.explain(Run("id", "mine", "mpirun", tmp_path, 2, 1, 11, 1.0, lines))
+    assert told.startswith("mine failed first on rank 1: a rank crashed in native code (signal 11)")
+    assert told.splitlines()[1:3] == said[2:4] and "runpy" not in told and "mpi4py" not in told
 
 
 def test_a_traceback_that_torch_has_marked_is_found() -> None:
