@@ -189,9 +189,9 @@ def _check(args: argparse.Namespace, rest: list[str]) -> int:
 
     found, tell = lab(args.lab, solution=args.solution), _say_meanwhile
     if args.watch:
-        return 0 if watch.watch(found, args.todo, _say, tell) else 1
+        return 0 if watch.watch(found, args.todo or None, _say, tell) else 1
     states = []
-    for result in checks.check(found, args.todo, tell):
+    for result in checks.check(found, args.todo or None, tell):
         _say(str(result))
         states.append(result.state)
     return 0 if all(state == "passed" for state in states) else 1
@@ -213,12 +213,14 @@ def _reset(args: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _exercises(args: argparse.Namespace, rest: list[str]) -> int:
-    from .course.masters import generate
+    from .course.masters import generate, without_notebook
 
-    differ = generate(only_check=args.check)
+    differ, alone = generate(only_check=args.check), without_notebook()
     for path in differ:
         _say(("differs from its master: " if args.check else "written: ") + path)
-    return 1 if args.check and differ else 0
+    for name in alone:
+        _say(f"solutions/{name}/ has no notebook: write solutions/{name}.ipynb, and run it whole.")
+    return 1 if args.check and (differ or alone) else 0
 
 
 def _data(args: argparse.Namespace, rest: list[str]) -> int:
@@ -302,7 +304,7 @@ def _rank_command(args: argparse.Namespace, rest: list[str]) -> tuple[str, list[
 
         found = lab(args.lab, solution=args.solution)
         name, script = found.name, show(found.script)
-    return name, [interpreter(getattr(args, "python", "python")), "-m", "mpi4py", script, *rest]
+    return name, [interpreter(args.python), "-m", "mpi4py", script, *rest]
 
 
 def _refuse_other_files(name: str) -> None:
@@ -361,10 +363,6 @@ def _nodes(words: str, work: float) -> list[int]:
 def _script_name(path: Path) -> str:
     """The name of a script's runs; ScaleoutError when the path is no Python script."""
     shown = plain(str(path), 400)
-    if path.is_dir():
-        raise ScaleoutError(
-            f"{shown} is a folder: type the script's path, or a lab's name such as 00_welcome."
-        )
     if not path.is_file():
         raise ScaleoutError(
             f"There is no script {shown}: check the path, or type a lab's name such as 00_welcome."
@@ -419,6 +417,8 @@ def _job_words(command: argparse.ArgumentParser) -> None:
     add("-n", "--ranks", type=int, default=1, help="MPI ranks (1)")
     about = "an environment variable for the job; repeat for more"
     add("--env", action="append", default=[], metavar="K=V", help=about)
+    about = "the Python of another environment"
+    add("--python", default="python", metavar="PATH", help=about)
     add("--solution", action="store_true", help="run the solution's runme.py in place of yours")
 
 
@@ -433,8 +433,6 @@ def _run_words(commands: Any) -> None:
     add("--site", type=Path, metavar="FILE", help="how this machine launches jobs, see sites/")
     about = "seconds before the job is ended (600)"
     add("--timeout", type=float, default=600, metavar="S", help=about)
-    about = "the Python of another environment"
-    add("--python", default="python", metavar="PATH", help=about)
     about = "none: the system places the ranks (core: each rank gets cores of its own)"
     add("--bind", choices=["core", "none"], help=about)
     add("--hosts", metavar="A,B", help="machines to start the job on, over ssh (this one)")
@@ -528,7 +526,7 @@ def _course_words(commands: Any) -> None:
     """What an attendee types."""
     check = _verb(commands, "check", "check what you filled into a lab's runme.py").add_argument
     check("lab", metavar="LAB")
-    check("todo", nargs="?", type=int, metavar="TODO", help="number of one TODO (all)")
+    check("todo", nargs="*", type=int, metavar="TODO", help="numbers of TODOs (all)")
     check(
         "--watch", action="store_true", help="check again each time you save the file, until Ctrl-C"
     )

@@ -70,6 +70,7 @@ FILES: dict[str, bytes | str] = {
     "train.py": "print(1)\n",
     "-x.py": "print(1)\n",
     "train.sh": "true\n",
+    "train.ipynb": "{}",
     "bad/00_tiny/run/records.jsonl": "[" * 100_000 + "\n",
     "bad/00_tiny/checks.jsonl": '{"todo": {}, "state": 3}\n',
     "labs/01_broken/runme.py": "",

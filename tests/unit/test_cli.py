@@ -114,6 +114,18 @@ def test_check_hint_and_reset_work_from_a_terminal(workshop: Path, scaleout: Com
     assert scaleout("check", "tiny", "--solution").returncode == 0
     assert scaleout("hint", "tiny", "2").stdout == "Hint 1 of 2: One call.\n"
     assert scaleout("hint", "tiny", "2").stdout == "Hint 2 of 2: total = comm.allreduce(rank + 1)\n"
+    done = scaleout("check", "tiny", "1", "2", "--solution")
+    assert done.returncode == 0 and done.stdout.count("passed") == 2, done
+
+
+@pytest.mark.mpi
+def test_exercises_names_what_differs_and_what_is_missing(
+    workshop: Path, scaleout: Command
+) -> None:
+    assert "solutions/00_tiny/ has no notebook" in scaleout("exercises").stdout
+    assert scaleout("exercises", "--check").returncode == 1
+    (workshop / "solutions/00_tiny.ipynb").write_text('{"cells": []}')
+    assert scaleout("exercises").stdout == "written: notebooks/00_tiny.ipynb\n"
     (workshop / "labs/00_tiny/runme.py").write_text("mine\n")
     assert (
         scaleout("exercises", "--check").stdout

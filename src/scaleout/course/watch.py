@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from . import checks
 from .verdict import Script
@@ -12,7 +12,7 @@ LOOK_S = 0.3  # how often the file is looked at
 
 def watch(
     lab: Script,
-    number: int | None,
+    number: int | Sequence[int] | None,
     say: Callable[[str], None],
     tell: Callable[[str], None] | None = None,
 ) -> bool:
