@@ -70,6 +70,11 @@ def _checks(lab: Script, number: int | Sequence[int] | None = None) -> list[Call
     return [f for f in every if wanted is None or f.todo in wanted]
 
 
+def scripts(lab: Script) -> list[str]:
+    """The lab's scripts in which TODOs stand, in the order of the TODOs."""
+    return list(dict.fromkeys(f.script for f in _checks(lab)))  # type: ignore[attr-defined]
+
+
 def _module(lab: Script) -> ModuleType:
     """The lab's checks.py, loaded anew and without a trace in its folder."""
     path = lab.folder / "checks.py"

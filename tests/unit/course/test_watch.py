@@ -10,6 +10,7 @@ import pytest
 from helpers import COMMAND, until
 
 from scaleout.course.marks import cut
+from scaleout.course.masters import generate
 
 pytestmark = pytest.mark.mpi
 
@@ -26,10 +27,10 @@ class Watch:
                 [COMMAND, "check", "--watch", "00_tiny"], stdout=out, stderr=out, cwd=folder
             )
 
-    def save(self, text: str) -> None:
+    def save(self, text: str, name: str = "runme.py") -> None:
         new = self.script.with_name("new")
         new.write_text(text)
-        os.replace(new, self.script)
+        os.replace(new, self.script.with_name(name))
 
     def says(self, words: str) -> str:
         """What came up to these words."""
@@ -61,3 +62,38 @@ def test_each_save_is_judged_and_ctrl_c_ends_it(watch: Watch) -> None:
     watch.process.send_signal(signal.SIGINT)
     assert watch.process.wait(30) == 0
     assert "Traceback" not in watch.file.read_text()[watch.seen :]
+
+
+SECOND = """
+# TODO 3: add them up.  (1 line)
+# BEGIN SOLUTION
+total = 3
+# END SOLUTION
+"""
+CHECK = """
+
+@todo(3, hints=["How?", "So."], script="second.py")
+def added(job):
+    \"\"\"They are added up.\"\"\"
+    job()
+"""
+
+
+def test_a_lab_of_two_scripts_is_judged_when_either_is_saved(workshop: Path) -> None:
+    topic = workshop / "solutions/00_tiny"
+    (topic / "second.py").write_text(SECOND.lstrip())
+    with open(topic / "checks.py", "a") as checks:
+        checks.write(CHECK)
+    generate()
+    watch = Watch(workshop)
+    try:
+        watch.says("TODO 3  not started")
+        watch.says("Waiting for runme.py or second.py to be saved")
+        watch.save("total = (3\n", "second.py")
+        watch.says("of second.py")
+        watch.says("Waiting for")
+        watch.save("rank = (0\n")
+        watch.says("of runme.py")
+    finally:
+        watch.process.kill()
+        watch.process.wait()
