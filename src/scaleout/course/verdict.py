@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, Self
 
-from ..jobs.failures import first_traceback, without_stacks
+from ..jobs.failures import BY_TORCH, first_traceback, without_stacks
 from ..jobs.job import Enough, JobError, JobTimeout, Run
 from ..paths import show
 from ..stacks import DONE
@@ -140,7 +140,7 @@ class Judge:
         lines = error.run.lines
         rank, _ = first_traceback(lines)
         if rank is not None:
-            said = [text for at, text in lines if at == rank]
+            said = [BY_TORCH.sub("", text, 1) for at, text in lines if at == rank]
             first = next(i for i, text in enumerate(said) if text.startswith("Traceback ("))
             frames = [in_script(text, self.script) for text in said[first:]]
             return next(filter(None, reversed(frames)), None)
