@@ -19,7 +19,7 @@ CLOSE = 1e-10
 
 def found(job, **more):
     """What each rank found in a small job, of the last way that it tried."""
-    return job(**SIZES, **more).records["metrics.found"].iloc[-1]
+    return job(**SIZES, **more).records["metrics.shares"].iloc[-1]
 
 
 def wrong_layers(ranks):
@@ -211,7 +211,7 @@ def in_words(circles):
 )
 def a_quarter_of_adam(job):
     """Four ranks keep a quarter of Adam's memory each; same weights."""
-    ways = job(**SIZES).records["metrics.found"]
+    ways = job(**SIZES).records["metrics.shares"]
     whole = ways.iloc[0][0]["state_bytes"]
     ranks = ways.iloc[1]
     kept = [each["state_bytes"] / whole for each in ranks]

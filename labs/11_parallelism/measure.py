@@ -104,59 +104,61 @@ def split(way: str, comm: MPI.Intracomm, args: argparse.Namespace, *,
     states: what an optimizer keeps, once it has made its first step.
     about: what else this rank has to tell.
     """
+    # Distributed: all ranks of the job; comm may have some of them
+    world = MPI.COMM_WORLD
+    job = records.Job("11_parallelism", world.rank, world.size, warmup=1)
     tracemalloc.start()
     weights = [layer(k, args.width, args.dtype)[part].copy()
                for k, part in pieces]
     for _ in range(first_steps):
         loss, arrays = step(weights)[:2]
-    about["peak_bytes"] = tracemalloc.get_traced_memory()[1]
+    peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
 
     kept = [np.size(part) for state in states for part in state.values()]
-    about["state_bytes"] = sum(kept) * np.dtype(args.dtype).itemsize
-    about["given"] = dict(getattr(comm, "given", {}))
-    compare(arrays, pieces, alone[1], about)
+    off, factors = compare(arrays, pieces, alone[1])
+    job.note(layers=[k for k, _ in pieces], off=off, factor=factors,
+             state_bytes=sum(kept) * np.dtype(args.dtype).itemsize,
+             given=dict(getattr(comm, "given", {})), **about)
     # Distributed: the loss is the sum of what each rank has of it
-    loss = MPI.COMM_WORLD.allreduce(loss)
-    step_s, about["logs"] = timed(lambda: step(weights), args.steps)
-    about["unreceived"] = unreceived(comm)
-    about["unfinished"] = unfinished(comm)
-    # Distributed: what each rank found
-    found = records.gather(about)
-    # Distributed: one report, not one from each rank
-    if MPI.COMM_WORLD.rank == 0:
-        report(way, args, step_s, loss, alone[0], found)
+    loss = world.allreduce(loss)
+    # Distributed: the rank that is furthest off, and the largest one
+    worst = world.allreduce(max(off), op=MPI.MAX)
+    peak = world.allreduce(peak, op=MPI.MAX)
+
+    logs = []  # of a stage: what it did in each step, and when
+    for _ in range(1 + args.steps):
+        # Distributed: all begin together
+        world.Barrier()
+        begin = MPI.Wtime()
+        with job.step():
+            log = step(weights)[2:]
+        rows = log[0] if log else ()
+        logs.append([[what, m, start - begin, end - begin, count]
+                     for what, m, start, end, count in rows])
+    job.note(logs=logs[1:], unreceived=unreceived(comm),
+             unfinished=unfinished(comm))
+    # Distributed: one record of all ranks; the slowest of them counts
+    record = job.write(variant=way, loss=loss, serial_loss=alone[0],
+                       off=worst, peak_bytes=peak, **vars(args))
+    # Distributed: one line, not one from each rank
+    if world.rank == 0:
+        close = 1e-10 if args.dtype == "float64" else 1e-3
+        says = "as serial" if worst <= close else "WRONG    "
+        ms = 1e3 * np.median(record["step_s"])
+        print(f"{way:9} {says} {ms:9.2f} ms a step {peak / 2**20:8.2f} MiB",
+              flush=True)
 
 
-def compare(arrays: list, pieces: list, wanted: list, about: dict) -> None:
+def compare(arrays: list, pieces: list, wanted: list) -> tuple:
     """How far each piece is off, and how many times too large it is."""
-    about.update(layers=[], off=[], factor=[])
+    off = []
+    factors = []
     for piece, (k, part) in zip(arrays, pieces, strict=True):
         right = wanted[k][part]
-        factor = np.vdot(piece, right) / np.vdot(right, right)
-        about["layers"].append(k)
-        about["off"].append(float(np.abs(piece - right).max()))
-        about["factor"].append(float(factor))
-
-
-def timed(step: Callable, steps: int) -> tuple:
-    """The seconds of each step on the rank that took longest, and what this
-    rank did in each, if it is a stage."""
-    # Distributed: all ranks of the job
-    comm = MPI.COMM_WORLD
-    step_s = []
-    logs = []
-    for _ in range(1 + steps):
-        # Distributed: all begin together
-        comm.Barrier()
-        begin = MPI.Wtime()
-        log = step()[2:]
-        mine_s = MPI.Wtime() - begin
-        logs.append([[what, m, start - begin, end - begin, kept]
-                     for what, m, start, end, kept in (log[0] if log else ())])
-        # Distributed: the slowest rank counts
-        step_s.append(comm.allreduce(mine_s, op=MPI.MAX))
-    return step_s[1:], logs[1:]  # without the first, a warm-up
+        off.append(float(np.abs(piece - right).max()))
+        factors.append(float(np.vdot(piece, right) / np.vdot(right, right)))
+    return off, factors
 
 
 def unreceived(comm: MPI.Comm) -> int:
@@ -181,30 +183,3 @@ def unfinished(comm: MPI.Comm) -> int:
     # Distributed: they end here, as MPI cannot end well before them
     MPI.Request.Waitall(left)
     return len(left)
-
-
-def report(way: str, args: argparse.Namespace, step_s: list[float],
-           loss: float, serial_loss: float, found: list[dict]) -> None:
-    """One line and one record for a way."""
-    off = max(max(each["off"]) for each in found)
-    close = 1e-10 if args.dtype == "float64" else 1e-3
-    peak = max(each["peak_bytes"] for each in found)
-    records.write(
-        lab="11_parallelism",
-        variant=way,
-        ranks=len(found),
-        warmup_steps=1,
-        step_s=step_s,
-        metrics={
-            **vars(args),
-            "loss": loss,
-            "serial_loss": serial_loss,
-            "off": off,
-            "peak_bytes": peak,
-            "found": found,
-        },
-    )
-    says = "as serial" if off <= close else "WRONG    "
-    ms = 1e3 * np.median(step_s)
-    print(f"{way:9} {says} {ms:9.2f} ms a step {peak / 2**20:8.2f} MiB",
-          flush=True)

@@ -16,7 +16,7 @@ WORK = {
 
 def idle_parts(row) -> list[float]:
     """Find the part of each step in which the stages of a pipeline wait."""
-    logs = [stage["logs"] for stage in row["metrics.found"]]
+    logs = [stage["logs"] for stage in row["metrics.shares"]]
     parts = []
     for step, seconds in enumerate(row["step_s"]):
         busy = sum(end - start for log in logs
@@ -33,7 +33,7 @@ def bubble_parts(row) -> list[float]:
     its first backward, and after its last backward. What else it waits,
     between two micro-batches, is left out.
     """
-    logs = [stage["logs"] for stage in row["metrics.found"]]
+    logs = [stage["logs"] for stage in row["metrics.shares"]]
     parts = []
     for step, seconds in enumerate(row["step_s"]):
         waited = 0.0
@@ -66,7 +66,7 @@ def pipeline_timeline(records):
     for (name, axes), row in zip(panels.items(), jobs.values(), strict=True):
         order = np.argsort(row["step_s"])
         typical = order[(len(order) - 1) // 2]  # its time is the median
-        stages = [stage["logs"][typical] for stage in row["metrics.found"]]
+        stages = [stage["logs"][typical] for stage in row["metrics.shares"]]
         primitives.spans(
             axes, [[(what, start, end) for what, _, start, end, _ in log]
                    for log in stages],
@@ -123,7 +123,7 @@ def who_talks(records):
     """Draw who talks to whom in hybrid parallelism: along a row activations,
     along a column gradients of the same layers."""
     row = records.iloc[0]
-    found = row["metrics.found"]
+    found = row["metrics.shares"]
     size = np.dtype(row["metrics.dtype"]).itemsize
     # Of each rank: the stage that it is, and in which copy of the network.
     place = {rank: tuple(circle.index(rank) for circle in each["circles"])

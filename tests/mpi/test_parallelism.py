@@ -31,7 +31,7 @@ def _run(**how: object) -> Run:
 
 
 def _as_serial(row: dict[str, object], layers: int) -> None:
-    found = row["metrics.found"]
+    found = row["metrics.shares"]
     assert {k for each in found for k in each["layers"]} == set(range(layers))
     for each in found:
         where = f"{row['variant']} on {row['ranks']} ranks: {each['off']}"
@@ -51,7 +51,7 @@ def test_every_way_gives_what_one_rank_gives(ranks: int, way: str) -> None:
     for row in rows:
         _as_serial(row, 6)
         if way == "pipeline.py":
-            for each in row["metrics.found"]:
+            for each in row["metrics.shares"]:
                 assert len(each["layers"]) in (6 // ranks, -(-6 // ranks))
 
 
@@ -67,7 +67,7 @@ def test_one_forward_one_backward_is_right_and_keeps_less(ranks: int) -> None:
                width=10, batch=12)  # fmt: skip
     row = job.records.iloc[0].to_dict()
     _as_serial(row, 7)
-    for stage, each in enumerate(row["metrics.found"]):
+    for stage, each in enumerate(row["metrics.shares"]):
         assert max(kept for *_, kept in each["logs"][0]) == ranks - stage
 
 
@@ -77,7 +77,7 @@ def test_a_split_saves_the_memory_of_what_it_splits() -> None:
     for ranks, way in ((n, way) for n in (1, 2) for way in WAYS if way != "hybrid.py"):
         for row in _run(ranks=ranks, script=way, **size).records.to_dict("records"):
             peak[row["variant"], ranks] = row["metrics.peak_bytes"]
-            state[row["variant"], ranks] = row["metrics.found"][0]["state_bytes"]
+            state[row["variant"], ranks] = row["metrics.shares"][0]["state_bytes"]
     assert peak["pipeline", 2] <= 0.65 * peak["data", 1]
     assert peak["tensor", 2] <= 0.65 * peak["data", 1]
     assert peak["sharded", 2] <= 0.6 * peak["adam", 2]

@@ -46,7 +46,7 @@ def _pipeline(micro_batches: int) -> pd.Series:
             for m in range(micro_batches)
         ]
     found = [{"logs": [log]} for log in logs]
-    return pd.Series({"step_s": [3.0 * (micro_batches + 1)], "metrics.found": found})
+    return pd.Series({"step_s": [3.0 * (micro_batches + 1)], "metrics.shares": found})
 
 
 @pytest.mark.parametrize("micro_batches", [1, 4, 16])
@@ -60,7 +60,7 @@ def test_a_wait_between_two_micro_batches_is_no_bubble() -> None:
     """Each backward begins a second late, but for the first."""
     row = _pipeline(4)
     late = 3.0
-    for each in row["metrics.found"]:
+    for each in row["metrics.shares"]:
         for line in each["logs"][0]:
             if line[0] == "backward":
                 line[2] += line[1]
