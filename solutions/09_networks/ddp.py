@@ -3,16 +3,16 @@ r"""Handwritten digits, learned by several ranks at once: 05 in PyTorch.
     scaleout run solutions/09_networks/ddp.py -n 2 -t 1 \
         --python .side/torch/bin/python
 
-After `make torch`. The network, the data, the order of the images and the
-learning rates are those of 05. DistributedDataParallel (DDP) does here what
-Horovod does there. You will see the accuracy after each epoch, on images that
-nobody trained on, and at the end images/s. It takes 15 seconds.
+After `make torch`. The network, the data and the learning rates are those of
+05. DistributedDataParallel (DDP) does here what Horovod does there. You will
+see the accuracy after each epoch, on images that nobody trained on, and at
+the end images/s. It takes 15 seconds.
 """
 
 import argparse
 import os
 from pathlib import Path
-from time import perf_counter, sleep
+from time import sleep
 
 import numpy as np
 
@@ -34,13 +34,14 @@ except ModuleNotFoundError:
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 BASE_BATCH = 32  # images a step that --lr is meant for
 
 
-def settings() -> argparse.Namespace:
-    """What was typed behind the name of this file."""
-    parser = Parser(__doc__)
+def parser(docstring: str) -> Parser:
+    """What can be typed behind the name of this file."""
+    parser = Parser(docstring)
     epochs = 2 if data.quick() else 12
     parser.add_argument("--epochs", type=one_or_more, default=epochs,
                         help=f"how often each image is seen ({epochs})")
@@ -52,13 +53,11 @@ def settings() -> argparse.Namespace:
     parser.add_argument("--schedule", default="gradual",
                         choices=["gradual", "constant", "none"],
                         help="how the learning rate is scaled (gradual)")
-    parser.add_argument("--weights",
-                        help="a checkpoint of 05 whose weights to begin with")
     parser.add_argument("--checkpoint",
                         help="folder to go on from and to keep a checkpoint")
     parser.add_argument("--seed", type=zero_or_more, default=0,
                         help="seed of the weights and of the order (0)")
-    return parser.parse_args()
+    return parser
 
 
 class Network(nn.Module):
@@ -86,51 +85,6 @@ class Network(nn.Module):
         return four(three(x).relu())
 
 
-def take_weights(model: Network, file: str) -> None:
-    """Copies the weights of a checkpoint of 05 into the network."""
-    with np.load(file) as kept, torch.no_grad():
-        # The first array counts epochs.
-        for at, weight in enumerate(model.parameters(), 1):
-            values = torch.from_numpy(kept[f"arr_{at}"])
-            if values.ndim == 4:  # (5, 5, in, out)
-                values = values.permute(3, 2, 0, 1)  # (out, in, 5, 5)
-            if values.ndim == 2:  # (in, out)
-                values = values.T  # (out, in)
-            weight.copy_(values)
-
-
-class Deal:
-    """The images of one rank, as a sampler of PyTorch's gives them.
-
-    PyTorch's own, DistributedSampler, takes some images twice where they do
-    not divide by the ranks. This one deals each of them once.
-    """
-
-    def __init__(self, n: int, rank: int, ranks: int, seed: int) -> None:
-        self.n = n
-        self.rank = rank
-        self.ranks = ranks
-        self.seed = seed
-        self.epoch = 0
-
-    def set_epoch(self, epoch: int) -> None:
-        """The next order is that of this epoch."""
-        self.epoch = epoch
-
-    def indices(self) -> np.ndarray:
-        """Which images this rank has in the epoch, in their order."""
-        # Distributed: the same order on every rank
-        shuffle = np.random.default_rng([self.seed, self.epoch])
-        order = shuffle.permutation(self.n)  # (n,)
-        # TODO 6: the images of this rank, such that the ranks together have
-        # each image once: self.rank is this one, of self.ranks.  (1 line)
-        # BEGIN SOLUTION
-        # Distributed: dealt like cards, so each step is one large batch
-        return order[self.rank::self.ranks]  # (n / ranks,)
-        # STARTER: return order
-        # END SOLUTION
-
-
 def learning_rate(epochs: float, scale: float, args: argparse.Namespace):
     """The learning rate after so many epochs, as in 05."""
     if args.schedule == "none":
@@ -141,12 +95,34 @@ def learning_rate(epochs: float, scale: float, args: argparse.Namespace):
     return args.lr * float(np.interp(epochs, at, [1, scale, 0]))
 
 
-def digest(model: nn.Module) -> str:
-    """A short text for all weights, equal for equal ones: bit for bit."""
-    return records.digest([w.detach() for w in model.parameters()])
+def test(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> tuple:
+    """Accuracy and loss on images that nobody trains on."""
+    with torch.no_grad():
+        logits = model(x)  # (n, 10)
+        loss = nn.functional.cross_entropy(logits, y)
+    right = (logits.argmax(1) == y).float().mean()
+    return float(right), float(loss)
 
 
-def main(args: argparse.Namespace) -> float:
+def take_checkpoint(file: Path, model: nn.Module, optimizer) -> int:
+    """Goes on from a checkpoint, if there is one; the epochs it has done."""
+    if not file.exists():
+        return 0
+    kept = torch.load(file)
+    model.load_state_dict(kept["model"])
+    optimizer.load_state_dict(kept["optimizer"])
+    return kept["epochs"]
+
+
+def keep_checkpoint(file: Path, epochs: int, weights: dict, optimizer) -> None:
+    """Under another name first: so the file is always whole."""
+    partial = file.with_name(f"partial-{os.getpid()}.pt")
+    torch.save({"epochs": epochs, "model": weights,
+                "optimizer": optimizer.state_dict()}, partial)
+    partial.rename(file)
+
+
+def main(args: argparse.Namespace) -> None:
     # TODO 5: start the process group with the backend "gloo", and ask dist
     # which rank this is, of how many.  (3 lines)
     # BEGIN SOLUTION
@@ -160,28 +136,35 @@ def main(args: argparse.Namespace) -> float:
     # STARTER: ranks = 1
     # END SOLUTION
 
-    # (n, 28, 28, 1), (n,), and those to test with
-    x, y, x_test, y_test = map(torch.from_numpy, data.digits())
-    x = x.reshape(-1, 1, 28, 28)
-    x_test = x_test.reshape(-1, 1, 28, 28)
-    n = len(x)
-    batch = args.batch_per_rank
-    steps = -(-n // (batch * ranks))
-
-    # Distributed: each rank draws weights of its own, as if nobody had a seed
-    draw = int(os.environ.get("RANK", "0"))
-    torch.manual_seed(args.seed + draw)
+    # Distributed: other weights on each rank, until TODO 8 makes them equal
+    torch.manual_seed(args.seed + rank)
     model = Network()
-    if args.weights:
-        take_weights(model, args.weights)
-    file = Path(args.checkpoint or ".", "checkpoint.pt")
-    kept = None
-    # Distributed: all read it, as the momentum is not handed on below
-    if args.checkpoint and file.exists():
-        kept = torch.load(file)
-        model.load_state_dict(kept["model"])
-    drawn = digest(model)
+    weights = model.state_dict()  # the network's own, not copies
+    optimizer = torch.optim.SGD(model.parameters(), args.lr, momentum=0.9)
+    epochs_done = 0
+    if args.checkpoint:
+        file = Path(args.checkpoint, "checkpoint.pt")
+        # Distributed: all read it, as DDP does not hand the momentum on
+        epochs_done = take_checkpoint(file, model, optimizer)
+    if epochs_done >= args.epochs:
+        refuse(f"{epochs_done} epochs are done: ask for more with --epochs.")
 
+    x, y, x_test, y_test = map(torch.from_numpy, data.digits())
+    x = x.reshape(-1, 1, 28, 28)  # (n, 28, 28, 1) before
+    x_test = x_test.reshape(-1, 1, 28, 28)
+    # With the number of each image, for the record.
+    digits = TensorDataset(x, y, torch.arange(len(x)))
+    batch = args.batch_per_rank
+    # TODO 6: this sampler gives all images to one rank, as if it were alone.
+    # Tell it how many ranks there are, and which of them this is.  (1 line)
+    # BEGIN SOLUTION
+    # Distributed: the same order on all ranks, dealt like cards
+    sampler = DistributedSampler(digits, ranks, rank, seed=args.seed)
+    # STARTER: sampler = DistributedSampler(digits, 1, 0, seed=args.seed)
+    # END SOLUTION
+    loader = DataLoader(digits, batch, sampler=sampler)
+
+    drawn = records.digest(list(weights.values()))
     # TODO 8: wrap the model in DistributedDataParallel. That gives all ranks
     # the weights of rank 0, and averages each gradient.  (1 line)
     # BEGIN SOLUTION
@@ -189,14 +172,6 @@ def main(args: argparse.Namespace) -> float:
     model = DistributedDataParallel(model)
     # STARTER: pass
     # END SOLUTION
-    start = digest(model)
-    optimizer = torch.optim.SGD(model.parameters(), args.lr, momentum=0.9)
-    epochs_done = 0
-    if kept:
-        optimizer.load_state_dict(kept["optimizer"])
-        epochs_done = kept["epochs"]
-    if epochs_done >= args.epochs:
-        refuse(f"{epochs_done} epochs are done: ask for more with --epochs.")
 
     # TODO 9: the learning rate grows with the images of one step, those of
     # all ranks together, over BASE_BATCH.  (1 line)
@@ -206,20 +181,8 @@ def main(args: argparse.Namespace) -> float:
     # STARTER: scale = batch / BASE_BATCH
     # END SOLUTION
 
-    def test() -> tuple:
-        """Accuracy and loss on the images that nobody trains on."""
-        with torch.no_grad():
-            logits = model(x_test)  # (m, 10)
-            loss = nn.functional.cross_entropy(logits, y_test)
-        right = (logits.argmax(1) == y_test).float().mean()
-        return float(right), float(loss)
-
-    sampler = Deal(n, rank, ranks, args.seed)
-    step_s = []
-    rates = []
-    accuracy = []
-    losses = [test()[1]]
-    firsts = []
+    job = records.Job("09_networks", rank, ranks, rows=len(x),
+                      weights=weights.values())
     wrote = []
     for epoch in range(epochs_done, args.epochs):
         # TODO 7: tell the sampler which epoch begins, so that it draws
@@ -229,32 +192,23 @@ def main(args: argparse.Namespace) -> float:
         sampler.set_epoch(epoch)
         # STARTER: pass
         # END SOLUTION
-        mine = sampler.indices()
-        firsts.append(int(mine[0]))
-        for step in range(steps):
-            rates.append(learning_rate(epoch + step / steps, scale, args))
-            for group in optimizer.param_groups:
-                group["lr"] = rates[-1]
-            started = perf_counter()
-            rows = mine[step * batch:(step + 1) * batch]  # (batch,) or fewer
-            # Distributed: mean rows per rank, so that all images count equally
-            count = min(batch, n / ranks - step * batch)
-            logits = model(x[rows])  # (rows, 10)
-            loss = nn.functional.cross_entropy(
-                logits, y[rows], reduction="sum") / count
-            optimizer.zero_grad()
-            # Distributed: DDP sends gradients while others are computed
-            loss.backward()
-            optimizer.step()
-            step_s.append(perf_counter() - started)
+        for step, (images, labels, rows) in enumerate(loader):
+            lr = learning_rate(epoch + step / len(loader), scale, args)
+            optimizer.param_groups[0]["lr"] = lr
+            with job.step(rows=rows, learning_rates=lr, firsts=int(rows[0])):
+                logits = model(images)  # (batch, 10), the last one fewer
+                loss = nn.functional.cross_entropy(logits, labels)
+                optimizer.zero_grad()
+                # Distributed: DDP sends gradients while others are computed
+                loss.backward()
+                optimizer.step()
         # Distributed: the weights are equal, so each rank finds the same
-        right, lost = test()
-        accuracy.append(right)
-        losses.append(lost)
+        accuracy, lost = test(model, x_test, y_test)
+        job.log(accuracy=accuracy, losses=lost)
         # Distributed: one line, not one from each rank
         if rank == 0:
-            print(f"epoch {epoch + 1}: accuracy {right:.2%}, loss {lost:.4f}",
-                  flush=True)
+            print(f"epoch {epoch + 1}: accuracy {accuracy:.2%}, "
+                  f"loss {lost:.4f}", flush=True)
         # TODO 10: let one rank alone keep the checkpoint.  (1 line)
         # BEGIN SOLUTION
         # Distributed: all hold the same; two writers could damage the file
@@ -262,61 +216,36 @@ def main(args: argparse.Namespace) -> float:
         # STARTER: keeps = True
         # END SOLUTION
         if args.checkpoint and keeps:
-            inside = getattr(model, "module", model)  # without DDP around it
-            # Under another name first: so checkpoint.pt is always whole.
-            partial = file.with_name(f"partial-{os.getpid()}.pt")
-            torch.save({"epochs": epoch + 1, "model": inside.state_dict(),
-                        "optimizer": optimizer.state_dict()}, partial)
-            partial.rename(file)
-            wrote.append(file.name)
+            keep_checkpoint(file, epoch + 1, weights, optimizer)
+            wrote.append(epoch + 1)
 
-    shares = records.gather({
-        "drawn": drawn, "start": start, "end": digest(model),
-        "steps": len(step_s), "firsts": firsts, "wrote": wrote,
-    })
-    work = records.gather({"rows": mine, "step_s": step_s})
-    # Distributed: one report and one record, not one from each rank
+    job.note(drawn=drawn, wrote=wrote)
+    # Distributed: one record of all ranks; the slowest of them counts
+    record = job.write(variant=f"ddp {args.schedule}", batch_per_rank=batch,
+                       seed=args.seed, rate_unit="images/s", images=len(x),
+                       torch=torch.__version__)
     if rank == 0:
-        # Distributed: the job is as fast as its slowest rank
-        slowest_s = np.max([done["step_s"] for done in work], axis=0)
-        slowest_s = slowest_s.reshape(-1, steps)  # (epochs, steps)
-        # Without the last and shorter step of each epoch.
-        whole = max(1, n // (batch * ranks))
-        timed_s = slowest_s[:, :whole].ravel()
-        warm_up = min(5, len(timed_s) - 1)
-        rate = batch * ranks / np.median(timed_s[warm_up:])
-        print(f"{ranks} rank(s): {rate:.0f} images/s, "
-              f"accuracy {accuracy[-1]:.2%}", flush=True)
-        rows = np.concatenate([done["rows"] for done in work])
-        seen = np.bincount(rows, minlength=n)  # (n,)
-        records.write(
-            lab="09_networks",
-            variant=f"ddp {args.schedule}",
-            ranks=ranks,
-            batch_per_rank=batch,
-            seed=args.seed,
-            warmup_steps=warm_up,
-            step_s=timed_s[warm_up:],
-            rate=rate,
-            rate_unit="images/s",
-            metrics={
-                "accuracy": accuracy, "losses": losses, "images": n,
-                "learning_rates": rates, "seen": [seen.min(), seen.max()],
-                "shares": shares, "torch": torch.__version__,
-            },
-        )
-    if dist.is_initialized():
-        # Distributed: nobody leaves while another still waits for a message
-        dist.barrier()
-        # DDP goes first: were it the last to hold the process group, it would
-        # free it at its own end, and may then wait for ever.
-        del model
-        dist.destroy_process_group()
-        # Gloo's threads let go of the last message. A thread that does so
-        # while Python ends would abort the process.
-        sleep(0.1)
-    return accuracy[-1]
+        print(f"{ranks} rank(s): {record['rate']:.0f} images/s, "
+              f"accuracy {accuracy:.2%}", flush=True)
+
+
+def leave() -> None:
+    """The ranks part, once DDP is gone with main.
+
+    Were it the last to hold the process group, it would free it at its own
+    end, and may then wait for ever.
+    """
+    if not dist.is_initialized():
+        return
+    # Distributed: nobody leaves while another still waits for a message
+    dist.barrier()
+    # Distributed: the opposite of init_process_group
+    dist.destroy_process_group()
+    # Gloo's threads let go of the last message. A thread that does so
+    # while Python ends would abort the process.
+    sleep(0.1)
 
 
 if __name__ == "__main__":
-    main(settings())
+    main(parser(__doc__).parse_args())
+    leave()
