@@ -122,7 +122,9 @@ def launches(path: Path) -> Problems:
         yield f"a path of one machine: {found}"
 
 
-SHOWN = re.compile(r"^((plots|scaling)\.\w+|[\w.]*figures\.\w+|\w+\.plot|print|pd\.DataFrame|\w+\.assign)$")
+SHOWN = re.compile(
+    r"^((plots|scaling)\.\w+|[\w.]*figures\.\w+|\w+\.plot|print|pd\.DataFrame|\w+\.assign)$"
+)
 
 
 def guesses(path: Path) -> Problems:
