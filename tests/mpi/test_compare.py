@@ -62,7 +62,7 @@ def test_a_command_that_fails_ends_it_with_its_status_and_its_own_last_words(loo
         "import sys; print('reading'); print('no table', file=sys.stderr); sys.exit(3)"
     )
     done = command("--metric", "wall_s", "--", "python", "loop.py", "9", "::", "python", "crash.py")
-    assert done.returncode == 3 and "crash.py, round 1: " in done.stderr
+    assert done.returncode == 3 and "crash.py, round 1: failed" in done.stderr
     assert "Its last lines:" in done.stderr and "\n    no table" in done.stderr
     assert "Traceback" not in done.stderr
 

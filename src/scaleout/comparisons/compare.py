@@ -212,11 +212,11 @@ def _run(
         metric = metric.settled(found)
         figure = metric.read(found)
     except JobFailed as error:
+        reason = str(error).removeprefix(f"{error.run.name} ")  # the variant's name says more
         lines = [text for rank, text in error.run.lines if rank is not None and text.strip()]
-        if "Traceback" not in str(error) and lines:
-            last = "".join(f"\n    {text[:160]}" for text in lines[-LAST:])
-            error.args = (f"{error}\nIts last lines:{last}",)
-        error.args = (f"{where}: {error}",)
+        if "Traceback" not in reason and lines:
+            reason += "\nIts last lines:" + "".join(f"\n    {text[:160]}" for text in lines[-LAST:])
+        error.args = (f"{where}: {reason}",)
         raise
     except ScaleoutError as error:
         error.args = (f"{where}: {error}", *error.args[1:])

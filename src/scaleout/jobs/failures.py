@@ -122,6 +122,7 @@ def _of_a_library(file: str) -> bool:
     return (
         "site-packages" in file
         or "<frozen" in file
+        or "__autograph_generated" in file
         or re.search(r"/python3\.\d+/", file) is not None
     )
 
