@@ -148,4 +148,6 @@ def test_a_failed_job_is_red_and_shows_its_own_sentence(
 
 
 def _pids(run_id: str, program: str) -> list[int]:
-    return [pid for pid, line in left_of(run_id).items() if program in line]
+    """The processes of a job that run this program; not its supervisor, whose arguments name it."""
+    every = left_of(run_id).items()
+    return [pid for pid, line in every if program in line and "supervise.py" not in line]
