@@ -5,7 +5,7 @@ ARGS ?=
 IN_ENV = $(PYTHON) tools/setup_env.py $(if $(filter command,$(origin PYTHON)),--this-python)
 
 # Three tests at once, as some mostly wait; tests/conftest.py says which stay together. ARGS='-n 0' is one after another.
-WORKERS = -n 3 --dist loadgroup --no-loadscope-reorder --durations=30
+WORKERS = -n 3 --dist loadscope --no-loadscope-reorder --durations=30
 
 .PHONY: help lab tour test quick test-all lint clean lock mpis intel ccl torch pages
 

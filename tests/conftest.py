@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from helpers import COMMAND, left_of
+from xdist.scheduler import LoadScopeScheduling
 
 from scaleout.course.masters import generate
 from scaleout.jobs import local, output
@@ -62,7 +63,7 @@ CHECKS = '''
 # for these: each is long, and needs nothing of the others.
 SINGLE = ("test_the_master_runs", "tests/mpi/test_labs.py", "tests/mpi/test_wrong_fills.py")
 # These wait, for something to go wrong or for a page, more than they compute: one worker has them all.
-WAITING = ("tests/cluster", "tests/browser", "tests/faults")
+WAITING = ("tests/cluster", "tests/browser")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -75,20 +76,30 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.hookimpl(tryfirst=True)
+class Groups(LoadScopeScheduling):
+    """Gives a worker a whole group of tests when it has done the last.
+
+    pytest-xdist's own groups (--dist loadgroup) are not seen by this pytest: an item's id no longer
+    takes their name."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        if any(part in nodeid for part in SINGLE):
+            return nodeid
+        return "waiting" if file.startswith(WAITING) else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Groups:
+    return Groups(config, log)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what nobody asked for, and say which tests stay on one worker."""
+    """Leave out what nobody asked for."""
     left_out = [item for item in items if item.get_closest_marker("choice")]
     if left_out and not config.getoption("everything"):
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
-    for item in items:
-        file = item.nodeid.partition("::")[0]
-        waits = file.startswith(WAITING) and (
-            item.get_closest_marker("mpi") or "faults" not in file
-        )
-        if waits or not any(part in item.nodeid for part in SINGLE):
-            item.add_marker(pytest.mark.xdist_group("waiting" if waits else file))
 
 
 @pytest.fixture(scope="session", autouse=True)
