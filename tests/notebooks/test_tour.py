@@ -27,7 +27,7 @@ def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name).mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SCALEOUT_RESULTS", str(tmp_path / "results"))
-    monkeypatch.delenv("SCALEOUT_QUICK", raising=False)
+    monkeypatch.setenv("SCALEOUT_QUICK", "")  # the tour sets it: put back afterwards
     return tmp_path
 
 
