@@ -198,6 +198,23 @@ def test_each_rank_has_cores_of_its_own(script: Write, results: Path) -> None:
     assert len(both["cores"]) >= 2
 
 
+def test_a_bound_rank_may_start_further_ranks(script: Write, results: Path) -> None:
+    text = """
+        import sys
+        from mpi4py import MPI
+        parent = MPI.Comm.Get_parent()
+        if parent == MPI.COMM_NULL:
+            children = MPI.COMM_SELF.Spawn(sys.executable, [__file__], maxprocs=2)
+            print("sum", children.reduce(None, root=MPI.ROOT))
+            children.Disconnect()
+        else:
+            parent.reduce(parent.rank + 1)
+            parent.Disconnect()
+        """
+    job = run_script(script(text), ranks=1, threads=1)
+    assert (0, "sum 3") in job.lines
+
+
 @pytest.mark.skipif(CORES < 2, reason="there is no core to leave out")
 def test_ranks_stay_on_the_cores_that_the_launcher_may_use(script: Write, results: Path) -> None:
     allowed = os.sched_getaffinity(0)

@@ -18,6 +18,7 @@ MESSAGES = {
     "Distributed package doesn't have NCCL built in": r"Distributed package doesn't have NCCL built in|_cuda_setDevice|"
     r"Torch not compiled with CUDA enabled",
     "ModuleNotFoundError: No module named 'torch'": r"No module named 'torch'",
+    "No module named mpi4py": r"No module named '?mpi4py",
     "operator torchvision::nms does not exist": r"operator torchvision::\w+ does not exist",
     "Stalled tensor": r"tensors were submitted to be (reduced|allreduced|gathered|broadcast).* by subset of ranks",
     "not enough slots": r"not enough slots available",

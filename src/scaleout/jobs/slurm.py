@@ -25,7 +25,8 @@ CANCEL_S = 15.0  # for a cancelled job to go
 READ_BYTES = 2**20  # of a file at once
 # What Slurm and the launchers say of an end; a job that is cancelled has it in one sentence.
 LAUNCHERS = re.compile(
-    r"slurmstepd: |srun: |mpirun: |\[(mpiexec|proxy)[:@]|=+$|=  |YOUR APPLICATION |$"
+    r"slurmstepd[\w-]*: |srun: |mpirun: |\[(mpiexec|proxy)[:@]|=+$|=  |YOUR APPLICATION |"
+    r"This typically refers to a problem |Please see the FAQ page |$"
 )
 
 
@@ -212,8 +213,9 @@ class Follower:
         """Show the ranks' lines, and keep the launchers' own beside them."""
         for line in map(self._labelled, lines):
             if not self.talk.takes(*line):
-                quietly = line[0] is None and LAUNCHERS.match(line[1]) is not None
-                transcript.add([line], quietly=quietly)
+                stepd = line[1].startswith("slurmstepd")  # which srun labels as a rank's
+                launchers = (line[0] is None or stepd) and LAUNCHERS.match(line[1]) is not None
+                transcript.add([line], quietly=launchers)
 
     def _labelled(self, line: Line) -> Line:
         """Read the rank of a line that srun --label has written."""

@@ -148,8 +148,10 @@ class Result:
         if self.best is None:
             return "No point gave a figure; points.jsonl says why of each, and so does `frame`."
         doubt = next((row["doubt"] for row in self._of_best if row.get("doubt")), "")
-        each = [self._finding(), doubt, self._taken(), self._left_out()]
-        return " ".join(text for text in each if text)
+        finding = self._finding()
+        if doubt:  # what may be read wrongly is no finding yet
+            finding = f"{doubt} If it is right as it was read, {finding[0].lower()}{finding[1:]}"
+        return " ".join(text for text in (finding, self._taken(), self._left_out()) if text)
 
     def _finding(self) -> str:
         """The best beside the default, and how sure that is."""

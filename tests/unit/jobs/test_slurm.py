@@ -181,6 +181,29 @@ def test_output_is_put_together_from_all_files(follower: Follower, tmp_path: Pat
     assert sorted((tmp_path / "output.txt").read_text().splitlines()) == sorted(lines)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "slurmstepd-node1: error: *** JOB 7 ON node1 CANCELLED AT 2026-01-01T00:00:00 ***",
+        "0: slurmstepd: error: *** STEP 7.0 ON n CANCELLED AT 2026-01-01T00:00:00 ***",
+        "srun: Job step aborted: Waiting up to 4 seconds for job step to finish.",
+        "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
+        "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Terminated (signal 15)",
+        "This typically refers to a problem with your application.",
+        "Please see the FAQ page for debugging suggestions",
+    ],
+)
+def test_what_launchers_say_of_an_end_is_kept_and_not_shown(
+    follower: Follower, tmp_path: Path, line: str
+) -> None:
+    said: list[str] = []
+    (tmp_path / "slurm.txt").write_text(f"0: its own\n{line}\n")
+    with Transcript("x", tmp_path, follower.run.lines, said.append) as taken:
+        follower._take_output(taken, last=True)
+    assert said == ["[0] its own"]
+    assert line.removeprefix("0: ") in (tmp_path / "output.txt").read_text()
+
+
 def test_the_site_is_what_is_around_us(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Site.here() == Site() and SITE.nodes() == 1
     for name, value in {

@@ -161,6 +161,13 @@ def test_a_ratio_stands_with_its_interval_or_as_so_many_runs() -> None:
     assert "It rests on 2 runs" in _result({2: [14.1, 14]}, [[10.0, 10], [10.0, 10]]).summary
 
 
+def test_a_doubt_about_the_figure_comes_before_what_it_would_mean() -> None:
+    rows = [*_jobs(FIRST, [10.0], threads=None), *_jobs(LAST, [10.0], threads=None)]
+    rows += [job | {"doubt": "Is it added up?"} for job in _jobs(POINT, [20.0], 2)]
+    said = sweeps.Result(rows).summary
+    assert said.startswith("Is it added up? If it is right as it was read, the best of 1 point ")
+
+
 def test_a_gain_within_the_defaults_own_drift_is_none() -> None:
     said = _result({2: [122, 123, 121]}, [[100, 101, 99], [120, 121, 119]]).summary
     assert "the default alone varies by 2" in said and "That shows no gain" in said
