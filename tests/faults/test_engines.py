@@ -158,7 +158,13 @@ for pid in {doomed}:
 
 
 @pytest.mark.parametrize(
-    "who", ["one engine", "every engine and its nanny", "mpirun", "the controller"]
+    "who",
+    [
+        "one engine",
+        pytest.param("every engine and its nanny", marks=pytest.mark.choice),
+        "mpirun",
+        pytest.param("the controller", marks=pytest.mark.choice),
+    ],
 )
 def test_a_cell_ends_when_nobody_can_answer_it(
     two: Engines, shell: InteractiveShell, tmp_path: Path, who: str
@@ -245,10 +251,10 @@ OWNER = """
     "end",
     [
         "os.kill(os.getpid(), 9)",
-        "os.kill(os.getpid(), 15); time.sleep(600)",
+        pytest.param("os.kill(os.getpid(), 15); time.sleep(600)", marks=pytest.mark.choice),
         "raise ValueError('the next cell fails')",
-        "sys.exit(0)",
-        "os._exit(1)",
+        pytest.param("sys.exit(0)", marks=pytest.mark.choice),
+        pytest.param("os._exit(1)", marks=pytest.mark.choice),
     ],
 )
 def test_they_go_when_their_owner_goes(end: str, script, no_process_left) -> None:
@@ -318,7 +324,9 @@ def test_ranks_that_wait_for_each_other_for_ever_can_be_stopped_and_reset(
     assert status == "ok" and said.count("alive") == 2
 
 
-@pytest.mark.parametrize("end", ["killed", "restarted", "shut down"])
+@pytest.mark.parametrize(
+    "end", ["killed", pytest.param("restarted", marks=pytest.mark.choice), "shut down"]
+)
 def test_they_go_when_the_kernel_goes(kernel, no_process_left, end: str) -> None:
     _, said, _ = kernel(START_CELL)
     run_id = _run_id(said)

@@ -64,7 +64,9 @@ def _kept(results: Path) -> list[dict]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "how", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.choice), signal.SIGINT]
+)
 def test_a_sweep_that_is_stopped_half_way_goes_on_from_there(
     how: signal.Signals,
     background,
