@@ -108,8 +108,9 @@ def step(comm: MPI.Intracomm, x: np.ndarray, error: np.ndarray, rows: int,
         start = perf_counter()
         gradients.append(x.T @ error / rows)  # (width, width)
         middle = perf_counter()
-        # TODO 3: start to add up this gradient over all ranks, keep what you
-        # get in `sums`, and go on to the next layer meanwhile.  (1 line)
+        # TODO 3: in place of the line below, which waits: start to add up
+        # this gradient over all ranks, keep what you get in `sums`, and go on
+        # to the next layer meanwhile.  (1 line)
         # BEGIN SOLUTION
         # Distributed: returns at once
         sums.append(comm.Iallreduce(MPI.IN_PLACE, gradients[-1]))
@@ -132,7 +133,7 @@ def seconds_of(what: str, log: list[tuple]) -> float:
     return sum(stop - start for did, start, stop in log if did == what)
 
 
-def main(args: argparse.Namespace) -> float:
+def main(args: argparse.Namespace) -> None:
     # Distributed: everybody who takes part
     comm = MPI.COMM_WORLD
     # Distributed: which copy of the program this is
@@ -147,17 +148,16 @@ def main(args: argparse.Namespace) -> float:
     x = data.points(mine, args.width, seed=0) - 0.5  # (rows_local, width)
     error = data.points(mine, args.width, seed=1) - 0.5
 
-    step_s = []
+    job = records.Job("07_scaling", rank, ranks, warmup=args.warmup)
     logs = []
     begin = perf_counter()
     for _ in range(args.warmup + args.steps):
         # Distributed: all begin together
         comm.Barrier()
-        start = perf_counter()
-        gradients, log, begun = step(comm, x, error, whole, args.layers)
-        took_s = perf_counter() - start
-        # Distributed: the job is as fast as its slowest rank
-        step_s.append(comm.allreduce(took_s, op=MPI.MAX))
+        with job.step(work=len(x)):
+            gradients, log, begun = step(comm, x, error, whole, args.layers)
+        # Distributed: nobody's gradients go before all have read them
+        comm.allreduce(begun)
         logs.append([(what, a - begin, b - begin) for what, a, b in log])
     assert gradients[0].shape == (args.width, args.width)
 
@@ -167,8 +167,8 @@ def main(args: argparse.Namespace) -> float:
     beta = max(neighbours_s(comm, block) - alpha, 0.0) / block
     by_formula_s = ring_s(args.layers * block, ranks, alpha, beta)
 
-    timed_s = step_s[args.warmup:]
-    median_s = float(np.median(timed_s))
+    # Distributed: a job is as fast as its slowest rank
+    median_s = float(np.median(job.slowest_s()))
     # TODO 4: what share of the ranks' time was useful work? args.one is the
     # step of one rank alone, in seconds.  (3 lines)
     # BEGIN SOLUTION
@@ -181,39 +181,25 @@ def main(args: argparse.Namespace) -> float:
     timed = logs[args.warmup:]
     compute_s = [seconds_of("compute", log) for log in timed]
     exchange_s = [seconds_of("exchange", log) for log in timed]
-    shares = records.gather({
-        "rank": rank, "first": mine.start, "stop": mine.stop,
-        "log": logs[-1], "sum": float(gradients[-1].sum()), "begun": begun,
-        "compute_s": float(np.median(compute_s)),
-        "exchange_s": float(np.median(exchange_s)),
-        "spread_s": float(np.std(compute_s)),
-    })
-    # Distributed: one report and one record, not one from each rank
+    job.note(first=mine.start, stop=mine.stop, log=logs[-1], begun=begun,
+             sum=float(gradients[-1].sum()),
+             compute_s=float(np.median(compute_s)),
+             exchange_s=float(np.median(exchange_s)))
+    # Distributed: one record of all ranks
+    record = job.write(
+        variant=args.mode, batch_per_rank=len(x), mode=args.mode, rows=whole,
+        layers=args.layers, bytes=args.layers * block, alpha_s=alpha,
+        beta_s=beta, ring_s=by_formula_s, efficiency=efficiency,
+        one_s=args.one)
+    # Distributed: one report, not one from each rank
     if rank == 0:
+        shares = record["metrics"]["shares"]
         compute_ms = 1e3 * max(share["compute_s"] for share in shares)
         exchange_ms = 1e3 * max(share["exchange_s"] for share in shares)
         print(f"{args.mode}, {ranks} rank(s): step {1e3 * median_s:.1f} ms, "
               f"compute {compute_ms:.1f} ms, exchange {exchange_ms:.1f} ms "
               f"(ring {1e3 * by_formula_s:.1f} ms), worth {efficiency:.2f}",
               flush=True)
-        records.write(
-            lab="07_scaling",
-            variant=args.mode,
-            ranks=ranks,
-            batch_per_rank=mine.stop - mine.start,
-            warmup_steps=args.warmup,
-            step_s=timed_s,
-            rate=whole / median_s,
-            rate_unit="rows/s",
-            metrics={
-                "bytes": args.layers * block,
-                "alpha_s": alpha, "beta_s": beta, "ring_s": by_formula_s,
-                "efficiency": efficiency, "one_s": args.one,
-                "mode": args.mode, "rows": whole, "layers": args.layers,
-                "shares": shares,
-            },
-        )
-    return median_s
 
 
 if __name__ == "__main__":

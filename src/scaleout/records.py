@@ -277,20 +277,14 @@ class Job:
         steps = {"steps": len(self._step_s), "peak_mib": peak_mib}
         shares = gather({**end, **spent, **steps, **self._notes})
         seen = np.concatenate(self._rows) if self._rows else np.empty(0)
-        books = gather({"step_s": self._step_s, "work": self._work, "rows": seen.astype(int)})
+        dealt = [b["rows"] for b in gather({"rows": seen.astype(int)})]
+        timed, warmup, most = self._timed()
         if self.rank != 0:
             return {}
-        slowest_s = [max(s) for s in zip_longest(*(b["step_s"] for b in books), fillvalue=0.0)]
-        work = [sum(w) for w in zip_longest(*(b["work"] for b in books), fillvalue=0.0)]
-        most = max(work, default=0.0)
-        timed = [s for s, done in zip(slowest_s, work, strict=True) if done == most]
-        warmup = max(0, min(self.warmup, len(timed) - 1))
         if self._all_rows:
-            times = np.bincount(
-                np.concatenate([b["rows"] for b in books]), minlength=self._all_rows
-            )
+            times = np.bincount(np.concatenate(dealt), minlength=self._all_rows)
             metrics["seen"] = [times.min(), times.max()]
-            metrics["dealt"] = [b["rows"][:5] for b in books]
+            metrics["dealt"] = [rows[:5] for rows in dealt]
         return write(
             lab=self.lab,
             variant=variant,
@@ -303,6 +297,21 @@ class Job:
             rate_unit=rate_unit if most else "",
             metrics={**self._logged, **metrics, "shares": shares},
         )
+
+    def slowest_s(self) -> list[float]:
+        """Seconds of each timed step, on the slowest rank; every rank calls it and gets them."""
+        timed, warmup, _ = self._timed()
+        return timed[warmup:]
+
+    def _timed(self) -> tuple[list[float], int, float]:
+        """The slowest rank's seconds of each whole step, how many of them are warm-up, and how much
+        work a whole step is."""
+        books = gather({"step_s": self._step_s, "work": self._work})
+        slowest_s = [max(s) for s in zip_longest(*(b["step_s"] for b in books), fillvalue=0.0)]
+        work = [sum(w) for w in zip_longest(*(b["work"] for b in books), fillvalue=0.0)]
+        most = max(work, default=0.0)
+        timed = [s for s, done in zip(slowest_s, work, strict=True) if done == most]
+        return timed, max(0, min(self.warmup, len(timed) - 1)), most
 
 
 def folder() -> Path:

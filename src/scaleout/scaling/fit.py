@@ -73,11 +73,12 @@ class Amdahl:
 
     def __str__(self) -> str:
         low, high = (100 * end for end in self.serial_range)
-        most = (
-            f"never more than {1 / self.serial:.3g} times faster"
-            if self.serial > 0
-            else "no limit seen"
-        )
+        if high == 0:
+            most = "no limit seen"
+        elif low == 0:
+            most = f"the limit is {100 / high:.3g} times faster or more"
+        else:
+            most = f"the limit is {100 / high:.3g} to {100 / low:.3g} times faster"
         return (
             f"serial part {100 * self.serial:.2g} % ({low:.2g} to {high:.2g}): {most}; "
             "if the law holds, which two counts cannot tell"
