@@ -72,6 +72,6 @@ def train_on_two_nodes(framework: str, **how: Any) -> None:
     assert record["metrics.framework"] == framework
     assert len(record["step_s"]) == len(record["metrics.copies_s"]) == 6
     assert record["rate"] > 0 and record["metrics.efficiency"] > 0
-    first, second = record["metrics.losses"]
+    first, second = (share["loss"] for share in record["metrics.shares"])
     assert first != second, "each rank has images of its own"
     assert run.talked is not False, "the ranks averaged their gradients"

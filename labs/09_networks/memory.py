@@ -1,60 +1,73 @@
-"""How much memory a training step takes, tried in a child process.
+"""How much memory a training step takes, tried in a process of its own.
 
-There is nothing to fill in here. A child ends after its trial, so whatever it
-took is given back, and a child that dies takes nobody with it.
+There is nothing to fill in here. Each trial starts a Python, as only a fresh
+one counts all that it holds: the framework's libraries, too. It ends after
+its trial, and one that dies takes nobody with it.
 """
 
 import argparse
+import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
-from common import load, made_up, trainer
+from common import is_there, made_up, trainer
 
 from scaleout import data, records
+from scaleout.flags import refuse
 
 MOST = 4096  # images of a step: no larger batch is looked for
+TRIAL = "import sys, memory; memory.steps(*sys.argv[1:])"
 
 
-def in_child(trial: Callable[[], None]) -> tuple:
-    """Runs the trial in a child: whether it ended well, and its peak, MiB."""
-    child = os.fork()
-    if child == 0:
-        try:
-            trial()
-        except Exception:  # each library has its own for "no more memory"
-            os._exit(1)
-        os._exit(0)
-    _, status, used = os.wait4(child, 0)
+def in_fresh_process(args: argparse.Namespace, batch: int,
+                     rank: int) -> tuple:
+    """Some steps: whether they ended well, and the peak of memory, MiB."""
+    what = json.dumps({**vars(args), "batch": batch})
+    # What a framework says when it runs out of memory is not for the reader.
+    child = subprocess.Popen([sys.executable, "-c", TRIAL, what, str(rank)],
+                             cwd=Path(__file__).parent,
+                             stdin=subprocess.DEVNULL,
+                             stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL)
+    _, status, used = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
     # Linux counts in KiB.
-    return status == 0, used.ru_maxrss / 1024
+    return child.returncode == 0, used.ru_maxrss / 1024
+
+
+def steps(what: str, rank: str) -> None:
+    """What is tried: one training step or two."""
+    args = argparse.Namespace(**json.loads(what))
+    network = trainer(args, int(rank))
+    x, y = network.batch(*made_up(args, args.batch, int(rank)))
+    for _ in range(1 if data.quick() else 2):
+        network.alone(x, y)
 
 
 def search(args: argparse.Namespace, rank: int, ranks: int,
            largest_batch: Callable) -> None:
     """The largest batch of a rank whose step stays within --limit-mib."""
-    # Once, here, and not in each child.
-    load(args.framework)
-    tried = []
-
-    def step(batch: int) -> None:
-        network = trainer(args, rank)
-        x, y = network.batch(*made_up(args, batch, rank))
-        for _ in range(1 if data.quick() else 2):
-            network.alone(x, y)
+    is_there(args.framework)
+    tried = {}
 
     def fits(batch: int) -> bool:
-        ended_well, held_mib = in_child(lambda: step(batch))
-        tried.append([batch, held_mib])
-        return ended_well and held_mib <= args.limit_mib
+        if batch in tried:
+            refuse(f"largest_batch tries {batch} images a second time, and "
+                   "would never end: go on only while there is a batch "
+                   "between `good` and `bad`.")
+        ended_well, tried[batch] = in_fresh_process(args, batch, rank)
+        return ended_well and tried[batch] <= args.limit_mib
 
     asked = args.batch // ranks
-    fits(asked)
-    held_mib = tried.pop()[1]
+    _, held_mib = in_fresh_process(args, asked, rank)
     most = min(MOST, 2 * asked)
     largest = largest_batch(fits, most)
     # Distributed: what each rank has found
     found = records.gather({"held_mib": held_mib, "largest": largest,
-                            "tried": tried})
+                            "tried": [list(each) for each in tried.items()]})
     # Distributed: one report, not one from each rank
     if rank == 0:
         for at, mine in enumerate(found):

@@ -227,7 +227,10 @@ class Trainer:
         # Distributed: the ranks find each other
         dist.init_process_group("gloo")
         # Distributed: begins equal, and backward() averages the gradients
-        self.model = DistributedDataParallel(self.model)
+        # Distributed: batch norm's running averages stay each rank's own, as
+        # with Horovod; else DDP would send them in the steps of `alone`, too
+        self.model = DistributedDataParallel(self.model,
+                                             broadcast_buffers=False)
 
     def end_together(self) -> None:
         """Nobody leaves while another still waits for a message."""

@@ -13,8 +13,6 @@ scaleout run ... --python .side/torch/bin/python
 
 import argparse
 import os
-import resource
-from time import perf_counter
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
@@ -102,39 +100,24 @@ def main(args: argparse.Namespace) -> None:
         network.begin_together()
 
     # Both kinds of steps are there to be timed: nothing is learned from noise.
-    alone_s = []
-    together_s = []
+    copies = records.Job("09_networks", rank, ranks, warmup=args.warmup)
+    job = copies
+    if ranks > 1:
+        job = records.Job("09_networks", rank, ranks, warmup=args.warmup)
     for _ in range(args.warmup + args.steps):
         # Distributed: a copy is timed while the others work too
         comm.Barrier()
-        started = perf_counter()
-        loss = network.alone(x, y)
-        alone_s.append(perf_counter() - started)
+        with copies.step(work=batch):
+            loss = network.alone(x, y)
         if ranks > 1:
             # Distributed: the same step, and the gradients are averaged
             comm.Barrier()
-            started = perf_counter()
-            loss = network.together(x, y)
-            together_s.append(perf_counter() - started)
+            with job.step(work=batch):
+                loss = network.together(x, y)
 
-    # Linux counts in KiB.
-    peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    # Distributed: what each rank has measured
-    work = records.gather({
-        "alone_s": alone_s[args.warmup:], "loss": loss,
-        "together_s": together_s[args.warmup:], "peak_mib": peak_mib,
-    })
-    if ranks > 1:
-        network.end_together()
-    # Distributed: one report, not one from each rank
-    if rank > 0:
-        return
     # Distributed: of each step, the time on the slowest rank
-    copies_s = np.max([mine["alone_s"] for mine in work], axis=0)
-    step_s = copies_s
-    if ranks > 1:
-        step_s = np.max([mine["together_s"] for mine in work], axis=0)
-    rate = batch * ranks / np.median(step_s)
+    copies_s = copies.slowest_s()
+    rate = batch * ranks / np.median(job.slowest_s())
     copies_rate = batch * ranks / np.median(copies_s)
     flops = network.flops_per_image
 
@@ -146,29 +129,22 @@ def main(args: argparse.Namespace) -> None:
     # when the ranks train one network together.  (1 line)
     efficiency = 1.0
 
-    print(f"{args.network}, {args.framework}, {ranks} rank(s): "
-          f"{rate:.1f} images/s, {flops_per_s / 1e9:.1f} GFLOP/s, "
-          f"efficiency {efficiency:.2f}", flush=True)
-    records.write(
-        lab="09_networks",
+    job.note(loss=loss)
+    # Distributed: one record of all ranks
+    job.write(
         variant=f"{args.network} {args.framework} {args.dtype}",
-        ranks=ranks,
-        batch_per_rank=batch,
-        warmup_steps=args.warmup,
-        step_s=step_s,
-        rate=rate,
-        rate_unit="images/s",
-        seed=0,
-        metrics={
-            "network": args.network, "framework": args.framework,
-            "dtype": args.dtype, "side": args.side,
-            "efficiency": efficiency, "copies_rate": copies_rate,
-            "copies_s": copies_s, "flops_per_image": flops,
-            "flops_per_s": flops_per_s, "parameters": network.parameters,
-            "peak_mib": [mine["peak_mib"] for mine in work],
-            "losses": [mine["loss"] for mine in work],
-        },
-    )
+        batch_per_rank=batch, seed=0, rate_unit="images/s",
+        network=args.network, framework=args.framework, dtype=args.dtype,
+        side=args.side, efficiency=efficiency, copies_rate=copies_rate,
+        copies_s=copies_s, flops_per_image=flops, flops_per_s=flops_per_s,
+        parameters=network.parameters)
+    if ranks > 1:
+        network.end_together()
+    # Distributed: one report, not one from each rank
+    if rank == 0:
+        print(f"{args.network}, {args.framework}, {ranks} rank(s): "
+              f"{rate:.1f} images/s, {flops_per_s / 1e9:.1f} GFLOP/s, "
+              f"efficiency {efficiency:.2f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -4,28 +4,23 @@ There is nothing to fill in here.
 """
 
 import argparse
-import importlib
+from importlib.util import find_spec
 
 import numpy as np
 
 from scaleout.flags import refuse
 
 
-def load(framework: str) -> None:
-    """Imports the framework, or says in one sentence that it is not there."""
-    if framework == "tensorflow":
-        importlib.import_module("keras")
-        return
-    try:
-        importlib.import_module("torch")
-    except ModuleNotFoundError:
+def is_there(framework: str) -> None:
+    """Says in one sentence where PyTorch is missing."""
+    if framework == "torch" and find_spec("torch") is None:
         refuse("PyTorch is not in this Python: type  make torch, then run "
                "this with  --python .side/torch/bin/python")
 
 
 def trainer(args: argparse.Namespace, seed: int):
     """The network and its steps, of the framework that was asked for."""
-    load(args.framework)
+    is_there(args.framework)
     if args.framework == "torch":
         from networks_torch import Trainer
     else:

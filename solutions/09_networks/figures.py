@@ -104,9 +104,10 @@ def rates_over_work(records, guess: float | None = None):
         axis.set_major_formatter("{x:g}")
         axis.set_minor_locator(NullLocator())
     axes.margins(0.12)
-    done = rows["rate"] * rows["metrics.flops_per_image"] / GIGA
+    first, last = rows.iloc[0], rows.iloc[-1]
     return look.finish(
-        figure, f"TensorFlow does {done.min():.0f} to {done.max():.0f} "
-        f"GFLOP/s in {', '.join(rows['metrics.network'])}.",
+        figure, f"In TensorFlow, {last['metrics.network']} has "
+        f"{last['rate'] / first['rate']:.2f} times the rate of "
+        f"{first['metrics.network']}.",
         f"{'. '.join(each)} of the first network's arithmetic a second.",
         legend=2)

@@ -5,7 +5,6 @@ PyTorch is in .side/torch, after `make torch`. Where it is missing, what a
 reference machine measured takes its place, and says so.
 """
 
-import shlex
 import tempfile
 from pathlib import Path
 
@@ -17,10 +16,8 @@ from scaleout import (
     compare,
     data,
     machine,
-    onednn,
     records,
     scaling,
-    sweep,
 )
 from scaleout.comparisons import references
 from scaleout.comparisons.references import REFERENCE, reference, whose
@@ -31,11 +28,6 @@ NAMES = {"tensorflow": "TensorFlow", "torch": "PyTorch"}
 # How often Horovod looks for gradients, in ms: 05 finds that 3 to 4 suit a
 # short step.
 SHORT_STEPS = {"HOROVOD_CYCLE_TIME": "3.5"}
-WORDS = {
-    "forward_training": "forward",
-    "backward_data": "back, inputs",
-    "backward_weights": "back, weights",
-}
 DRAWS = 2000  # of a bootstrap
 BRIEF = {"ranks": 2, "threads": 1, "schedule": "constant", "epochs": 1,
          "echo": False}
@@ -75,8 +67,8 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
         "framework": rows["metrics.framework"].map(NAMES),
         "images/s": rows["rate"].round(1),
         "images/s per core": (rows["rate"] / cores).round(1),
-        "MiB of a rank": [round(max(mib)) for mib in
-                          rows["metrics.peak_mib"]],
+        "MiB of a rank": [round(max(share["peak_mib"] for share in shares))
+                          for shares in rows["metrics.shares"]],
         "million parameters": (rows["metrics.parameters"] / 1e6).round(2),
         "GFLOP of an image":
             (rows["metrics.flops_per_image"] / 1e9).round(3),
@@ -104,24 +96,6 @@ def efficiency(rows: pd.DataFrame) -> tuple[float, float, float]:
     return float(row["metrics.efficiency"]), float(low), float(high)
 
 
-def batch_grid(script, batches):
-    """Sweep a script at each effective batch, on one rank and on two, with
-    one thread each and with as many as there are cores.
-
-    With SCALEOUT_QUICK=1 the batch in the middle alone, and ranks that share
-    the cores.
-    """
-    quick = data.quick()
-    if quick:
-        batches = [batches[len(batches) // 2]]
-    command = (f"exec python -m mpi4py {shlex.quote(str(script))} --steps 30 "
-               f"--warmup 5 --batch ${{BATCH:-{batches[0]}}}")
-    cycle = {name: [value] for name, value in SHORT_STEPS.items()}
-    threads = [] if quick else sorted({1, machine.usable_cores()})
-    return sweep(["sh", "-c", command], ranks=[1, 2], threads=threads,
-                 env={"BATCH": list(batches), **cycle}, echo=None)
-
-
 def on_many_nodes(rows: pd.DataFrame, names, links) -> dict:
     """Take the steps of networks that were measured on one node to nodes with
     each of these links between them. Half of a step's time can hide messages.
@@ -143,7 +117,7 @@ def on_many_nodes(rows: pd.DataFrame, names, links) -> dict:
     }
 
 
-def characterise(lab, cells, rounds: int = 3) -> dict:
+def characterise(lab, cells, rounds: int = 5) -> dict:
     """Compare both frameworks in each cell, as one rank with all cores and as
     two ranks that share them.
 
@@ -183,35 +157,6 @@ def keep(name: str, rows: pd.DataFrame, places: pd.DataFrame) -> None:
     file = f"{name.replace(' ', '-').replace(',', '')}.jsonl"
     (results("frameworks") / file).write_text(
         "".join(f"{line}\n" for line in lines), encoding="utf-8")
-
-
-def profiles(lab, **how) -> dict:
-    """Read what oneDNN itself says of a training step in each framework, on
-    one rank with all cores.
-
-    Without PyTorch it is TensorFlow alone; with SCALEOUT_QUICK=1 it is
-    PyTorch alone where that is here.
-    """
-    frameworks = list(NAMES)
-    if not python():
-        print(f"{MISSING} So this is TensorFlow alone.")
-        frameworks = ["tensorflow"]
-    elif data.quick():
-        frameworks = ["torch"]
-    steps = how["warmup"] + how["steps"]
-    found = {}
-    for framework in frameworks:
-        run = lab.run(env={"ONEDNN_VERBOSE": "1"}, echo=False,
-                      **_by(framework), **how)
-        told = onednn.parse(run.lines)
-        primitive = told["primitive"].replace({"convolution": "conv"})
-        op = primitive + " " + told["prop_kind"].replace(WORDS)
-        told = told.assign(op=op.str.strip(), library="oneDNN",
-                           time_ms=told["time_ms"] / steps)
-        step_s = float(run.records["step_median_s"].iloc[0])
-        told.attrs = {"step_ms": 1000 * step_s}
-        found[NAMES[framework]] = told
-    return found
 
 
 def twins(horovod, ddp) -> pd.DataFrame:
