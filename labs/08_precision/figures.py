@@ -164,8 +164,8 @@ def ladder(table, units, guess: float | None = None):
     every = times.stack().dropna()
     products = every[every.index.get_level_values(1).str.startswith("GEMM")]
     step, name = products.idxmax()
-    title = (f"The fastest product: {name.split()[1]} on {step}, "
-             f"{products.max():.1f}x")
+    title = (f"The highest median of the products: {name.split()[1]} on "
+             f"{step}, {products.max():.1f}x")
     if guess is not None:
         title += f" (your guess: {guess:g}x)"
     each = ", ".join(f"{step} {name} {value:.1f}x"

@@ -8,14 +8,9 @@ instructions. The ranks take turns, so that each has all cores for itself. You
 will see GFLOP/s of a matrix product in fp32, bf16 and int8, and images/s of
 two networks; it takes about a minute. Without --steps one rank takes what
 ONEDNN_MAX_CPU_ISA says.
-
-TFLite has a product in int8, too: a fully connected layer. It is measured
-with all threads and with one. Its library is XNNPACK, which does not know
-ONEDNN_MAX_CPU_ISA.
 """
 
 import argparse
-import functools
 import os
 
 # Distributed: nothing of this travels, but TensorFlow reads it when it starts
@@ -28,14 +23,12 @@ import numpy as np
 from mpi4py import MPI
 from rounds import calls_per_s
 from streams import sleep_until_all_are_here
-from trained import THREADS, Model, convert, make_model
+from trained import make_model
 
 from scaleout import data, records
 from scaleout.flags import Parser, one_or_more, refuse
 
 NUMBERS = ["fp32", "bf16", "int8"]
-# Beside oneDNN's products: how many threads of TFLite's
-OF_TFLITE = {"TFLite": THREADS, "TFLite-1": 1}
 WORK = ["GEMM", "tiny", "CNN", "ResNet-50"]
 UNITS = {"GEMM": "GFLOP/s", "tiny": "calls/s"}  # of all else: images/s
 STEPS = ["AVX2", "AVX512_CORE", "AVX512_CORE_VNNI", "AVX512_CORE_BF16",
@@ -79,26 +72,39 @@ def product(number: str, size: int):
     """A matrix product in one format, as a function without arguments."""
     import tensorflow as tf
 
+    if number == "int8":
+        a = tf.bitcast(tf.constant(whole_numbers(size)[0]), tf.quint8)
+        multiply_int8 = tf.function(lambda a: in_int8(a, size))
+        return lambda: multiply_int8(a).numpy()
+    kind = {"fp32": tf.float32, "bf16": tf.bfloat16}[number]
     rng = np.random.default_rng(0)
-    if number != "int8":
-        kind = {"fp32": tf.float32, "bf16": tf.bfloat16}[number]
-        a, b = (tf.cast(rng.random((size, size), np.float32), kind)
-                for _ in range(2))
-        multiply = tf.function(tf.matmul)
-        return lambda: multiply(a, b).numpy()
-    a = rng.integers(0, 256, (size, size), np.uint8)
-    a = tf.bitcast(tf.constant(a), tf.quint8)
-    multiply_int8 = tf.function(lambda a: in_int8(a, size))
-    return lambda: multiply_int8(a).numpy()
+    a, weights = rng.random((2, size, size), np.float32)
+    a = tf.cast(a, kind)
+    # In each format the weights are constants of the graph.
+    multiply = tf.function(lambda a: a @ tf.cast(tf.constant(weights), kind))
+    return lambda: multiply(a).numpy()
+
+
+def whole_numbers(size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Two matrices to multiply, as large as int8 and uint8 can be."""
+    a = np.random.default_rng(0).integers(0, 256, (size, size), np.uint8)
+    b = np.random.default_rng(1).integers(-127, 128, (size, size), np.int8)
+    return a, b
+
+
+def wrong_sums(found: np.ndarray) -> float:
+    """Which share of the sums of a product in int8 is not the exact one."""
+    a, b = whole_numbers(len(found))
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    # fp32 itself is off by no more than this.
+    return float((np.abs(found - exact) > 1e-6 * np.abs(exact) + 1).mean())
 
 
 def in_int8(a, size: int):
     """The product of a (rows, size) with weights in int8, as fp32."""
     import tensorflow as tf
 
-    b = np.random.default_rng(1).integers(-127, 128, (size, size), np.int8)
-    # A constant: oneDNN cuts weights into blocks once, not in each call.
-    weights = tf.bitcast(tf.constant(b), tf.qint8)
+    weights = tf.bitcast(tf.constant(whole_numbers(size)[1]), tf.qint8)
     return tf.raw_ops.QuantizedMatMulWithBiasAndDequantize(
         a=a, b=weights, bias=tf.zeros(size), min_a=0.0, max_a=255.0,
         min_b=-127.0, max_b=127.0, min_freezed_output=0.0,
@@ -106,32 +112,12 @@ def in_int8(a, size: int):
         input_quant_mode="SCALED")
 
 
-@functools.cache
-def dense_layer(size: int) -> bytes:
-    """A fully connected layer as a TFLite model that takes and gives int8."""
-    import keras
-
-    layer = keras.Sequential([keras.layers.Input((size,)),
-                              keras.layers.Dense(size)])
-    rows = np.random.default_rng(0).random((16, size), np.float32)
-    return convert(layer, [rows], takes_int8=True)
-
-
-def fully_connected(size: int, threads: int):
-    """TFLite's product in int8, as a function without arguments."""
-    model = Model(dense_layer(size), size, threads)
-    rng = np.random.default_rng(0)
-    rows = rng.integers(-128, 128, (size, size), np.int8)
-    model.lite.set_tensor(model.into["index"], rows)
-    return model.lite.invoke
-
-
 def tiny_network(number: str):
     """Layers of 16 x 16 weights, whose inputs and outputs are in fp32."""
     import tensorflow as tf
 
     x = tf.constant(np.random.default_rng(0).random((1, TINY), np.float32))
-    weights = tf.ones((TINY, TINY)) / TINY
+    weights = np.full((TINY, TINY), 1 / TINY, np.float32)
 
     def layer(x):
         if number == "int8":
@@ -139,7 +125,7 @@ def tiny_network(number: str):
             a, _, _ = tf.quantization.quantize(x, 0.0, 1.0, tf.quint8)
             return in_int8(a, TINY)
         kind = {"fp32": tf.float32, "bf16": tf.bfloat16}[number]
-        product = tf.cast(x, kind) @ tf.cast(weights, kind)
+        product = tf.cast(x, kind) @ tf.constant(weights, kind)
         return tf.cast(product, tf.float32)
 
     @tf.function
@@ -205,9 +191,6 @@ def make(what: str, number: str, args: argparse.Namespace) -> tuple:
     if what == "GEMM":
         # Both operations of a product count: multiplying and adding.
         operations = 2 * args.size ** 3 / 1e9
-        if number in OF_TFLITE:
-            threads = OF_TFLITE[number]
-            return fully_connected(args.size, threads), operations
         return product(number, args.size), operations
     if what == "tiny":
         return tiny_network(number), 1
@@ -235,17 +218,17 @@ def main(args: argparse.Namespace) -> None:
     import tensorflow as tf
 
     tf.get_logger().setLevel("ERROR")
-    # TensorFlow has no such networks in int8, and TFLite is no oneDNN.
+    # TensorFlow has no such networks in int8.
     columns = [(what, number) for what in args.work for number in args.numbers
                if number != "int8" or what in UNITS]
-    if ("GEMM", "int8") in columns:
-        columns += [("GEMM", name) for name in OF_TFLITE]
     # With AVX2 alone oneDNN has no kernels for bf16, and ends the process.
     here = {column: make(*column, args) for column in columns
             if not (column[1] == "bf16" and step == "AVX2")}
     # The first call builds the graph: all ranks do that at once, not in turns.
-    for call, _ in here.values():
-        call()
+    first = {column: call() for column, (call, _) in here.items()}
+    wrong = None
+    if ("GEMM", "int8") in first:
+        wrong = wrong_sums(first["GEMM", "int8"])
     found = {column: [[], []] for column in columns}
     for turn in range(args.rounds):
         order = list(range(comm.size))
@@ -261,18 +244,20 @@ def main(args: argparse.Namespace) -> None:
     # Distributed: nobody goes home while another measures
     sleep_until_all_are_here(comm)
     # Distributed: what each rank has measured
-    ranks = records.gather({"step": step, "found": list(found.values())})
+    ranks = records.gather({"step": step, "wrong": wrong,
+                            "found": list(found.values())})
     # Distributed: one report, not one from each rank
     if comm.rank == 0:
         for rank, each in enumerate(ranks):
             twin = [r["step"] for r in ranks[:rank]].count(each["step"])
             for column, (rates, again) in zip(columns, each["found"],
                                               strict=True):
-                report(each["step"], twin, column, rates, again)
+                off = each["wrong"] if column == ("GEMM", "int8") else None
+                report(each["step"], twin, column, rates, again, off)
 
 
 def report(step: str, twin: int, column: tuple, rates: list,
-           again: list) -> None:
+           again: list, wrong: float | None) -> None:
     """One line and one record."""
     what, number = column
     unit = UNITS.get(what, "images/s")
@@ -282,8 +267,10 @@ def report(step: str, twin: int, column: tuple, rates: list,
                   rate=rate, rate_unit=unit,
                   metrics={"part": "ladder", "step": step, "what": what,
                            "number": number, "rates": rates, "again": again,
-                           "twin": twin})
+                           "twin": twin, "wrong": wrong})
     said = f"{rate:10,.0f} {unit}" if rates else "oneDNN cannot do it"
+    if wrong is not None:
+        said += f", {wrong:.0%} of the sums are wrong"
     print(f"{step:18} {what:9} {number} {said}", flush=True)
 
 

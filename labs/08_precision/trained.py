@@ -55,8 +55,7 @@ def train(model, steps: int, seed: int = 0) -> None:
     model.fit(x[rows], y[rows], batch_size=64, verbose=0)
 
 
-def convert(model, batches=None, per_channel: bool = True,
-            takes_int8: bool = False) -> bytes:
+def convert(model, batches=None, per_channel: bool = True) -> bytes:
     """The network as a TFLite model: in fp32, or calibrated and in int8.
 
     batches: a list of images, (n, ...) each, whose ranges count.
@@ -76,9 +75,6 @@ def convert(model, batches=None, per_channel: bool = True,
         kinds = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8]
         converter.target_spec.supported_ops = kinds
         converter._experimental_disable_per_channel = not per_channel
-        if takes_int8:
-            converter.inference_input_type = tf.int8
-            converter.inference_output_type = tf.int8
     # TFLite tells a long story about each conversion.
     with contextlib.redirect_stdout(io.StringIO()):
         return converter.convert()

@@ -11,6 +11,7 @@ are kept in the folder of the run.
 import argparse
 import os
 
+os.environ["TF_ENABLE_ONEDNN_OPTS"] = "1"  # on every processor
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import numpy as np

@@ -7,8 +7,6 @@
     climbed.counted()                        # the product by its instructions
 """
 
-from statistics import median
-
 import pandas as pd
 
 from scaleout import Comparison, ScaleoutError, data, machine
@@ -23,13 +21,12 @@ STEPS = {
     "AVX512_CORE_AMX": "amx_tile",
 }
 NUMBERS = ("fp32", "bf16", "int8")
-OF_TFLITE = ("TFLite", "TFLite-1")  # in int8: with all threads, and with one
-# Multiplications and additions of an instruction that multiplies, for fp32,
-# bf16 and int8. Without VNNI a product in int8 takes two of them (and one
-# that adds). One of AMX takes 16 cycles.
+# Multiplications and additions of an instruction, for fp32, bf16 and int8.
+# Without VNNI a product in int8 takes three: one multiplies, one widens, one
+# adds. One of AMX takes 16 cycles.
 COUNTED = {
-    "AVX2": (16, None, 64 / 2),
-    "AVX512_CORE": (32, None, 128 / 2),
+    "AVX2": (16, None, 64 / 3),
+    "AVX512_CORE": (32, None, 128 / 3),
     "AVX512_CORE_VNNI": (32, None, 128),
     "AVX512_CORE_BF16": (32, 64, 128),
     "AVX512_CORE_AMX": (32, 16_384 / 16, 32_768 / 16),
@@ -47,6 +44,9 @@ class Ladder:
 
     def __init__(self, job) -> None:
         self._rows = list(_rates(job))
+        self._wrong = {record["metrics.step"]: record["metrics.wrong"]
+                       for record in job.to_dict("records")
+                       if record["variant"] == "GEMM int8"}
         self.units = {row["variant"].split()[0]: row["unit"]
                       for row in self._rows}
 
@@ -78,11 +78,7 @@ class Ladder:
 
     def counted(self) -> pd.DataFrame:
         """Put the large product beside what the instructions let expect, as
-        times fp32 on the lowest step.
-
-        TFLite's product in int8 stands below, with all threads and with one,
-        beside the instructions of the highest step: its library does not know
-        ONEDNN_MAX_CPU_ISA.
+        times fp32 on the lowest step; and the share of wrong sums in int8.
         """
         there = self.table.dropna(how="all")
         first = there["GEMM fp32"].iloc[0]
@@ -91,21 +87,14 @@ class Ladder:
             for number, count in zip(NUMBERS, COUNTED[step], strict=True):
                 if f"GEMM {number}" in there:
                     rate = there.loc[step, f"GEMM {number}"]
-                    rows.append((step, number, count, count, rate))
-        for number in OF_TFLITE:
-            rates = [row["value"] for row in self._rows
-                     if row["variant"] == f"GEMM {number}"]
-            if rates:
-                count = COUNTED[there.index[-1]][2]
-                one = number != OF_TFLITE[0]  # the counts are for all cores
-                rows.append(("any", number, count, None if one else count,
-                             median(rates)))
-        names = ["operations", "by_count", "giga_per_s"]
+                    wrong = self._wrong.get(step) if number == "int8" else None
+                    rows.append((step, number, count, count, rate, wrong))
+        names = ["operations", "by_count", "giga_per_s", "wrong_sums"]
         found = pd.DataFrame(rows, columns=["step", "number", *names])
         found = found.astype(dict.fromkeys(names, float))
         found["by_count"] /= COUNTED["AVX2"][0]
         found.insert(4, "measured", found["giga_per_s"] / first)
-        found = found.dropna(how="all", subset=[*names, "measured"])
+        found = found.dropna(how="all", subset=[*names[:3], "measured"])
         return found.set_index(["step", "number"])
 
 
