@@ -1,22 +1,27 @@
 """What each TODO of 10_input is checked by: a pipeline of numbers, watched.
 
-watch.py runs the lab's pipeline on two ranks. In place of 41 pictures it has
-41 numbers, and it notes who reads and changes them. The checks look at
-these notes, never at the code.
+instruments.py runs the lab's pipeline on two ranks. In place of 41 pictures it
+has 41 numbers, and it counts who reads and changes them. The checks look at
+what it counted, never at the code.
 """
 
 from scaleout import todo
 
 IMAGES = 41
 WORKERS = 4
-BRIEF = {"ranks": 2, "threads": 1, "timeout": 60, "script": "watch.py",
-         "images": IMAGES, "workers": WORKERS}
+BRIEF = {"ranks": 2, "threads": 1, "script": "instruments.py"}
 
 
-def watched(job, *pipelines):
-    """What each of two ranks noted, for each of these pipelines."""
-    found = job(pipelines=pipelines, **BRIEF).records["metrics.found"]
-    return list(found)
+def watched(job, wanted, *pipelines):
+    """What each of two ranks did, for each of these pipelines.
+
+    wanted: what the TODO asks for, said if TensorFlow refused the pipeline.
+    """
+    found = list(job(pipelines=pipelines, **BRIEF).records["metrics.found"])
+    errors = [each["error"] for ranks in found for each in ranks
+              if each["error"]]
+    assert not errors, f"expected {wanted}; saw {errors[0]}"
+    return found
 
 
 def numbers_out(rank, epoch):
@@ -61,7 +66,7 @@ def changed_anew(ranks):
 )
 def each_image_on_one_rank(job):
     """Of 41 images one rank has 21, the other 20, and together all."""
-    (ranks,) = watched(job, "batch")
+    (ranks,) = watched(job, "the numbers of some images", "batch")
     mine = [each["mine"] for each in ranks]
     sizes = [len(some) for some in mine]
     both = set(mine[0]) & set(mine[1])
@@ -104,7 +109,8 @@ def each_image_on_one_rank(job):
 )
 def several_at_a_time(job):
     """With --use parallel four images are read at a time, without it one."""
-    ranks, alone = watched(job, "parallel", "batch")
+    ranks, alone = watched(
+        job, "pairs (image, number) from map()", "parallel", "batch")
     nothing_lost(ranks)
     changed_anew(ranks)
     most = max(each["most_at_once"] for each in ranks)
@@ -113,8 +119,8 @@ def several_at_a_time(job):
         "after another. map() takes num_parallel_calls."
     )
     assert most == WORKERS, (
-        f"expected {WORKERS} images in work at a time, as --workers "
-        f"{WORKERS} asks for; saw {most}. Give map() `at_once`."
+        f"expected {WORKERS} images in work at a time, as `workers` "
+        f"says; saw {most}. Give map() `at_once`."
     )
     most = max(each["most_at_once"] for each in alone)
     assert most == 1, (
@@ -142,7 +148,9 @@ def several_at_a_time(job):
 )
 def decoded_once(job):
     """In two epochs each image is read once, and comes out anew."""
-    (ranks,) = watched(job, "cache+batch")
+    (ranks,) = watched(
+        job, "what `decoded` gives to be kept, pairs (image, number)",
+        "cache+batch")
     for rank, each in enumerate(ranks):
         reads = len(each["read"])
         wanted = len(each["mine"])
@@ -177,7 +185,8 @@ def decoded_once(job):
 )
 def changed_by_the_batch(job):
     """With --use batch a whole batch is augmented at once."""
-    (ranks,) = watched(job, "batch")
+    (ranks,) = watched(
+        job, "one batch(batch), and after it one map(changed)", "batch")
     nothing_lost(ranks)
     for each in ranks:
         assert each["changed"], (
@@ -209,7 +218,7 @@ def changed_by_the_batch(job):
 )
 def made_before_it_is_asked_for(job):
     """After the first batch, two more are made while nobody asks."""
-    (ranks,) = watched(job, "batch+prefetch")
+    (ranks,) = watched(job, "batches as before", "batch+prefetch")
     nothing_lost(ranks)
     changed_anew(ranks)
     ahead = [each["ahead"] for each in ranks]

@@ -8,9 +8,9 @@ from scaleout.plots import look, primitives
 from scaleout.words import count, rounded
 
 PARTS = {
-    "waited": ("waits for images", {"color": look.MIDDLE}),
-    "computed": ("computes", {"color": look.DARK}),
-    "other": ("waits for other ranks", look.WAITING),
+    "wait_s": ("waits for images", {"color": look.MIDDLE}),
+    "compute_s": ("computes", {"color": look.DARK}),
+    "others_s": ("waits for other ranks", look.WAITING),
 }
 WAYS = {
     "one file an image": ("one file\nan image", 1),
@@ -28,10 +28,8 @@ def input_roofline(records, guess: float | None = None):
     steps: dict[float, list] = {}  # milliseconds of compute: whole steps
     for frame in records:
         for _, row in frame.iterrows():
-            once = [float(np.median(row["step_s"]))]
-            turns = row["metrics"].get("turns_s", once)
             steps.setdefault(float(row["metrics"]["step_ms"]), []).extend(
-                1e3 * seconds for seconds in turns)
+                1e3 * seconds for seconds in row["metrics"]["turns_s"])
     alone = float(np.median(steps[0]))
     told = {compute: steps[compute] for compute in steps if compute > 0}
     off = max(abs(float(np.median(each)) / max(alone, compute) - 1)
@@ -70,29 +68,28 @@ def waits(records, guess: float | None = None):
     rows = []
     for frame in records:
         for _, row in frame.iterrows():
-            ranks = list(zip(row["metrics"]["waited"],
-                             row["metrics"]["computed"], strict=True))
-            for rank, (waited, computed) in enumerate(ranks):
+            ranks = row["metrics"]["shares"]
+            for rank, seconds in enumerate(ranks):
                 several = f"\nrank {rank}" * (len(ranks) > 1)
                 names.append(row["variant"] + several)
-                rows.append({"waited": 100 * waited,
-                             "computed": 100 * computed,
-                             "other": 100 * (1 - waited - computed)})
+                whole = sum(seconds[part] for part in PARTS)
+                rows.append({part: 100 * seconds[part] / whole
+                             for part in PARTS})
     figure, axes = plt.subplots(figsize=(7, 1.9 + 0.42 * len(rows)))
     primitives.stacked(axes, rows, PARTS, width=0.75)
     for place, row in enumerate(rows):
         paper = {"facecolor": "white", "edgecolor": "none", "pad": 1}
-        axes.text(1, place, f"{row['waited']:.0f} %", va="center", fontsize=9,
+        axes.text(1, place, f"{row['wait_s']:.0f} %", va="center", fontsize=9,
                   bbox=paper)
     if guess is not None:
         axes.axvline(guess, color="black", linestyle=":", linewidth=2,
                      label=f"your guess: {guess:g} %")
     axes.set_yticks(range(len(names)), names, fontsize=9)
     axes.set(xlabel="share of a step (%)", xlim=(0, 100))
-    each = [f"{name}: {row['waited']:.0f} %".replace("\n", ", ")
+    each = [f"{name}: {row['wait_s']:.0f} %".replace("\n", ", ")
             for name, row in zip(names, rows, strict=True)]
-    most = max(row["waited"] for row in rows)
-    least = min(row["waited"] for row in rows)
+    most = max(row["wait_s"] for row in rows)
+    least = min(row["wait_s"] for row in rows)
     return look.finish(
         figure, f"A rank waits for images in {least:.0f} to {most:.0f} % of "
         "a step.", f"{'; '.join(each)}.",

@@ -9,22 +9,62 @@ waited for its images. It takes about 15 seconds. With --step-ms 20 a step is
 """
 
 import argparse
-import itertools
 import os
-import time
-from collections.abc import Callable, Iterator
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+from collections.abc import Callable
+
 import numpy as np
 import tensorflow as tf
-from bookkeeping import Notes, arguments, broken_file, examples, place
+from files import examples, explained
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
 from networks import Training
 
+from scaleout import records
+from scaleout.flags import Parser, refuse, zero_or_more
+
 WHOLE = 128  # pixels of a side, in the files
 SIDE = 64  # and of what the network sees
+BATCH = 64  # images in a step of a rank
+SEED = 0  # of the order and of the augmentation
+STEPS = ["parallel", "batch", "cache", "prefetch"]
+
+
+def steps_of(text: str) -> list:
+    """The steps of a pipeline, such as parallel+batch."""
+    use = [] if text == "naive" else text.split("+")
+    for step in use:
+        if step not in [*STEPS, "one-batch"]:
+            raise argparse.ArgumentTypeError(
+                f"it takes naive, or some of {', '.join(STEPS)}, one-batch "
+                f"with a + between them, not {text}")
+    return use
+
+
+def settings() -> argparse.Namespace:
+    """What was typed behind the name of this file."""
+    parser = Parser(__doc__)
+    parser.add_argument("--use", type=steps_of, default=STEPS,
+                        metavar="STEPS",
+                        help="naive, or steps with a + between them (all "
+                        "four); one-batch: the first batch again and again")
+    parser.add_argument("--step-ms", type=zero_or_more,
+                        help="a device's step of so many ms, during which "
+                        "these cores are free (the small network)")
+    parser.add_argument("--steps", type=zero_or_more, default=0,
+                        help="steps (0: two epochs)")
+    parser.add_argument("--folder",
+                        help="images of your own, 128 x 128 pixels, called "
+                        "NUMBER-LABEL.jpg (crops of two photographs)")
+    parser.add_argument("--skip-broken", action="store_true",
+                        help="leave out files that are no picture, and count "
+                        "them")
+    parser.add_argument("--checkpoint",
+                        help="a folder: go on from where the last job with it "
+                        "stopped (from the start)")
+    return parser.parse_args()
 
 
 def read_image(path: tf.Tensor) -> tf.Tensor:
@@ -33,40 +73,31 @@ def read_image(path: tf.Tensor) -> tf.Tensor:
     return tf.ensure_shape(image, [WHOLE, WHOLE, 3])  # uint8
 
 
-def draw(numbers: tf.Tensor, epoch: tf.Tensor, which: int) -> tf.Tensor:
-    """Something like a random number in [0, 1) for each image.
-
-    It follows from the image's number and the epoch, so that it is the same
-    whoever computes it, for one image or for a batch of them.
-    """
-    x = tf.cast(numbers, tf.float64) * 12.9898
-    x += tf.cast(epoch, tf.float64) * 78.233 + which * 37.719
-    return tf.cast(tf.math.floormod(tf.sin(x) * 43758.5453, 1.0), tf.float32)
-
-
 def augment(images: tf.Tensor, numbers: tf.Tensor,
             epoch: tf.Tensor) -> tf.Tensor:
     """Cuts out, mirrors and brightens, another way in each epoch.
 
     images: (n, 128, 128, 3) uint8, or one image without the n; to
-    (n, 64, 64, 3) float32.
+    (n, 64, 64, 3) float32. What is random follows from the first image's
+    number and the epoch, so it is the same when the job runs again.
     """
     if images.shape.rank == 3:
         one = augment(images[None], numbers[None], epoch)
         return one[0]
+    top, left, mirror, light = tf.unstack(tf.random.stateless_uniform(
+        [4, tf.size(numbers)], seed=[numbers[0], 1000 * SEED + epoch]))
     # Every one and a half pixels, beginning anywhere in the first quarter.
     steps = 0.75 * tf.range(0.5, SIDE) / SIDE  # (64,)
-    rows = 0.25 * draw(numbers, epoch, 0)[:, None] + steps  # (n, 64)
-    columns = 0.25 * draw(numbers, epoch, 1)[:, None] + steps  # (n, 64)
-    mirrored = draw(numbers, epoch, 2)[:, None] < 0.5  # (n, 1)
-    columns = tf.where(mirrored, 1 - columns, columns)
+    rows = 0.25 * top[:, None] + steps  # (n, 64)
+    columns = 0.25 * left[:, None] + steps  # (n, 64)
+    columns = tf.where(mirror[:, None] < 0.5, 1 - columns, columns)
     rows = tf.cast(WHOLE * rows, tf.int32)
     columns = tf.cast(WHOLE * columns, tf.int32)
     # Where each pixel stands among those of all images.
     first = WHOLE * WHOLE * tf.range(tf.size(numbers))  # (n,)
     at = first[:, None, None] + WHOLE * rows[:, :, None] + columns[:, None, :]
     cut = tf.gather(tf.reshape(images, [-1, 3]), at)  # (n, 64, 64, 3)
-    bright = (0.8 + 0.4 * draw(numbers, epoch, 3)) / 255  # (n,)
+    bright = (0.8 + 0.4 * light) / 255  # (n,)
     return tf.cast(cut, tf.float32) * bright[:, None, None, None]
 
 
@@ -82,7 +113,7 @@ def my_images(numbers: np.ndarray, rank: int, ranks: int) -> np.ndarray:
 
 
 def input_pipeline(mine: np.ndarray, read: Callable, change: Callable,
-                   args: argparse.Namespace, first: int = 0,
+                   use: list, batch: int, workers: int = 2, first: int = 0,
                    done: int = 0, epochs: int = 1) -> tf.data.Dataset:
     """Batches of (images, numbers, epoch) from epoch `first` on.
 
@@ -90,8 +121,9 @@ def input_pipeline(mine: np.ndarray, read: Callable, change: Callable,
     `change` augments it. Of the first epoch, `done` images are left out.
     """
     numbers = tf.data.Dataset.from_tensor_slices(mine)
-    workers = args.workers or tf.data.AUTOTUNE
-    at_once = workers if "parallel" in args.use else None
+    at_once = workers or tf.data.AUTOTUNE
+    if "parallel" not in use:
+        at_once = None
 
     def decoded(some: tf.data.Dataset) -> tf.data.Dataset:
         """Numbers to (image, number)."""
@@ -101,17 +133,16 @@ def input_pipeline(mine: np.ndarray, read: Callable, change: Callable,
         images = some.map(lambda i: (read(i), i), num_parallel_calls=at_once)
         # STARTER: images = some.map(lambda i: (read(i), i))
         # END SOLUTION
-        # A broken file is left out: main() counts how many are missing.
-        return images.ignore_errors() if args.skip_broken else images
+        return images
 
     def shuffled(some: tf.data.Dataset, epoch: tf.Tensor) -> tf.data.Dataset:
         """In an order that follows from the seed and the epoch alone."""
-        order = some.shuffle(len(mine), seed=1000 * args.seed + epoch,
+        order = some.shuffle(len(mine), seed=1000 * SEED + epoch,
                              reshuffle_each_iteration=False)
         return order.skip(tf.where(epoch == first, np.int64(done), 0))
 
     kept = None
-    if "cache" in args.use:
+    if "cache" in use:
         # TODO 3: keep what `decoded` makes of all numbers in memory, by
         # cache(), so that each file is decoded once.  (1 line)
         # BEGIN SOLUTION
@@ -130,8 +161,7 @@ def input_pipeline(mine: np.ndarray, read: Callable, change: Callable,
         def named(images: tf.Tensor, some: tf.Tensor) -> tuple:
             return images, some, epoch
 
-        batch = args.batch_per_rank
-        if "batch" not in args.use:
+        if "batch" not in use:
             return images.map(changed).batch(batch).map(named)
         # TODO 4: the same two in the other order, so that `changed` is called
         # once for a batch, and not once for an image.  (1 line)
@@ -142,96 +172,115 @@ def input_pipeline(mine: np.ndarray, read: Callable, change: Callable,
         return batches.map(named)
 
     every = tf.data.Dataset.range(first, first + epochs).flat_map(one_epoch)
-    if "one-batch" in args.use:
+    if "one-batch" in use:
         every = every.take(1).cache().repeat()
-    if "prefetch" in args.use:
+    if "prefetch" in use:
         # TODO 5: make two batches ahead, while the step computes.  (1 line)
         # BEGIN SOLUTION
         every = every.prefetch(2)
         # STARTER: every = every
         # END SOLUTION
-    return every
-
-
-def options_of(args: argparse.Namespace) -> tf.data.Options:
-    """Threads for the input alone, and no help that nobody asked for."""
     options = tf.data.Options()
-    options.threading.private_threadpool_size = args.workers
+    options.threading.private_threadpool_size = workers  # for input alone
     # TensorFlow would add parallel maps and a prefetch by itself: each of our
     # steps is to be seen alone.
-    options.experimental_optimization.inject_prefetch = "help" in args.use
-    options.experimental_optimization.apply_default_optimizations = (
-        "help" in args.use
-    )
-    return options
-
-
-def begun(arriving: tf.data.Dataset, use: list) -> Iterator:
-    """The batches, from the first on; now the threads that make them exist."""
-    if "background" not in use:
-        return iter(arriving)
-    # Linux lets a thread that wakes up interrupt another, but not if it is of
-    # the kind "batch". Threads are of the kind of the one that makes them.
-    usual = os.sched_getscheduler(0)
-    os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
-    batches = iter(arriving)
-    first = list(itertools.islice(batches, 1))
-    os.sched_setscheduler(0, usual, os.sched_param(0))
-    return itertools.chain(first, batches)
+    options.experimental_optimization.inject_prefetch = False
+    options.experimental_optimization.apply_default_optimizations = False
+    return every.with_options(options)
 
 
 def main(args: argparse.Namespace) -> None:
     # Distributed: all ranks of the job
     comm = MPI.COMM_WORLD
-    paths, labels = examples(args, comm.size)
-    mine = my_images(np.arange(len(paths)), comm.rank, comm.size)
+    rank = comm.rank
+    ranks = comm.size
+    paths, labels, left_out = examples(
+        args.folder, ranks, read_image if args.skip_broken else None)
+    mine = my_images(np.arange(len(paths)), rank, ranks)
     # Distributed: all make as many steps as the rank with most images
     most = comm.allreduce(len(mine), op=MPI.MAX)
-    steps_an_epoch = -(-most // args.batch_per_rank)
-    args.steps = args.steps or args.epochs * steps_an_epoch
+    steps_an_epoch = -(-most // BATCH)
+    steps = args.steps or 2 * steps_an_epoch
 
     training = Training(SIDE, args.step_ms)
-    epoch, at = place(args, comm.size, training.variables)
-    epochs = -(-(at + args.steps) // steps_an_epoch)
+    # A checkpoint holds the steps done, the number of ranks, and the weights.
+    place = tf.Variable([0, ranks], dtype=tf.int64)
+    state = [place, *training.variables]
+    if args.checkpoint:
+        records.take_checkpoint(args.checkpoint, state)
+    done, ranks_before = place.numpy().tolist()
+    if ranks != ranks_before:
+        refuse(f"The checkpoint is of {ranks_before} ranks: in the middle of "
+               "an epoch it goes on with as many.")
+    epoch, at = divmod(done, steps_an_epoch)
     files = tf.constant(paths)
-    arriving = begun(input_pipeline(
-        mine, lambda number: read_image(files[number]), augment, args,
-        first=epoch, done=at * args.batch_per_rank, epochs=epochs,
-    ).with_options(options_of(args)), args.use)
+    arriving = iter(input_pipeline(
+        mine, lambda number: read_image(files[number]), augment, args.use,
+        BATCH, first=epoch, done=at * BATCH,
+        epochs=-(-(at + steps) // steps_an_epoch)))
 
-    notes = Notes(args, len(paths), steps_an_epoch, at)
+    # The first epoch is a warm-up: it fills the cache.
+    warmup = min(steps_an_epoch - at, steps - 1)
+    job = records.Job("10_input", rank, ranks, warmup=warmup, rows=len(paths),
+                      weights=state)
+    order = []
     ready = None
-    for _ in range(args.steps):
-        start = time.perf_counter()
-        if ready is None:
-            ready = next(arriving, None)
-        got = time.perf_counter()
-        again = "one-batch" in args.use
-        if ready is not None and (again or int(ready[2]) == epoch):
-            images, some, _ = ready
-            training.step(images, labels[some])
-            notes.saw(epoch, some)
-            ready = None
-        # else: a rank with fewer images goes along without any
-        done = time.perf_counter()
-        # Distributed: here the gradients would be averaged (05), and that
-        # waits for the rank whose images came last
-        comm.Barrier()
-        notes.step(start, got, done, time.perf_counter())
-        at += 1
-        if at == steps_an_epoch:
-            epoch += 1
-            at = 0
-    notes.report(training, epoch, at)
+    for step in range(steps):
+        epoch = (done + step) // steps_an_epoch
+        when = "warmup_" if step < warmup else ""
+        numbers = []  # of this step's images
+        with job.step(rows=numbers):
+            with job.time(f"{when}wait"):
+                if ready is None:
+                    ready = next(arriving, None)
+            with job.time(f"{when}compute"):
+                again = "one-batch" in args.use
+                if ready is not None and (again or int(ready[2]) == epoch):
+                    images, some, _ = ready
+                    training.step(images, labels[some])
+                    numbers.extend(some.numpy())
+                    ready = None
+                # else: a rank with fewer images goes along without any
+            with job.time(f"{when}others"):
+                # Distributed: here the gradients would be averaged (05), and
+                # that waits for the rank whose images came last
+                comm.Barrier()
+        order.append(records.digest([numbers]))
+
+    place.assign([done + steps, ranks])
+    # Distributed: one rank writes
+    if args.checkpoint and rank == 0:
+        job.keep_checkpoint(args.checkpoint, done + steps)
+    job.note(order=order)
+    # Distributed: one record of all ranks; the slowest of them counts
+    record = job.write(variant="+".join(args.use) or "naive",
+                       batch_per_rank=BATCH, seed=SEED, rate_unit="images/s",
+                       step_ms=args.step_ms, images=len(paths),
+                       left_out=left_out)
+    # Distributed: one report, not one from each rank
+    if rank == 0:
+        waits = []
+        for share in record["metrics"]["shares"]:
+            parts_s = [share[f"{part}_s"]
+                       for part in ("wait", "compute", "others")]
+            waits.append(f"{parts_s[0] / sum(parts_s):.0%}")
+        print(f"{record['rate']:,.0f} images/s; each rank's wait for images: "
+              f"{', '.join(waits)} of a step", flush=True)
+        if args.skip_broken:
+            print(f"{left_out} of {len(paths) + left_out} files were left "
+                  "out.", flush=True)
+        if training.right:
+            print("right in the last batches: "
+                  f"{np.mean(training.right[-20:]):.0%}", flush=True)
 
 
 if __name__ == "__main__":
-    asked = arguments(__doc__.splitlines()[0])
+    asked = settings()
     problem = None
     try:
         main(asked)
     except tf.errors.OpError as error:
-        problem = broken_file(asked, error, read_image)
+        problem = explained(error, asked.folder, read_image)
     if problem:
         # Distributed: whoever finds it ends the job for all
         raise SystemExit(problem)

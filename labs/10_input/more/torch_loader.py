@@ -4,8 +4,8 @@ r"""The pipeline of runme.py by PyTorch's DataLoader: images/s of input alone.
         --python .side/torch/bin/python
 
 After `make torch`, on any number of ranks; it takes about 20 seconds. Beside
-it, turns.py with `--pipelines parallel+batch+prefetch --step-ms 0` measures
-the same by TensorFlow. There is nothing to fill in.
+it, compare_pipelines.py measures the same by TensorFlow, with
+`--pipelines parallel+batch+prefetch --step-ms 0`. There is nothing to fill in.
 """
 
 import sys

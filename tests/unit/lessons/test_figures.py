@@ -209,7 +209,7 @@ def _rates_over_work(draw: Draw, guess: Any) -> Any:
 
 
 def _device(step_ms: float, took_ms: float) -> pd.DataFrame:
-    return pd.DataFrame([{"step_s": [took_ms / 1e3] * 3, "metrics": {"step_ms": step_ms}}])
+    return pd.DataFrame([{"metrics": {"step_ms": step_ms, "turns_s": [took_ms / 1e3] * 3}}])
 
 
 def _input_roofline(draw: Draw, guess: Any) -> Any:
