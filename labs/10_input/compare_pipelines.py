@@ -118,7 +118,7 @@ class Pipeline:
 
 def named(use: list, before: list | None) -> str:
     """What a pipeline is called, if possible by the step that it adds."""
-    if before is not None and use[:-1] == before:
+    if before is not None and use[:-1] == before and use[-1] in STEPS:
         return f"+ {use[-1]}"
     if use == STEPS:
         return "all four"

@@ -1,9 +1,11 @@
-"""The figures of 10_input: the roofline of a step, who waits for images, four
-forms of the same pictures, and what one server can give."""
+"""The figures of 10_input: the roofline of a step, who waits for images, what
+each step is worth, four forms of the same pictures, and what one server can
+give."""
 
 import matplotlib.pyplot as plt
 import numpy as np
 
+from scaleout.comparisons.intervals import ROUNDS, verdict
 from scaleout.plots import look, primitives
 from scaleout.words import count, rounded
 
@@ -18,46 +20,65 @@ WAYS = {
     "staged first": ("a copy\nper node", 4),
     "staged": ("every later\nepoch", 3),
 }
+FAR = 0.1  # from the line of the roofline; further is said
 SERVED_S = 1e-3  # less is no work for the server
 
 
 @look.style
 def input_roofline(records, guess: float | None = None):
     """Draw the time of a step over that of its compute: max(input, compute)
-    as a line, jobs as points."""
+    as a line, jobs as points, and what is far from the line by name."""
     steps: dict[float, list] = {}  # milliseconds of compute: whole steps
     for frame in records:
         for _, row in frame.iterrows():
             steps.setdefault(float(row["metrics"]["step_ms"]), []).extend(
                 1e3 * seconds for seconds in row["metrics"]["turns_s"])
-    alone = float(np.median(steps[0]))
-    told = {compute: steps[compute] for compute in steps if compute > 0}
-    off = max(abs(float(np.median(each)) / max(alone, compute) - 1)
-              for compute, each in told.items())
+    alone = float(np.median(steps.pop(0)))
     figure, axes = plt.subplots(figsize=(7, 4.4))
-    far = 1.08 * max(told)
-    primitives.ideal(axes, [0, alone, far], [alone, alone, far],
+    ends = [0.7 * min(steps), 1.4 * max(steps)]
+    every = np.geomspace(*ends, 100)
+    primitives.ideal(axes, every, np.maximum(alone, every),
                      "max(input, compute)")
-    axes.axvline(alone, color=look.PALE, linewidth=6, zorder=0)
-    for label, own, colour in (
-            ("input alone: it makes the line", {0: steps[0]}, look.LIGHT),
-            ("with a device", told, look.DARK)):
-        points = [(compute, step) for compute in own for step in own[compute]]
-        axes.scatter(*zip(*points, strict=True), color=colour,
-                     edgecolor=look.DARK, zorder=3, label=label)
-    look.guess_line(axes, guess, upright=True, unit="ms")
-    top = max(max(each) for each in steps.values())
-    for x, limit in ((alone / 2, "input"), ((alone + far) / 2, "compute")):
-        axes.text(x, 0.05 * top, f"{limit} is\nthe limit", ha="center")
-    axes.set(xlabel="compute of a step (ms)", ylabel="a whole step (ms)",
-             ylim=(0, 1.15 * top))
-    each = ", ".join(f"{compute:g} ms: {rounded(float(np.median(turns)))} ms"
-                     for compute, turns in sorted(told.items()))
+    computes = sorted(steps)
+    middle = primitives.line(
+        axes, computes, [steps[compute] for compute in computes],
+        "measured with a device (median)", linestyle="")
+    off = {compute: step / max(alone, compute) - 1
+           for compute, step in zip(computes, middle, strict=True)}
+    far = {compute: by for compute, by in off.items() if abs(by) > FAR}
+    for compute, step in zip(computes, middle, strict=True):
+        if compute in far:
+            axes.annotate(f"{far[compute]:+.0%}".replace("%", " %"),
+                          (compute, step), (0, 10), ha="center",
+                          textcoords="offset points", fontsize=9)
+    if guess is not None and ends[0] < guess < ends[1]:
+        look.guess_line(axes, guess, upright=True, unit="ms")
+    elif guess is not None:
+        axes.plot([], [], linestyle="",
+                  label=f"your guess: {guess:g} ms (not in the picture)")
+    axes.set(xscale="log", yscale="log", xlim=ends,
+             xlabel="compute of a step (ms)", ylabel="a whole step (ms)")
+    top = 1.6 * max(alone, *(max(each) for each in steps.values()))
+    axes.set_ylim(0.4 * min(alone, *middle), top)
+    low = axes.get_ylim()[0]
+    for x, limit in ((np.sqrt(ends[0] * alone), "input"),
+                     (np.sqrt(alone * ends[1]), "compute")):
+        if ends[0] < alone < ends[1]:
+            axes.text(x, 1.1 * low, f"{limit} is\nthe limit", ha="center",
+                      bbox={"facecolor": "white", "edgecolor": "none"})
+    axes.set_xticks(computes, [f"{compute:g}" for compute in computes])
+    ticks = [tick for tick in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+             if low <= tick <= top]
+    axes.set_yticks(ticks, [str(tick) for tick in ticks])
+    axes.minorticks_off()
+    each = ", ".join(f"{compute:g} ms: {rounded(step)} ms"
+                     for compute, step in zip(computes, middle, strict=True))
+    said = ("More than 10 % off the line: "
+            f"{', '.join(f'{compute:g} ms' for compute in far)}." if far else
+            "All points are within 10 % of the line.")
     return look.finish(
-        figure, f"Input alone takes {rounded(alone)} ms a step. The line is "
-        f"{100 * off:.0f} % off at most.",
-        f"A whole step by its compute: {each}.",
-        legend=2)
+        figure, f"The input alone takes {rounded(alone)} ms a step. {said}",
+        f"A whole step by its compute: {each}.", legend=2)
 
 
 @look.style
@@ -88,12 +109,89 @@ def waits(records, guess: float | None = None):
     axes.set(xlabel="share of a step (%)", xlim=(0, 100))
     each = [f"{name}: {row['wait_s']:.0f} %".replace("\n", ", ")
             for name, row in zip(names, rows, strict=True)]
-    most = max(row["wait_s"] for row in rows)
-    least = min(row["wait_s"] for row in rows)
+    without = [row["wait_s"] for name, row in zip(names, rows, strict=True)
+               if "one-batch" in name]
+    made = [row["wait_s"] for name, row in zip(names, rows, strict=True)
+            if "one-batch" not in name]
     return look.finish(
-        figure, f"A rank waits for images in {least:.0f} to {most:.0f} % of "
-        "a step.", f"{'; '.join(each)}.",
-        legend=4)
+        figure, f"A rank waits for images in {_range(made)} % of a step; the "
+        f"floor, without making any, is {_range(without)} %.",
+        f"{'; '.join(each)}.", legend=2)
+
+
+def _range(values) -> str:
+    """Say the least and the most of some percentages."""
+    low, high = (f"{each(values):.0f}" for each in (min, max))
+    return low if low == high else f"{low} to {high}"
+
+
+def each_step(tuned) -> list[tuple]:
+    """Compare each pipeline with the one before it, in the same rounds: its
+    name, that of the one before, and how many times as fast it is."""
+    names = [tuned.baseline, *tuned.variants]
+    steps = [(names[1], names[0], tuned.ratio(names[1]))]
+    steps += [(name, before, tuned.between(name, before))
+              for before, name in zip(names[1:], names[2:], strict=False)]
+    return steps
+
+
+def sentences(tuned) -> str:
+    """Say of each step what it was worth to the one before it."""
+    if tuned.rounds < ROUNDS:
+        return (f"What each step is worth: unclear after "
+                f"{count(tuned.rounds, 'round')}; it takes {ROUNDS}.")
+    said = []
+    for name, before, ratio in each_step(tuned):
+        found = verdict(ratio, tuned.noise, tuned.within)
+        times = f"{ratio.middle:.2f} times as fast as {before.lstrip('+ ')}"
+        within = f"({ratio.low:.2f} to {ratio.high:.2f})"
+        said.append(f"{name}: {found}, {times} {within}.")
+    return "\n".join(said)
+
+
+@look.style
+def step_waterfall(tuned, guess: float | None = None):
+    """Draw how many times as fast as the naive pipeline each one is, and what
+    each step adds to the one before it, with its 95 % interval."""
+    figure, axes = plt.subplots(figsize=(7.4, 4.4))
+    total = tuned.ratio(tuned.variants[-1])
+    level = 1.0
+    axes.bar(0, level, 0.7, color=look.DARK)
+    names = [tuned.baseline]
+    tops = [level]
+    for place, (name, _, ratio) in enumerate(each_step(tuned), 1):
+        reached = tuned.ratio(name).middle
+        axes.bar(place, abs(reached - level), 0.7, min(level, reached),
+                 color=look.LIGHT if reached >= level else look.MIDDLE,
+                 edgecolor=look.DARK)
+        axes.plot([place - 1.35, place + 0.35], [level] * 2,
+                  color=look.GREY, linewidth=0.8)
+        top = max(level, reached)
+        if tuned.rounds >= ROUNDS:
+            ends = [level * ratio.low, level * ratio.high]
+            axes.plot([place] * 2, ends, color="black", marker="_",
+                      label="95 % interval of a step" * (place == 1))
+            top = max(top, ends[1])
+        tops.append(top)
+        axes.annotate(f"{ratio.middle:.2f} times", (place, top), (0, 5),
+                      ha="center", textcoords="offset points", fontsize=9)
+        level = reached
+        names.append(name)
+    axes.bar(len(names), level, 0.7, color=look.DARK)
+    axes.annotate(f"{level:.2f} times", (len(names), level), (0, 5),
+                  ha="center", textcoords="offset points", fontsize=9)
+    names.append("all four")
+    look.guess_line(axes, guess, unit="times")
+    axes.set_xticks(range(len(names)), names)
+    axes.grid(axis="x", visible=False)
+    axes.set(ylabel="speed (naive pipeline = 1)",
+             ylim=(0, 1.15 * max(*tops, guess or 0)))
+    each = " ".join(sentences(tuned).splitlines())
+    within = f" ({total.low:.2f} to {total.high:.2f})"
+    return look.finish(
+        figure, f"All four steps: {total.middle:.2f} times as fast as naive"
+        f"{within if tuned.rounds >= ROUNDS else ', in few rounds'}.", each,
+        legend=2)
 
 
 @look.style
@@ -101,32 +199,47 @@ def format_rates(records, guess: str | None = None):
     """Draw how many images are read in a second from each form, cold and
     warm, in order and shuffled."""
     orders = ("in order", "shuffled")
-    figure, panels = primitives.panels(orders, (7.4, 4.4))
+    figure, panels = primitives.panels(orders, (7.4, 4))
     jobs = {(row["metrics"]["order"], row["metrics"]["cache"],
              row["variant"]): row for _, row in records.iterrows()}
     forms = list(dict.fromkeys(records["variant"]))
-    names = [f"{form}\n{jobs['in order', 'cold', form]['metrics']['opens']:,}"
-             for form in forms]
+    names = [f"{form}\n({jobs['in order', 'cold', form]['metrics']['opens']:,}"
+             " opens)" for form in forms]
+    said = []
+    every = []
     for order, axes in panels.items():
-        for nth, cache in enumerate(("cold", "warm")):
-            rates = {}
-            for name, form in zip(names, forms, strict=True):
+        for nth, (cache, fill) in enumerate((("cold", "white"),
+                                             ("warm", look.DARK))):
+            middle = []
+            for place, form in enumerate(forms):
                 row = jobs[order, cache, form]
-                rates[name] = [row["metrics"]["images"] / seconds
-                               for seconds in row["step_s"]]
-            look_of = look.FILLS[2 * (1 - nth):][:1]  # cold is hatched
-            primitives.bars(axes, rates, shift=0.4 * nth - 0.2, width=0.38,
-                            label=cache, looks=look_of)
-        axes.tick_params(axis="x", labelsize=9)
-        axes.set_yscale("log")
-        axes.set_xlabel("form, and how many files it opened")
-    look.guess_name(panels["shuffled"], forms, guess, 0.04)
+                rates = [row["metrics"]["images"] / seconds
+                         for seconds in row["step_s"]]
+                middle.append(float(np.median(rates)))
+                every += rates
+                primitives.dots(axes, [place + 0.3 * nth - 0.15], [rates],
+                                color=look.DARK)
+                said.append(f"{form}, {order}, {cache}: {middle[-1]:,.0f}")
+            axes.plot(np.arange(len(forms)) + 0.3 * nth - 0.15, middle,
+                      linestyle="", marker="so"[nth], markersize=9,
+                      markerfacecolor=fill, markeredgecolor=look.DARK,
+                      label=f"{cache} (median)")
+        axes.set_xticks(range(len(forms)), names, fontsize=8)
+        axes.set(yscale="log", xlim=(-0.6, len(forms) - 0.4))
+    low, high = min(every) / 2, 1.5 * max(every)
+    ticks = [digit * 10**power for power in range(2, 8) for digit in (1, 3)
+             if low < digit * 10**power < high]
+    panels["in order"].set_ylim(low, high)
+    panels["in order"].set_yticks(ticks, [f"{tick:,}" for tick in ticks])
+    for axes in panels.values():
+        axes.minorticks_off()
+    look.guess_name(panels["shuffled"], forms, guess, 0.06)
     panels["in order"].set_ylabel("images read (images/s)")
     best = max(forms, key=lambda form: jobs["shuffled", "cold", form]["rate"])
     rate = jobs["shuffled", "cold", best]["rate"]
     return look.finish(
-        figure, f"Cold and shuffled, {best} gives the most: {rate:,.0f} "
-        "images/s.", legend=3)
+        figure, f"Cold and shuffled, most images come from {best}: "
+        f"{rate:,.0f} images/s.", f"Images/s: {'; '.join(said)}.", legend=3)
 
 
 @look.style
