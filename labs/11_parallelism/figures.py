@@ -1,10 +1,11 @@
 """The figures of 11_parallelism: a pipeline and its waiting, who talks to
-whom, memory, which sums are cheaper, and workers that do not wait."""
+whom, memory, whose step is shorter, and workers that do not wait."""
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.patches import FancyArrowPatch
 
+from scaleout.comparisons.intervals import between
 from scaleout.plots import look, primitives
 
 WORK = {
@@ -111,7 +112,7 @@ def idle_over_micro_batches(records, guess: float | None = None):
     axes.set_xscale("log", base=2)
     axes.set_xticks(counts, [str(count) for count in counts])
     axes.set(xlabel="micro-batches M (number)", ylim=(0, None),
-             ylabel="waiting, of the time\nof all stages (%)")
+             ylabel="time that the stages\nwait (%)")
     return look.finish(
         figure, f"Bubble: {bubbles[0]:.0f} % with M = {counts[0]}, "
         f"{bubbles[-1]:.0f} % with M = {counts[-1]}. All waiting: "
@@ -180,7 +181,7 @@ def rank_memory(records, guess: float | None = None):
     parts = {}
     for row in rows:
         if row["ranks"] > 1:
-            adam = row["variant"] in ("adam", "sharded")
+            adam = row["variant"] in ("adam", "sharded", "dropped")
             whole = alone["adam" if adam else "data"]
             name = f"{row['variant']}\n{row['ranks']} ranks"
             parts[name] = [row["metrics.peak_bytes"] / whole]
@@ -202,24 +203,44 @@ def rank_memory(records, guess: float | None = None):
         f"{each}.", legend=2)
 
 
-def ratios(rows) -> dict[float, float]:
-    """Divide the seconds of tensor's sums by those of data's, for each batch
-    / width: the median over the widths."""
-    found: dict[float, list] = {}
+def predicted_s(row) -> float:
+    """The seconds of a step: its products, and then its messages."""
+    return float(np.median(row["metrics.products_s"])
+                 + np.median(row["metrics.messages_s"]))
+
+
+def errors(rows) -> list[float]:
+    """How far the predicted steps are from the measured, as parts of 1."""
+    return [abs(predicted_s(row) / float(np.median(row["step_s"])) - 1)
+            for _, row in rows.iterrows()]
+
+
+def ratios(rows) -> tuple[dict, dict]:
+    """Divide tensor's step by data's, for each batch / width: measured, with
+    its interval, and predicted; the (geometric) mean of the widths."""
+    rounds: dict[float, list] = {}
+    guessed: dict[float, list] = {}
     for (width, batch), group in rows.groupby(["metrics.width",
                                                "metrics.batch"]):
-        sums = {row["variant"]: np.median(row["metrics.sum_s"])
-                for _, row in group.iterrows()}
-        found.setdefault(batch / width, []).append(
-            sums["tensor"] / sums["data"])
-    return {part: float(np.median(found[part])) for part in sorted(found)}
+        way = {row["variant"]: row for _, row in group.iterrows()}
+        steps = {name: np.array(row["step_s"]) for name, row in way.items()}
+        part = batch / width
+        rounds.setdefault(part, []).append(
+            np.log(steps["tensor"] / steps["data"]))
+        guessed.setdefault(part, []).append(
+            np.log(predicted_s(way["tensor"]) / predicted_s(way["data"])))
+    measured = {}
+    for part in sorted(rounds):
+        each = np.exp(np.mean(rounds[part], axis=0))  # (rounds,)
+        measured[part] = between(each, np.ones_like(each))
+    return measured, {part: float(np.exp(np.mean(guessed[part])))
+                      for part in sorted(guessed)}
 
 
-def crossing(rows) -> float:
-    """Find the batch / width at which the sums of tensor parallelism begin to
-    take longer than those of data parallelism; nan where they never do."""
-    parts, times = zip(*ratios(rows).items(), strict=True)
-    x, y = np.log([parts, times])
+def crossing(times: dict) -> float:
+    """Find the batch / width at which tensor's step begins to take longer
+    than data's; nan where it never does."""
+    x, y = np.log([list(times), list(times.values())])
     for k in range(len(x) - 1):
         if y[k] <= 0 < y[k + 1]:
             share = -y[k] / (y[k + 1] - y[k])
@@ -227,35 +248,68 @@ def crossing(rows) -> float:
     return float("nan")
 
 
+def _where(times: dict) -> str:
+    """Say where data parallelism becomes the faster one."""
+    at = crossing(times)
+    if at == at:
+        return f"from batch / width = {at:.2f} on"
+    if min(times.values()) > 1:
+        return "at every size here"
+    return "nowhere here" if max(times.values()) <= 1 else "at some sizes"
+
+
+def which_when(rows) -> str:
+    """Say where a step of data parallelism is the shorter one, measured and
+    predicted, and how far the predicted steps were off."""
+    measured, predicted = ratios(rows)
+    shown = {"data": 0, "tensor": 0}
+    for ratio in measured.values():
+        shown["data"] += ratio.low > 1
+        shown["tensor"] += ratio.high < 1
+    off = errors(rows)
+    middle = {part: ratio.middle for part, ratio in measured.items()}
+    return (f"Data parallelism has the shorter step {_where(middle)}; "
+            f"predicted: {_where(predicted)}. Of {len(measured)} ratios of "
+            f"batch to width, data is shown faster at {shown['data']}, "
+            f"tensor at {shown['tensor']}. A predicted step is "
+            f"{100 * np.median(off):.0f} % off in the median, "
+            f"{100 * max(off):.0f} % at most.")
+
+
 @look.style
 def crossover(records, guess: float | None = None):
-    """Draw how long the sums of tensor parallelism take beside those of data
-    parallelism, over batch / width."""
+    """Draw how long a step of tensor parallelism takes beside one of data
+    parallelism, over batch / width: predicted and measured."""
+    measured, predicted = ratios(records)
+    parts = list(measured)
     figure, axes = plt.subplots(figsize=(7, 4.4))
-    every = [1.0]
-    for nth, (width, rows) in enumerate(records.groupby("metrics.width")):
-        times = ratios(rows)
-        primitives.line(axes, list(times), list(times.values()),
-                        f"width {width}", nth)
-        every += times.values()
-    parts = sorted(set(records["metrics.batch"] / records["metrics.width"]))
-    primitives.ideal(axes, parts, parts, "by their bytes")
+    primitives.ideal(axes, parts, list(predicted.values()),
+                     "predicted: products, then messages")
+    ends = []
+    for nth, (part, ratio) in enumerate(measured.items()):
+        if ratio.low > 0 and ratio.high < 100:
+            ends += [ratio.low, ratio.high]
+            axes.plot([part] * 2, ends[-2:], color="black", marker="_",
+                      label="95 % interval" * (nth == 0))
+    middle = {part: ratio.middle for part, ratio in measured.items()}
+    primitives.line(axes, parts, list(middle.values()),
+                    "measured, mean of the widths", linestyle="")
     axes.axhline(1, color=look.GREY, linewidth=1)
-    axes.axvline(1, color=look.GREY, linestyle="--", linewidth=1)
     look.guess_line(axes, guess, upright=True)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log", base=2)
-    ticks = [part for part in parts if part in (0.25, 0.5, 1, 2, 4, 8)]
-    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    axes.set_yticks([0.25, 0.5, 1, 2, 4, 8, 16],
-                    ["1/4", "1/2", "1", "2", "4", "8", "16"])
-    axes.set_ylim(min(0.2, 0.8 * min(every)), max(5, 1.25 * max(every)))
-    axes.set(xlabel="batch / width", ylabel="time of sums, tensor / data")
-    at = crossing(records)
-    found = f"at batch / width = {at:.2f}" if at == at else "nowhere here"
+    axes.set_xticks(parts, [f"{part:g}" for part in parts])
+    every = [*ends, *middle.values(), *predicted.values()]
+    ticks = [tick for tick in (0.25, 0.5, 0.7, 1, 1.4, 2, 4, 8)
+             if 0.8 * min(every) < tick < 1.25 * max(every) or tick == 1]
+    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.set_ylim(min(0.65, 0.8 * min(every)), max(1.5, 1.25 * max(every)))
+    axes.minorticks_off()
+    axes.set(xlabel="batch / width",
+             ylabel="time of a step, tensor / data")
     return look.finish(
-        figure, f"The two change places {found}; by the formula at 1.",
-        legend=5)
+        figure, f"Data parallelism has the shorter step {_where(middle)}; "
+        f"predicted: {_where(predicted)}.", legend=2)
 
 
 def _reached(curve, column: int, loss: float) -> float:

@@ -2,14 +2,16 @@
 
     mpirun -n 4 python -m mpi4py labs/11_parallelism/sharded.py
 
-Here on four ranks; it takes about 2 seconds. You will see two lines, one for
-Adam whole on each rank and one for Adam in shards: whether the weights are
-those of one rank alone after 3 steps, how long a step takes, and how much
-memory a rank needs.
+Here on four ranks; it takes about 2 seconds. You will see three lines: Adam
+whole on each rank; Adam in shards; and Adam in shards with each gradient
+dropped as soon as it is used. They say whether the weights are those of one
+rank alone after 3 steps, how long a step takes, and how much memory a rank
+needs.
 """
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 
 import measure
 import numpy as np
@@ -52,19 +54,23 @@ def sharded_adam(comm: MPI.Intracomm, w: np.ndarray, g: np.ndarray,
 
 
 def sharded(comm: MPI.Intracomm, weights: list, x: np.ndarray, y: np.ndarray,
-            states: list) -> tuple:
+            states: list, drop: bool) -> tuple:
     """The same, but each rank keeps its shard of Adam's memory.
 
-    A layer changes as soon as its gradient is there, which is then forgotten.
+    A layer changes as soon as its gradient is there. With `drop` the gradient
+    is then forgotten; else it stays to the end of the step, as above.
     """
     rows = data.shard(len(x), comm.rank, comm.size)
     h = forward(weights, x[rows])  # (rows, width) each
     g = slope(h[-1], y[rows], len(x))
+    kept = []
     for k in reversed(range(len(weights))):
         w = weights[k]
         gradient = np.zeros_like(w)  # (width, width)
         g = backward([w], h[k : k + 2], g, [gradient])  # (rows, width)
         sharded_adam(comm, w.ravel(), gradient.ravel(), states[k])
+        if not drop:
+            kept.append(gradient)
     return loss(h[-1], y[rows], len(x)), weights
 
 
@@ -80,7 +86,7 @@ def alone(args: argparse.Namespace, x: np.ndarray, y: np.ndarray) -> tuple:
 
 
 def measured(way: str, train: Callable, args: argparse.Namespace) -> None:
-    """A line for one of the two."""
+    """A line for one of the three."""
     # Distributed: all ranks of the job, counting what they give
     comm = measure.Counted(MPI.COMM_WORLD)
     x, y = examples(args.batch, args.width, args.dtype)  # (batch, width)
@@ -98,7 +104,8 @@ def measured(way: str, train: Callable, args: argparse.Namespace) -> None:
 
 def main(args: argparse.Namespace) -> None:
     measured("adam", whole_adam, args)
-    measured("sharded", sharded, args)
+    measured("sharded", partial(sharded, drop=False), args)
+    measured("dropped", partial(sharded, drop=True), args)
 
 
 if __name__ == "__main__":

@@ -60,6 +60,19 @@ class Counted(MPI.Intracomm):
         self.given = {}
         self.requests = []
 
+    def Recv(self, buf: object, source: int = MPI.ANY_SOURCE,
+             *args: object, **named: object) -> None:
+        self.neighbour(source)
+        super().Recv(buf, source, *args, **named)
+
+    def neighbour(self, other: int) -> None:
+        """Ends the job in one sentence if there is no such rank."""
+        if other >= self.size:
+            raise SystemExit(
+                f"Rank {self.rank} was to exchange a message with rank "
+                f"{other}, but here are ranks 0 to {self.size - 1}: the last "
+                "stage has none after it.")
+
 
 def counted(name: str) -> Callable:
     """One call of a Counted communicator."""
@@ -68,6 +81,10 @@ def counted(name: str) -> Callable:
         values = [value[0] if isinstance(value, list) else value
                   for value in args]
         size = max(getattr(value, "nbytes", 8) for value in values)
+        if "end" in name:
+            self.neighbour(named["dest"] if "dest" in named else args[1])
+        if name == "Reduce_scatter":
+            fits(self.rank, *args, **named)
         self.given[name] = self.given.get(name, 0) + size
         result = getattr(MPI.Intracomm, name)(self, *args, **named)
         if isinstance(result, MPI.Request):
@@ -75,6 +92,16 @@ def counted(name: str) -> Callable:
         return result
 
     return call
+
+
+def fits(rank: int, sendbuf: object, recvbuf: np.ndarray,
+         recvcounts: list, op: MPI.Op = MPI.SUM) -> None:
+    """Ends the job in one sentence if a shard does not fit its array."""
+    if len(recvbuf) != recvcounts[rank]:
+        raise SystemExit(
+            f"Reduce_scatter brings rank {rank} its shard of "
+            f"{recvcounts[rank]} numbers, and the array for it has "
+            f"{len(recvbuf)}: make one as long as g[mine].")
 
 
 for name in COUNTED:

@@ -70,6 +70,9 @@ def adam(w: np.ndarray, g: np.ndarray, state: dict) -> None:
 
     state holds two arrays as long as g, made when they are first needed.
     """
+    if len(w) != len(g):
+        raise SystemExit(f"adam was given {len(w)} weights and a gradient of "
+                         f"{len(g)} numbers: give it the same shard of both.")
     if not state:
         state["mean"] = np.zeros_like(g)
         state["square"] = np.zeros_like(g)

@@ -47,7 +47,7 @@ def test_every_way_gives_what_one_rank_gives(ranks: int, way: str) -> None:
     stages = {"stages": 2 if ranks == 4 else 1} if way == "hybrid.py" else {}
     job = _run(ranks=ranks, script=way, layers=6, width=10, batch=72, **stages)
     rows = job.records.to_dict("records")
-    assert len(rows) == (2 if way == "sharded.py" else 1)
+    assert len(rows) == (3 if way == "sharded.py" else 1)
     for row in rows:
         _as_serial(row, 6)
         if way == "pipeline.py":
@@ -80,7 +80,8 @@ def test_a_split_saves_the_memory_of_what_it_splits() -> None:
             state[row["variant"], ranks] = row["metrics.shares"][0]["state_bytes"]
     assert peak["pipeline", 2] <= 0.65 * peak["data", 1]
     assert peak["tensor", 2] <= 0.65 * peak["data", 1]
-    assert peak["sharded", 2] <= 0.6 * peak["adam", 2]
+    assert peak["sharded", 2] <= 0.8 * peak["adam", 2]
+    assert peak["dropped", 2] <= 0.62 * peak["adam", 2]
     whole = 2 * 8 * 256**2 * 8  # two numbers of 8 bytes for each weight
     assert abs(state["adam", 2] - whole) < 100 and abs(state["sharded", 2] - whole / 2) < 100
 
@@ -116,7 +117,7 @@ def test_a_convolution_by_channels(ranks: int) -> None:
 
 @pytest.mark.parametrize("ranks", [1, 3, 4])
 def test_rows_become_columns_and_rows_again(ranks: int) -> None:
-    row = _run(ranks=ranks, script="alltoall.py", rows=31, columns=10).records.iloc[0]
+    row = _run(ranks=ranks, script="more/alltoall.py", rows=31, columns=10).records.iloc[0]
     assert row["metrics.off"] <= CLOSE
     assert (row["metrics.alone_off"] > 1e-3) == (ranks > 1)
     shapes = [each["columns"] for each in row["metrics.found"]]
@@ -152,4 +153,4 @@ def test_the_sums_have_as_many_bytes_as_the_formula_says() -> None:
     for row in rows.to_dict("records"):
         each = 32 * 32 if row["variant"] == "data" else row["metrics.batch"] * 32
         assert row["metrics.summed_bytes"] == 4 * 4 * each, "4 layers of 4-byte numbers"
-        assert min(row["metrics.sum_s"]) > 0 and max(row["metrics.sum_s"]) <= max(row["step_s"])
+        assert min(row["metrics.products_s"]) > 0 and min(row["metrics.messages_s"]) > 0

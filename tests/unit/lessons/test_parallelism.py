@@ -2,13 +2,13 @@
 
 import pandas as pd
 import pytest
-from helpers import lesson
+from helpers import lesson, read_figure
 
 figures = lesson("11_parallelism")
 
 
-def _sums(crossing: float) -> pd.DataFrame:
-    """Records of which.py in which tensor's sums are as long as data's at this batch / width."""
+def _steps(crossing: float) -> pd.DataFrame:
+    """Records of which.py in which tensor's steps are as long as data's at this batch / width."""
     rows = []
     for width in (64, 128):
         for part in (0.25, 0.5, 1, 2, 4):
@@ -17,7 +17,9 @@ def _sums(crossing: float) -> pd.DataFrame:
                     "variant": way,
                     "metrics.width": width,
                     "metrics.batch": int(width * part),
-                    "metrics.sum_s": [seconds] * 3,
+                    "step_s": [seconds] * 3,
+                    "metrics.products_s": [0.5 * seconds] * 3,
+                    "metrics.messages_s": [0.4 * seconds] * 3,
                 }
                 for way, seconds in (("data", 1.0), ("tensor", part / crossing))
             ]
@@ -26,13 +28,21 @@ def _sums(crossing: float) -> pd.DataFrame:
 
 @pytest.mark.parametrize("wanted", [0.3, 1.0, 1.7])
 def test_the_crossing_is_found_between_two_batches(wanted: float) -> None:
-    assert figures.crossing(_sums(wanted)) == pytest.approx(wanted)
-    assert f"batch / width = {wanted:.2f}" in figures.crossover(_sums(wanted), 0.5).get_label()
+    _, predicted = figures.ratios(_steps(wanted))
+    assert figures.crossing(predicted) == pytest.approx(wanted)
+    assert f"batch / width = {wanted:.2f}" in figures.which_when(_steps(wanted))
+    assert f"batch / width = {wanted:.2f}" in read_figure(figures.crossover(_steps(wanted), 0.5))
 
 
 def test_a_crossing_that_is_not_there_is_not_made_up() -> None:
-    assert figures.crossing(_sums(99)) != figures.crossing(_sums(99)), "nan"
-    assert "nowhere here" in figures.crossover(_sums(99)).get_label()
+    assert "shorter step nowhere here; predicted: nowhere here" in figures.which_when(_steps(99))
+    assert "shorter step at every size here" in figures.which_when(_steps(0.01))
+
+
+def test_a_predicted_step_is_held_against_the_measured_one() -> None:
+    said = figures.which_when(_steps(1.0))
+    assert "data is shown faster at 2, tensor at 2" in said
+    assert "A predicted step is 10 % off in the median, 10 % at most." in said
 
 
 def _pipeline(micro_batches: int) -> pd.Series:

@@ -1,6 +1,6 @@
 """From rows to columns and back: the transposition of expert layers.
 
-    mpirun -n 3 python -m mpi4py labs/11_parallelism/alltoall.py
+    mpirun -n 3 python -m mpi4py labs/11_parallelism/more/alltoall.py
 
 Any number of ranks, here three; it takes about 2 seconds. Each rank has some
 rows of a table. To bring each column to mean 0 and spread 1 over *all* rows, a
