@@ -166,44 +166,103 @@ def kept_steps(steps, guess: str | None = None):
 
 
 @look.style
-def accuracy_over_time(records):
+def accuracy_over_time(records, goal: float):
     """Draw the accuracy on the test images over the seconds of the whole
-    job, a line for each job."""
+    job, a line for each run, and say when each job reached a goal in %."""
     figure, axes = plt.subplots(figsize=(7.4, 4.4))
+    reached = {}
     ends = []
     for nth, (name, frame) in enumerate(records.items()):
-        job = frame["metrics"].iloc[0]
-        percent = [100 * share for share in job["accuracy"]]
-        primitives.line(axes, job["at_s"], percent, name, nth, markersize=4)
-        ends.append(f"{name}: {percent[-1]:.1f} % after "
-                    f"{job['at_s'][-1]:.1f} s")
+        runs = [(job["at_s"], [100 * share for share in job["accuracy"]])
+                for job in frame["metrics"]]
+        for run, (at_s, percent) in enumerate(runs):
+            primitives.line(axes, at_s, percent, "" if run else name, nth,
+                            markersize=3, linewidth=1)
+        reached[name] = [
+            next((second for second, value in zip(*run, strict=True)
+                  if value >= goal), math.inf) for run in runs
+        ]
+        last = statistics.median(percent[-1] for _, percent in runs)
+        ends.append(f"{name} ends at {last:.1f} %, in the median.")
+    axes.axhline(goal, color=look.INK, linestyle="--", linewidth=1,
+                 label=f"goal: {goal:g} %")
     axes.set(xlabel="time since the start of the training (s)",
              xlim=(0, None), ylabel="accuracy on the test images (%)")
-    return look.finish(figure, f"{'; '.join(ends)}.", legend=4)
+    return look.finish(figure, first_to_reach(reached, goal),
+                       " ".join(ends), legend=4)
+
+
+def first_to_reach(reached, goal: float) -> str:
+    """Say when each job reached a goal, and which was first, if no run of
+    another was as early as its latest."""
+    said = []
+    for name, seconds in sorted(reached.items(), key=lambda pair:
+                                statistics.median(pair[1])):
+        middle = statistics.median(seconds)
+        if math.isinf(middle):
+            said.append(f"{name} not in most runs")
+        else:
+            ends = [f"{end:.1f}" if math.isfinite(end) else "never"
+                    for end in (min(seconds), max(seconds))]
+            said.append(f"{name} after {middle:.1f} s ({' to '.join(ends)})")
+    order = sorted(reached, key=lambda name: max(reached[name]))
+    others = [min(reached[name]) for name in order[1:]]
+    known = len(reached[order[0]]) >= 3 and others
+    first = "No job is shown to be the first"
+    if known and max(reached[order[0]]) < min(others):
+        first = f"{order[0][0].upper()}{order[0][1:]} is the first"
+    return f"{first} to reach {goal:g} %: {'; '.join(said)}."
+
+
+def doubt_in_words(records) -> str:
+    """Say how far two jobs may differ by the choice of test images alone."""
+    job = next(iter(records.values()))["metrics"].iloc[0]
+    tested = sum(share["tested"] for share in job["shares"])
+    p = job["accuracy"][-1]
+    points = 100 * 1.96 * math.sqrt(2 * p * (1 - p) / tested)
+    return (f"With {tested:,} test images, two jobs as good as each other may "
+            f"end up to {points:.1f} points apart (95 %).")
 
 
 @look.style
 def memory_over_time(records):
     """Draw the resident memory of each rank, from one evaluation to the
-    next. Rank 0 has the thick line."""
+    next, and say whether it grows. Rank 0 has the thick line."""
     figure, axes = plt.subplots(figsize=(7.4, 4.2))
     found = []
     for nth, (name, frame) in enumerate(records.items()):
-        grows = []
-        for rank, share in enumerate(frame["metrics.shares"].iloc[0]):
-            mib = np.array(share["rss_mib"], float)[:, 1]
-            primitives.line(axes, np.arange(1, len(mib) + 1), mib,
-                            "" if rank else name, nth, markersize=4,
-                            linewidth=1 if rank else 2.2)
-            later = mib[len(mib) // 2:]  # the first build graphs and buffers
-            grows.append(0.0 if len(later) < 2 else float(
-                np.polyfit(np.arange(len(later)), later, 1)[0]))
-        found.append(f"{name} {max(0.0, *grows):.2f} MiB")
+        gains = []  # of rank 0 in each run
+        for run, job in enumerate(frame["metrics"]):
+            for rank, share in enumerate(job["shares"]):
+                mib = np.array(share["rss_mib"], float)[:, 1]
+                label = name if run == rank == 0 else ""
+                primitives.line(axes, np.arange(1, len(mib) + 1), mib, label,
+                                nth, markersize=3,
+                                linewidth=0.8 if rank else 2)
+                later = mib[len(mib) // 2:]  # first come graphs and buffers
+                if rank == 0 and len(later) > 1:
+                    steps = np.arange(len(later))
+                    gains.append(np.polyfit(steps, later, 1)[0])
+        found.append(f"{name}: {growth_in_words(gains)}")
     # From zero, so that what looks like a climb is one.
     axes.set(xlabel="evaluation (number)",
              ylabel="resident memory of a rank (MiB)",
              ylim=(0, 1.15 * axes.get_ylim()[1]))
     axes.locator_params(axis="x", integer=True)
     return look.finish(
-        figure, "What a rank gains with each evaluation, in the later half "
-        f"of the job: {', '.join(found)}.", legend=4)
+        figure, "What rank 0 gains with each evaluation, in the later half "
+        f"of the job. {' '.join(found)}", legend=4)
+
+
+def growth_in_words(gains) -> str:
+    """Say whether the memory grows, from the MiB that each run gains with
+    an evaluation."""
+    if len(gains) < 3:
+        return "too few runs to tell."
+    middle = statistics.fmean(gains)
+    error = statistics.stdev(gains) / math.sqrt(len(gains))
+    half = float(stdtrit(len(gains) - 1, 0.975)) * error
+    said = f"{middle:.2f} MiB ({middle - half:.2f} to {middle + half:.2f})"
+    if middle > half:
+        return f"{said}, so it grows."
+    return f"{said}, so no growth is shown."

@@ -6,8 +6,6 @@
     tuning.gain    # times as fast, if the gains of the steps multiply
 """
 
-import json
-
 from scaleout import Comparison, ScaleoutError
 
 
@@ -16,7 +14,7 @@ class Tuning:
     against what is kept so far."""
 
     def __init__(self, job, rounds=None, **first) -> None:
-        self._job = job  # a lab's run, whose tune.py compares settings
+        self._job = job  # the lab's run; 05's tune.py compares settings
         self._rounds = rounds  # of each step; without it tune.py decides
         self._before = "first written"
         self.kept = dict(first)
@@ -34,9 +32,9 @@ class Tuning:
             if settings[variant] == self.kept:
                 raise ScaleoutError(f"{variant!r} changes nothing: it is "
                                     "what is kept already.")
-        done = self._job(script="tune.py", ranks=processes(settings),
-                         threads=1, bind="none", echo=False,
-                         variants=json.dumps(settings), rounds=self._rounds)
+        done = self._job(script="../05_horovod/tune.py", lab="06_tuning",
+                         ranks=processes(settings), threads=1, bind="none",
+                         echo=False, variants=settings, rounds=self._rounds)
         found = Comparison(done.records["metrics.runs"].iloc[0],
                            metric="images/s, all time counted")
         if found.best != found.baseline:

@@ -14,7 +14,8 @@ from scaleout.words import count
 
 EDGE = {"edgecolor": "white", "linewidth": 0.4}
 PARTS = {
-    "compute_s": ("computes", {"color": look.DARK, **EDGE}),
+    "alone_s": ("as long as a rank alone", {"color": look.DARK, **EDGE}),
+    "longer_s": ("longer than a rank alone", {"color": look.MIDDLE, **EDGE}),
     "waiting_s": ("waits for the slowest",
                   {**look.NOT_ALLOWED, "linewidth": 0.4}),
     "communication_s": ("communicates", {"color": look.LIGHT, **EDGE}),
@@ -77,8 +78,9 @@ def schedules(record, guess: str | None = None):
                        xycoords=("axes fraction", "data"))
     if guess is not None:
         row = look.find_name(list(told), guess)
-        look.guess_star(right, low, np.nan if row is None else row, guess,
-                        clip_on=False)
+        look.guess_star(right, -0.03, np.nan if row is None else row, guess,
+                        clip_on=False,
+                        transform=right.get_yaxis_transform())
     left.set_title(f"learning rate, up to {highest:g}", fontsize=10,
                    loc="left")
     seeds = count(len(next(iter(percent.values()))), "seed")
@@ -90,10 +92,13 @@ def schedules(record, guess: str | None = None):
              ylim=(len(told) - 0.5, -0.5))
     left.grid(False)
     right.set(xlabel="accuracy (%)", xlim=(low, 100))
-    large = _best(percent, [n for n in told if not n.startswith("batch")])
-    small = _best(percent, [n for n in told if n.startswith("batch")])
-    title = (f"{large}: {told[large]} %, the best of the large batch; "
-             f"{small}: {told[small]} %")
+    large = [name for name in told if not name.startswith("batch")]
+    best = max(large, key=lambda name: percent[name].mean())
+    title = f"Highest mean with the large batch: {best}, {told[best]} %"
+    alike = [name for name in large if name != best
+             and _overlap(percent[name], percent[best])]
+    if alike:
+        title += f"; not told apart from it: {', '.join(alike)}"
     values = [f"{name}: {text} %." for name, text in told.items()]
     return look.finish(figure, title, " ".join(values), legend=3)
 
@@ -109,8 +114,11 @@ def _error(percent) -> float:
     return percent.std(ddof=1) / np.sqrt(len(percent))
 
 
-def _best(percent, names) -> str:
-    return max(names, key=lambda name: percent[name].mean())
+def _overlap(one, other) -> bool:
+    """Whether the means are no further apart than their errors reach."""
+    if min(len(one), len(other)) < 2:
+        return True
+    return abs(one.mean() - other.mean()) <= _error(one) + _error(other)
 
 
 def _seeds(axes, row, percent, low) -> None:
@@ -151,25 +159,63 @@ def cycle_times(result, goal: float | None = None,
              if "apart" in name]
     for limit in apart:
         axes.axhline(limit, color=look.DARK, linestyle="-.",
-                     label=f"without talking: {limit:.2f}")
+                     label=f"apart: {limit:.2f}")
     if goal is not None:
-        axes.axhline(goal, color=look.MIDDLE, linestyle=":",
-                     label=f"to be reached: {goal:g}")
+        axes.axhline(goal, color=look.INK, linewidth=1.2,
+                     label=f"goal: {goal:g}")
     draw.dots(axes, cycles, [runs[ms] for ms in cycles], "a run", marker="o",
               markersize=5, color="white", markeredgecolor=look.DARK, alpha=1)
-    axes.plot(cycles, [middle[ms] for ms in cycles], color=look.MIDDLE,
-              linewidth=2, label="all rounds")
-    look.guess_line(axes, guess, upright=True)
+    axes.plot(cycles, [middle[ms] for ms in cycles], linestyle="",
+              marker="_", markersize=18, markeredgewidth=3,
+              color=look.MIDDLE, label="all rounds")
+    look.guess_line(axes, guess, upright=True, unit="ms")
     lowest = min(min(values) for values in runs.values())
     axes.set(xlabel="cycle time (ms)", xticks=cycles,
              ylabel="parallel efficiency of 2 ranks",
              ylim=(min(0.4, 0.95 * lowest), 1.08))
     axes.legend(fontsize=9, ncols=3, loc="lower center")
     best = max(middle, key=lambda ms: middle[ms])
-    title = f"Best at {best:g} ms: an efficiency of {middle[best]:.2f}"
+    title = (f"The highest of {len(cycles)}: {middle[best]:.2f} at {best:g} "
+             "ms, before it is measured again")
     if apart:
-        title += f"; without talking they reach {apart[0]:.2f}"
+        title += f"; apart they reach {apart[0]:.2f}"
     return look.finish(figure, title)
+
+
+def second_look(search, final, tuned, goal: float) -> str:
+    """Say what the search promised, what the second measurement gave, and
+    whether the goal was reached."""
+    promised = search.ratio(tuned).middle / 2
+    ratio = final.ratio(tuned)
+    low, middle, high = (end / 2 for end in
+                         (ratio.low, ratio.middle, ratio.high))
+    change = "less" if middle < promised else "no less"
+    missed = "missed" if middle < goal else "reached"
+    if low < goal < high:
+        missed += " in this run, but the interval holds it"
+    return (f"{tuned}: the search promised an efficiency of {promised:.2f}. "
+            f"Measured again it is {middle:.2f} ({low:.2f} to {high:.2f}), "
+            f"{change} than promised. The goal of {goal:g} is {missed}.")
+
+
+def fp16_in_words(final, tuned) -> str:
+    """Say how the two forms in which gradients are sent compare."""
+    ratio = final.between(f"{tuned}, fp16", tuned)
+    said = (f"fp16: {ratio.middle:.2f} times as fast as fp32 ({ratio.low:.2f} "
+            f"to {ratio.high:.2f})")
+    if ratio.low <= 1 <= ratio.high:
+        return f"{said}. The interval holds 1: no difference is shown."
+    gain = ratio.middle - 1
+    if abs(gain) <= final.noise:
+        return f"{said}. The noise alone makes as much."
+    return f"{said}. That is a {'gain' if gain > 0 else 'loss'}."
+
+
+def _split(steps, alone_s: float):
+    """The steps, with what lies before the last gradient in two parts: as
+    long as a rank alone takes for a step, and longer."""
+    alone = steps.compute_s.clip(upper=alone_s)
+    return steps.assign(alone_s=alone, longer_s=steps.compute_s - alone)
 
 
 def _typical(steps):
@@ -178,14 +224,16 @@ def _typical(steps):
 
 
 @look.style
-def step_shares(steps):
-    """Draw where a step's time goes on each rank, in groups by job."""
+def step_shares(steps, alone_s: float):
+    """Draw where a step's time goes on each rank, in groups by job, beside
+    what a rank alone takes for a step."""
     figure, axes = plt.subplots()
     rows = []
     names = []
     places = []
     longest = []
     for job, (title, frame) in enumerate(steps.items()):
+        frame = _split(frame, alone_s)
         for rank, parts in _typical(frame).iterrows():
             places.append(len(rows) + 0.6 * job)
             names.append(f"{title}\nrank {rank}")
@@ -194,18 +242,20 @@ def step_shares(steps):
         longest.append(f"{title} {most:.1f} ms")
     ends = draw.stacked(axes, rows, PARTS, places, text="{:.1f}", flat=False,
                         width=0.8)
+    axes.axhline(1e3 * alone_s, color=look.INK, linestyle="--",
+                 label="a step of a rank alone")
     axes.set_xticks(places, names)
-    axes.set(ylabel="time of a step (ms)", ylim=(0, 1.3 * max(ends)))
-    axes.legend(loc="upper center", ncols=3, fontsize=9)
-    title = f"A step of the slower rank, in the median: {', '.join(longest)}."
-    return look.finish(figure, title)
+    axes.set(ylabel="time of a step (ms)", ylim=(0, 1.1 * max(ends)))
+    title = (f"A step takes a rank alone {1e3 * alone_s:.1f} ms; with a "
+             f"timeline, the slower of two ranks: {', '.join(longest)}.")
+    return look.finish(figure, title, legend=3)
 
 
 @look.style
-def step_timeline(timeline, steps: int = 2):
-    """Draw a few steps as Horovod saw them: what each rank did, and below
-    it each phase of each gradient."""
-    table = timeline.steps()
+def step_timeline(timeline, alone_s: float, steps: int = 2):
+    """Draw a few steps as Horovod saw them: how long each rank took, beside
+    what a rank alone takes, and below it each phase of each gradient."""
+    table = _split(timeline.steps(), alone_s)
     if table.empty:
         raise ScaleoutError("The timeline holds no whole step after the "
                             "first: let the job take more steps.")
@@ -232,12 +282,14 @@ def step_timeline(timeline, steps: int = 2):
     below.set(xlabel="time (ms)", xlim=(0, 1e3 * (end - begin)),
               ylabel="gradients (number)")
     for axes in (top, below):
-        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3,
+        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2,
                     fontsize=9)
     mean = _typical(table).mean()
-    parts = [f"{label} {mean[part]:.1f} ms"
-             for part, (label, _) in PARTS.items()]
-    title = f"In a median step a rank, on average, {', '.join(parts)}."
+    ready = mean["alone_s"] + mean["longer_s"]
+    title = (f"A step takes a rank alone {1e3 * alone_s:.1f} ms. Here, in the "
+             f"median, its gradients are ready after {ready:.1f} ms; then it "
+             f"waits {mean['waiting_s']:.1f} ms for the slowest and "
+             f"communicates for {mean['communication_s']:.1f} ms.")
     return look.finish(figure, title)
 
 

@@ -24,7 +24,7 @@ found = {
 # END SOLUTION
 for name, value in found.items():
     # What the launcher asks for wins.
-    os.environ.setdefault(name, value)
+    os.environ.setdefault(name, str(value))
 # Distributed: a rank that waits in vain says so, and then the job ends
 os.environ.setdefault("HOROVOD_STALL_CHECK_TIME_SECONDS", "30")
 os.environ.setdefault("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "60")

@@ -153,12 +153,26 @@ def test_bad_input_is_one_sentence_from_rank_0(given: dict[str, object], words: 
     assert words in str(caught.value)
 
 
+VARIANTS = {
+    "1 rank": {"ranks": 1, "apart": True},
+    "1 rank, 2 threads": {"ranks": 1, "threads": 2, "apart": True},
+    "2 ranks, cycle 4 ms": {"cycle_ms": 4},
+    "2 ranks, apart": {"apart": True},
+}
+
+
 def test_tune_runs_each_variant_once_a_round_and_its_baselines_twice() -> None:
     """In one job: one rank alone, two that talk, two that do not, and one with two threads."""
-    variants = ["1 rank", "1 rank, 2 threads", "2 ranks, cycle 4 ms", "2 ranks, apart"]
-    words = ["--rounds=2", "--steps=1", "--against", variants[1], "--traced", variants[2]]
+    variants = list(VARIANTS)
+    words = ["--rounds=2", "--steps=4", "--against", variants[1], "--traced", variants[2]]
     run = run_script(
-        LAB / "tune.py", "--variants", *variants, *words, ranks=3, timeout=LIMIT_S, env=YIELDING
+        LAB / "tune.py",
+        "--variants",
+        repr(VARIANTS),
+        *words,
+        ranks=3,
+        timeout=LIMIT_S,
+        env=YIELDING,
     )
     saw = metrics(run)
     for name, first, left_out in (("runs", 0, None), ("against", 1, 0)):
@@ -167,7 +181,7 @@ def test_tune_runs_each_variant_once_a_round_and_its_baselines_twice() -> None:
         rows = [(row["round"], row["variant"], row["again"]) for row in saw[name]]
         assert rows == [(r, *row) for r in range(2) for row in wanted]
         assert all(row["value"] > 0 for row in saw[name])
-    steps = timeline.read(run.folder / "timeline-0.json").steps()
+    steps = timeline.read(run.folder / "timeline.json").steps()
     assert set(steps["rank"]) == {0, 1}, "the traced variant has both ranks"
 
 

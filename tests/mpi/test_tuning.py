@@ -1,7 +1,6 @@
 """06_tuning: what its two heads share, what it may not see, and what is the same whoever computes
 it."""
 
-import json
 import math
 import re
 from pathlib import Path
@@ -220,19 +219,20 @@ QUICK = ["--rounds=3", "--steps=2", "--batch-per-rank=4"]
 WAYS = {
     "first": {"threads": 2, "bind": "none", "evaluation": "predict", "evaluate_every": 1},
     "shared": {"evaluate_every": 2, "cycle_ms": 3},
-    "bf16": {"ranks": 1, "threads": 2, "bf16": True},
+    "bf16": {"threads": 2, "bf16": True},
 }
 
 
 def tune(ranks: int, *words: str) -> Run:
-    command = ["python", "-m", "mpi4py", str(LAB / "tune.py"), *QUICK, *words]
+    script = str(LAB.with_name("05_horovod") / "tune.py")
+    command = ["python", "-m", "mpi4py", script, "--lab=06_tuning", *QUICK, *words]
     return launch.run(
         command, name="06_tuning", ranks=ranks, threads=1, timeout=LIMIT_S, bind="none", echo=None
     )
 
 
 def test_variants_are_measured_in_rounds_in_one_job(no_process_left) -> None:
-    run = tune(4, "--variants", json.dumps(WAYS))
+    run = tune(4, "--variants", repr(WAYS))
     (saw,) = every(run, 1)
     found = Comparison(saw["runs"])
     assert found.baseline == "first" and found.variants == ["shared", "bf16"]

@@ -1,7 +1,7 @@
 """06's tuning step by step: each step is against what is kept, and only what is shown to be faster is
 kept."""
 
-import json
+import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,15 +21,14 @@ class Job:
     def __init__(self, noise: float = 0.002) -> None:
         self.noise, self.asked = noise, list[dict[str, Any]]()
 
-    def run(self, *, variants: str, rounds: int | None = None, **how: Any) -> Any:
-        tables = json.loads(variants)
-        self.asked.append({**how, "variants": tables})
+    def run(self, *, variants: dict[str, Any], rounds: int | None = None, **how: Any) -> Any:
+        self.asked.append({**how, "variants": variants})
         draw = np.random.default_rng(len(self.asked))
-        names = list(tables)
+        names = list(variants)
         rows = []
         for round_ in range(rounds or 5):
             for name, again in [(names[0], 0), (names[0], 1), *((name, 0) for name in names[1:])]:
-                how = tables[name]
+                how = variants[name]
                 speed = how["threads"] * (1.5 if how["bind"] == "core" else 1.0)
                 value = 100 * speed * float(np.exp(self.noise * draw.normal()))
                 row = {"round": round_, "variant": name, "again": again, "unit": "images/s"}
@@ -81,3 +80,21 @@ def test_whether_the_gan_earns_its_place_follows_from_the_seeds(
     gains: list[float], said: str
 ) -> None:
     assert said in lesson("06_tuning").gain_in_words(gains)
+
+
+def test_the_first_to_reach_a_goal_is_one_whose_latest_run_beats_all_others() -> None:
+    said = lesson("06_tuning").first_to_reach
+    apart = said({"one rank": [3.0, 3.1, 3.2], "yours": [3.9, 4.0, math.inf]}, 75)
+    assert apart.startswith(
+        "One rank is the first to reach 75 %: one rank after 3.1 s (3.0 to 3.2)"
+    )
+    assert "yours after 4.0 s (3.9 to never)" in apart
+    mixed = said({"one rank": [3.0, 3.1, 4.2], "yours": [3.9, 4.0, 4.1]}, 75)
+    assert mixed.startswith("No job is shown to be the first to reach 75 %")
+    assert "a not in most runs" in said({"a": [math.inf] * 3, "b": [1.0] * 3}, 75)
+
+
+def test_memory_grows_only_when_all_runs_agree() -> None:
+    said = lesson("06_tuning").growth_in_words
+    assert said([0.20, 0.22, 0.21]) == "0.21 MiB (0.19 to 0.23), so it grows."
+    assert "no growth is shown" in said([0.2, -0.1, 0.3]) and "too few" in said([0.2])

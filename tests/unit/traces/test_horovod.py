@@ -77,7 +77,7 @@ def test_a_job_of_one_step_has_no_picture(file: Path) -> None:
     with pytest.raises(
         ScaleoutError, match="no whole step after the first: let the job take more steps"
     ):
-        lesson("05_horovod").step_timeline(timeline.read(file))
+        lesson("05_horovod").step_timeline(timeline.read(file), 0.01)
 
 
 def test_a_timeline_that_was_cut_anywhere_is_read_up_to_the_cut(file: Path) -> None:
