@@ -8,7 +8,7 @@ import math
 import re
 from collections import Counter
 
-from scaleout import todo
+from scaleout import ScaleoutError, todo
 
 RANKS = 4
 STRIPS = 1003
@@ -136,7 +136,17 @@ def each_strip_is_taken_once(job):
 )
 def every_rank_knows_pi(job):
     """Each of the four ranks knows pi, though it computed only a part."""
-    shares = shares_of(small(job))
+    try:
+        run = small(job)
+    except ScaleoutError as failed:
+        output = getattr(failed, "run", failed).output
+        assert "comm.Allreduce(" not in output, (
+            "expected the sum of four numbers; saw comm.Allreduce fail. With "
+            "a capital A it adds NumPy arrays, and needs one to write the "
+            "sum to. A single number takes comm.allreduce, with a small a."
+        )
+        raise
+    shares = shares_of(run)
     parts = [share["part"] for share in shares]
     assert max(parts) < 3, (
         "expected four parts, each much smaller than pi; saw "
