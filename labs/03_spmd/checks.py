@@ -1,9 +1,10 @@
 """What each TODO of 03_spmd is checked by: the ring, as one job on 3 ranks.
 
 The checks look at the record of each length of the array, never at the code:
-where its blocks begin and end, which blocks of the sum each rank had right,
-and how many bytes each sent. By 3, a length of 7 leaves 1, and 8 leaves 2; a
-third of the long one is more than MPI sends before somebody receives it.
+where its blocks begin and end, and, after the first trip and after both, which
+blocks of the sum each rank had right and how many bytes it had sent. By 3, a
+length of 7 leaves 1, and 8 leaves 2; a third of the long one is more than MPI
+sends before somebody receives it.
 """
 
 from scaleout import ScaleoutError, todo
@@ -38,10 +39,20 @@ def stops_at_the_long_one(failed):
     return job and job.status is None and len(job.records) == 2
 
 
-def blocks_sent(record):
-    """How many blocks the busiest rank sent, of a long array."""
-    block = record["metrics.bytes"] / RANKS
-    return round(max(record["metrics.sent_bytes"]) / block)
+def after(record, trips):
+    """Which blocks each rank has right, (ranks, blocks), and how many blocks
+    the busiest rank has sent so far."""
+    shares = record["metrics.shares"]
+    if trips == 1:
+        shares = [share["first_trip"] for share in shares]
+    sent = max(share["sent_bytes"] for share in shares)
+    blocks = round(sent / (record["metrics.bytes"] / RANKS))
+    return [share["right"] for share in shares], blocks
+
+
+def has_its_sum(right):
+    """Of each rank, whether it holds the sum of its block: r has r + 1."""
+    return [right[rank][(rank + 1) % RANKS] for rank in range(RANKS)]
 
 
 @todo(
@@ -103,21 +114,19 @@ def blocks_are_even(job):
 def one_block_is_whole(job):
     """After the first trip, rank r holds the whole sum of block r + 1."""
     for n, record in ring(job):
-        right = record["metrics.right"]
-        whole = [right[rank][(rank + 1) % RANKS] for rank in range(RANKS)]
+        right, sent = after(record, trips=1)
+        whole = has_its_sum(right)
         if not all(whole):
             raise AssertionError(
                 "expected rank 0 to hold the sum of block 1, rank 1 that of "
                 f"block 2, and rank 2 that of block 0 ({n:,} elements); saw "
                 f"it {on(whole)}. {what_went_wrong(job)}"
             )
-    sent = blocks_sent(record)
     assert sent > 0, (
         "expected comm.Sendrecv to send the sums, block by block; saw right "
         "sums, and not a byte sent by it. What added them up?"
     )
-    done = sum(sum(blocks) for blocks in right)
-    assert not (sent == 3 and done == RANKS), (
+    assert sent < 3, (
         "expected 2 steps on 3 ranks; saw each rank give 3 blocks. A trip has "
         "ranks - 1 steps: with one more, the parts of a rank count twice."
     )
@@ -126,29 +135,26 @@ def one_block_is_whole(job):
 def what_went_wrong(job):
     """What the bytes and the blocks of the long array tell of TODO 2."""
     n, record = ring(job)[-1]
-    right = record["metrics.right"]
-    sent = blocks_sent(record)
-    lower = [right[rank][rank] for rank in range(RANKS)]
-    left = [right[rank][(rank - 1) % RANKS] for rank in range(RANKS)]
+    right, sent = after(record, trips=1)
     if max(record["metrics.blocks"][0]) == n:
         return "Is TODO 1 done?"
     if sent == 0:
         return "Nobody has given anything by comm.Sendrecv yet."
     if sent == 1:
         return "One step is not enough for 3 ranks: it takes ranks - 1."
-    if all(lower):
+    if all(right[rank][rank] for rank in range(RANKS)):
         return (
             "Each rank r holds that of block r instead: in step 0, give "
             "block `rank`."
         )
-    if all(left):
+    if all(right[rank][(rank - 1) % RANKS] for rank in range(RANKS)):
         return (
             "Rank r holds that of block r - 1 instead: `give` goes to the "
             "`right`, and `take` comes from the `left`."
         )
     return (
         "Is what has come added, x[take] += spare[take]? Is it what you give "
-        "in the next step?"
+        "in the next step, so that the index is one lower each time?"
     )
 
 
@@ -175,13 +181,14 @@ def on(whole):
 def every_block_is_everywhere(job):
     """On each rank the ring agrees with MPI, and sends what it should."""
     for n, record in ring(job):
-        right = record["metrics.right"]
+        right, _ = after(record, trips=2)
         count = sum(sum(blocks) for blocks in right)
         assert count == RANKS * RANKS, (
             f"expected all 3 blocks right on all 3 ranks ({n:,} elements); "
             f"saw {count} of 9. {what_is_missing(job)}"
         )
-        sent = max(record["metrics.sent_bytes"])
+        shares = record["metrics.shares"]
+        sent = max(share["sent_bytes"] for share in shares)
         formula = record["metrics.formula_bytes"]
         slack = 4 * 4  # in each of 4 steps a block may be one float larger
         assert abs(sent - formula) <= slack, (
@@ -193,21 +200,23 @@ def every_block_is_everywhere(job):
 
 def what_is_missing(job):
     """What the bytes and the blocks of the long array tell of TODO 3."""
-    n, record = ring(job)[-1]
-    right = record["metrics.right"]
-    sent = blocks_sent(record)
-    whole = [right[rank][(rank + 1) % RANKS] for rank in range(RANKS)]
-    count = sum(sum(blocks) for blocks in right)
-    if sent == 0 or not any(any(blocks) for blocks in right):
-        return (
-            "No block is whole: TODO 2 comes first, and in TODO 3 nothing is "
-            "added any more."
-        )
-    if sent == 2:
+    _, record = ring(job)[-1]
+    before, sent_before = after(record, trips=1)
+    right, sent = after(record, trips=2)
+    sent -= sent_before
+    whole = has_its_sum(right)
+    if not all(has_its_sum(before)):
+        return "TODO 2 comes first: no block is whole when this trip begins."
+    if right == before and sent == 0:
         return "Each rank has one block of the sum, and none passes it on yet."
-    if sent == 3:
+    if sent == 0:
+        return (
+            "Nothing has gone around by comm.Sendrecv, and in TODO 3 nothing "
+            "is added any more."
+        )
+    if sent == 1:
         return "One step is not enough for 3 ranks: it takes ranks - 1."
-    if all(whole) and count == RANKS:
+    if all(whole) and sum(sum(blocks) for blocks in right) == RANKS:
         return (
             "What comes is not kept where it belongs: receive into x[take], "
             "and add nothing. In step 0 give block rank + 1."
@@ -215,6 +224,7 @@ def what_is_missing(job):
     if all(whole):
         return "In each step give what you took in the step before."
     return (
-        "Blocks that were whole no longer are: in step 0 give block "
-        "rank + 1, take block `rank`, and add nothing to what comes."
+        "After TODO 2 each rank held a whole block, and now it is gone. In "
+        "step 0 give block rank + 1, the whole one, take block `rank`, and "
+        "add nothing to what comes."
     )

@@ -1,5 +1,5 @@
 """The figures of 03_spmd: who holds what, what messages and collective
-calls cost, servers, and what a straggler costs."""
+calls cost, and what a straggler costs."""
 
 from functools import partial
 
@@ -117,8 +117,8 @@ def bytes_sent(records, guess: float | None = None):
         axes.plot(p, formula, "--", color=colour, linewidth=1.2)
         rows = [frame[frame.variant == way].iloc[-1] for frame in records]
         rows.sort(key=lambda row: row.ranks)
-        counted = [max(row["metrics.sent_bytes"]) / row["metrics.bytes"]
-                   for row in rows]
+        counted = [max(share["sent_bytes"] for share in row["metrics.shares"])
+                   / row["metrics.bytes"] for row in rows]
         draw.line(axes, ranks, counted, f"{name}, counted", nth,
                   linestyle="", markersize=8)
         most.append(f"{name} {counted[-1]:.3g}")
@@ -159,111 +159,51 @@ def message_time(sizes, seconds, fit, guess: float | None = None):
     axes.set(**SIZES | {"xlabel": "size of the message (bytes)"},
              ylabel="time, one way (us)")
     axes.legend(loc="upper left")
+    off = [np.median(each) / fit.seconds(size)
+           for size, each in zip(sizes, seconds, strict=True)]
     title = (f"A message takes {rounded(alpha_us)} us, and "
-             f"{rounded(1e9 * fit.beta_s)} ns more for each byte.")
+             f"{rounded(1e9 * fit.beta_s)} ns more for each byte. The medians "
+             f"are {min(off):.2g} to {max(off):.2g} times what this line "
+             "says.")
     return look.finish(figure, title)
 
 
 @look.style
-def allreduce_time(records, expected=None):
-    """Draw the time of an allreduce over the size of the array, a line for
-    each way; what alpha and beta say is dashed."""
-    figure, axes = plt.subplots()
+def allreduce_time(records, expected):
+    """Draw the time of an allreduce on two ranks over the size of the array,
+    a line for each way, and how many times as long it takes as alpha and
+    beta say."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(8, 4))
+    table = {}
+    off = []
     for way, rows in records.groupby("variant", sort=False):
         nth, name = WAYS[way]
-        x = rows["metrics.bytes"]
-        draw.line(axes, x, us(rows.step_s), name, nth, linestyle="-")
-        if way in (expected or {}):
-            axes.plot(x, us(map(expected[way], x)), "--", linewidth=1.2,
-                      color=look.LINES[nth]["color"])
-    if expected:
-        draw.ideal(axes, [], [], "by alpha and beta")
-    axes.set(**SIZES, ylabel=f"time on {records.ranks.iloc[0]} ranks (us)")
-    axes.legend(loc="upper left", fontsize=9)
+        x = rows["metrics.bytes"].to_numpy()
+        middle = draw.line(left, x, us(rows.step_s), name, nth, linestyle="-")
+        table[name] = dict(zip(x, middle, strict=True))
+        if way in expected:
+            said = us(map(expected[way], x))
+            times = np.array(middle) / said  # (sizes,)
+            off.append(f"{name} {rounded(min(times))} to "
+                       f"{rounded(max(times))}")
+            draw.line(right, x, times, name, nth, linestyle="-")
+    left.plot([], [], ".", color=look.GREY, label="single calls")
+    draw.ideal(right, right.get_xlim(), [1, 1], "as predicted")
+    left.set(**SIZES, ylabel="time on 2 ranks (us)")
+    right.set(**SIZES, ylabel="measured time / predicted time")
+    right.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    right.yaxis.set_minor_formatter(lambda value, _: "")
     first = []
-    for size in (min(records["metrics.bytes"]),
-                 max(records["metrics.bytes"])):
-        rows = records[records["metrics.bytes"] == size]
-        row = rows.loc[rows.step_median_s.idxmin()]
-        first.append(f"{size:,.0f} bytes: {WAYS[row.variant][1]} "
-                     f"{rounded(1e6 * row.step_median_s)} us")
-    title = f"Lowest median for {'; for '.join(first)}."
-    return look.finish(figure, title)
-
-
-@look.style
-def mpi_libraries(records, published: float | None = None):
-    """Draw MPI's own allreduce in each library, and Open MPI's time in
-    Intel MPI's, where both are."""
-    both = {"Intel MPI", "Open MPI"} <= set(records)
-    figure, panels = plt.subplots(1, 1 + both, figsize=(7 + both, 4),
-                                  squeeze=False)
-    axes = panels[0, 0]
-    slowest = []
-    for nth, (name, rows) in enumerate(records.items()):
-        middle = draw.line(axes, rows["metrics.bytes"], us(rows.step_s),
-                           name, nth)
-        slowest.append(f"{name} {rounded(middle[-1])} us")
-    ranks = rows.ranks.iloc[0]
-    axes.set(**SIZES, ylabel=f"allreduce on {ranks} ranks (us)")
-    title = (f"{rows['metrics.bytes'].max():,.0f} bytes: "
-             f"{', '.join(slowest)}.")
-    if both:
-        intel = records["Intel MPI"]
-        other = records["Open MPI"].step_median_s.to_numpy()
-        ratio = other / intel.step_median_s.to_numpy()  # (sizes,)
-        axes = panels[0, 1]
-        axes.plot(intel["metrics.bytes"], ratio, "o-", color=look.INK,
-                  label="here, allreduce alone")
-        axes.axhline(1, color=look.GREY, linestyle="--", linewidth=1)
-        if published is not None:
-            axes.axhline(published, color=look.MIDDLE, linestyle=":",
-                         linewidth=2, label="published, training")
-        axes.set(**SIZES, ylabel="Open MPI's time / Intel MPI's")
-        title = (f"Open MPI takes {min(ratio):.2g} to {max(ratio):.2g} times "
-                 f"as long as Intel MPI, depending on the size. {title}")
+    for size in (min(x), max(x)):
+        times = {name: us_of[size] for name, us_of in table.items()}
+        best = min(times, key=times.get)
+        slow = max(times, key=times.get)
+        first.append(f"{size:,.0f} bytes: {best} was fastest in this job, "
+                     f"{slow} took {times[slow] / times[best]:.1f} times "
+                     "as long")
+    title = (f"{'; '.join(first)}. Times as long as predicted: "
+             f"{', '.join(off)}.")
     return look.finish(figure, title, legend=5)
-
-
-@look.style
-def servers_or_ring(records, cores: int, guess: float | None = None):
-    """Draw parameter servers and the ring as the ranks grow: bytes that the
-    busiest rank sends, and the time of an update."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(8, 4.2))
-    every = [row for frame in records for _, row in frame.iterrows()]
-    kinds = {"ring": 0, "1 server": 1, "2 servers": 2,
-             "a server on every rank": None}
-    for nth, (name, servers) in enumerate(kinds.items()):
-        rows = [row for row in every if row["metrics.servers"] == (
-            row.ranks if servers is None else servers)]
-        rows.sort(key=lambda row: row.ranks)
-        ranks = [row.ranks for row in rows]
-        size = 9 if servers is None else 6
-        draw.line(left, ranks, map(_sent_mib, rows), name, nth,
-                  markersize=size)
-        draw.line(right, ranks, [1e3 * np.array(row.step_s) for row in rows],
-                  name, nth, markersize=size)
-    ticks = sorted({row.ranks for row in every})
-    most = ticks[-1]
-    if most > cores:
-        right.axvspan(cores + 0.5, most + 0.3, color=look.PALE, zorder=0)
-        right.text(most, 0.02, "ranks share cores", ha="right", fontsize=9,
-                   color=look.INK, transform=right.get_xaxis_transform())
-    sent = {row["metrics.servers"]: _sent_mib(row)
-            for row in every if row.ranks == most}
-    if guess is not None:
-        look.guess_star(left, most, guess * sent[0], f"{guess:g} x the ring")
-    for axes in (left, right):
-        axes.set(xlabel="ranks (count)", xticks=ticks, ylim=(0, None))
-    left.set_ylabel("sent by the busiest rank (MiB)")
-    right.set_ylabel("time of an update (ms)")
-    title = (f"On {most} ranks a single server sends {sent[1] / sent[0]:.2g} "
-             "times as much as a rank of a ring.")
-    return look.finish(figure, title, legend=5)
-
-
-def _sent_mib(row) -> float:
-    return max(row["metrics.sent_bytes"]) / 2**20
 
 
 @look.style
@@ -294,21 +234,23 @@ def straggler_timeline(records, until_s: float = 0.12):
 @look.style
 def stale_losses(records):
     """Draw the test loss over seconds and over gradients: points are single
-    runs, lines their median."""
+    runs, lines their median. The title takes the last quarter of each run:
+    a single moment would be chance."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(8, 4.2), sharey=True)
     ends = []
     for nth, (name, frames) in enumerate(records.items()):
         # Each (points, 3): seconds, gradients, loss.
         runs = [np.array(frame["metrics.curve"].iloc[0]) for frame in frames]
-        seconds, gradients, loss = np.median([run[-1] for run in runs],
-                                             axis=0)
-        ends.append(f"{name}: a loss of {loss:.2g} after {seconds:.2g} s")
+        seconds = np.median([run[-1, 0] for run in runs])
+        losses = [frame["metrics.loss"].iloc[0] for frame in frames]
+        ends.append(f"{name}: {np.median(losses):.2g} ({min(losses):.2g} to "
+                    f"{max(losses):.2g}), and {seconds:.2g} s in all")
         over = partial(draw.curves, label=name, nth=nth)
         over(left, [(run[::2, 0], run[::2, 2]) for run in runs])
         over(right, [(run[::2, 1], run[::2, 2]) for run in runs])
     left.set(xlabel="time (s)", ylabel="loss on the test images (number)",
              yscale="log")
     right.set_xlabel("gradients used (count)")
-    title = (f"After {gradients:.0f} gradients, in the median: "
-             f"{'; '.join(ends)}.")
+    title = (f"Mean loss in the last quarter of {len(runs)} runs each, the "
+             f"median and the range: {'; '.join(ends)}.")
     return look.finish(figure, title, legend=2)

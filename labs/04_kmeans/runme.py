@@ -29,6 +29,128 @@ from scaleout.flags import (
 FPTYPE = {"float32": "float", "float64": "double"}
 
 
+def main(args: argparse.Namespace) -> np.ndarray:
+    # Distributed: everybody who takes part
+    comm = MPI.COMM_WORLD
+    # Distributed: which copy of the program this is
+    rank = d4p.my_procid()
+    # Distributed: how many copies there are
+    ranks = d4p.num_procs()
+
+    picture = photo(args)  # (h, w, 3), or None for random points
+    n = args.rows or picture.shape[0] * picture.shape[1]
+    # TODO 1: the rows of this rank, such that the ranks together have each of
+    # the n rows once.  (1 line)
+    mine = slice(0, n)
+    rows, k = take(args, picture, mine)  # (rows_local, columns), and colours
+    refuse_unusable(rows, k, rank)
+
+    # The algorithm: `init` draws the first palette, and `lloyd` improves it.
+    # The engine makes the random numbers.
+    fptype = FPTYPE[args.dtype]
+    engine = d4p.engines_mt2203(seed=args.seed)
+    # TODO 2: let all ranks look for one palette, from one start.
+    # (one more argument in each of the two calls)
+    init = d4p.kmeans_init(k, fptype, "plusPlusDense",
+                           engine=engine)
+    lloyd = d4p.kmeans(k, args.iterations, fptype)
+    start = init.compute(rows).centroids  # (k, columns)
+    # Book-keeping: the job times the fit, and writes the record.
+    job = records.Job("04_kmeans", rank, ranks, warmup=0)
+    with job.step(work=len(rows) * args.iterations):
+        fitted = lloyd.compute(rows, start)
+    palette = fitted.centroids  # (k, columns)
+
+    # The label of each row: the number of its nearest colour.
+    # TODO 3: label my rows by the same routine with 0 iterations, and add up
+    # the inertia of all ranks.  (3 lines)
+    distances = [((rows - c) ** 2).sum(axis=1) for c in palette]
+    labels = np.argmin(distances, axis=0).astype(np.int32)
+    inertia = float(fitted.objectiveFunction[0, 0])
+
+    # TODO 4: bring the labels of all ranks to rank 0, in order; the pieces
+    # differ in size.  (3 lines)
+    all_labels = labels
+
+    # Book-keeping from here on.
+    job.note(first=mine.start, stop=mine.stop, start=start, palette=palette)
+    quality = {}
+    # Distributed: one picture, not one from each rank
+    if rank == 0:
+        # The mean squared error in decibels, at most 120 dB.
+        error = max(inertia / rows.shape[1] / n, 1e-12)
+        quality["psnr_db"] = -10 * np.log10(error)
+        quality["count"] = np.bincount(all_labels, minlength=k)  # (k,)
+        if picture is not None:
+            data.save_quantised(records.folder(), picture.shape, palette,
+                                all_labels)
+    # Distributed: one record of all ranks; the slowest of them counts
+    record = job.write(variant=args.dtype, seed=args.seed, rows=n, colours=k,
+                       inertia=inertia, **quality)
+    if rank == 0:
+        print(f"{n:,} rows, {k} colours on {ranks} rank(s): "
+              f"fit {record['step_s'][0]:.3f} s, "
+              f"PSNR {quality['psnr_db']:.2f} dB", flush=True)
+    return palette
+
+
+# Helpers. The lesson is above.
+
+
+def take(args: argparse.Namespace, picture: np.ndarray | None,
+         mine: slice) -> tuple[np.ndarray, int]:
+    """The rows of this rank, and for how many colours."""
+    if picture is None:
+        rows = data.points(mine, args.columns, args.seed, args.dtype)
+        return rows, args.colours
+    pixels = picture.reshape(-1, 3)  # (n, 3)
+    # A picture with few colours needs no larger palette. As every rank has
+    # opened the picture, each counts them alone: one whole number for each
+    # colour, from its red, green and blue, 0 to 1.
+    codes = np.rint(pixels * 255) @ (65536, 256, 1)  # (n,)
+    k = min(args.colours, len(np.unique(codes)))
+    return pixels[mine].astype(args.dtype), k
+
+
+def photo(args: argparse.Namespace) -> np.ndarray | None:
+    """The picture, (h, w, 3), which every rank opens itself; None for random
+    points."""
+    picture = None
+    problem = ""
+    try:
+        if args.rows == 0:
+            picture = data.photo(args.scale, args.photo)
+    except Exception as error:
+        # All ranks must hear of it.
+        problem = str(error)
+    end_together(problem)
+    return picture
+
+
+def refuse_unusable(rows: np.ndarray, k: int, rank: int) -> None:
+    """Ends the job if any rank has too few rows, or rows without a value."""
+    problem = ""
+    if len(rows) < k:
+        problem = (f"{k} colours need {k} rows a rank, rank {rank} has "
+                   f"{len(rows)}: take fewer ranks or fewer --colours.")
+    elif not np.isfinite(rows.sum(dtype=np.float64)):
+        problem = (f"Rank {rank} has rows that are no numbers (NaN or "
+                   "infinite), which spoil every colour: leave them out.")
+    end_together(problem)
+
+
+def end_together(problem: str) -> None:
+    """Ends the job if any rank has a problem.
+
+    A rank that ended alone would leave the others waiting for it for ever.
+    A rank without a problem gives an empty text.
+    """
+    # Distributed: each rank hears the problems of all ranks
+    problems = MPI.COMM_WORLD.allgather(problem)
+    if any(problems):
+        refuse(max(problems))
+
+
 def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
     parser = Parser(__doc__)
@@ -55,131 +177,10 @@ def settings() -> argparse.Namespace:
     return args
 
 
-def end_together(problem: str) -> None:
-    """Ends the job if any rank has a problem.
-
-    A rank that ended alone would leave the others waiting for it for ever.
-    A rank without a problem gives an empty text.
-    """
-    # Distributed: each rank hears the problems of all ranks
-    problems = MPI.COMM_WORLD.allgather(problem)
-    if any(problems):
-        refuse(max(problems))
-
-
-def photo(args: argparse.Namespace) -> np.ndarray | None:
-    """The picture, (h, w, 3); None where random points were asked for."""
-    picture = None
-    problem = ""
-    try:
-        if args.rows == 0:
-            picture = data.photo(args.scale, args.photo)
-    except Exception as error:
-        # All ranks must hear of it.
-        problem = str(error)
-    end_together(problem)
-    return picture
-
-
-def refuse_unusable(rows: np.ndarray, k: int, rank: int) -> None:
-    """Ends the job if any rank has too few rows, or rows without a value."""
-    problem = ""
-    if len(rows) < k:
-        problem = (f"{k} colours need {k} rows a rank, rank {rank} has "
-                   f"{len(rows)}: take fewer ranks or fewer --colours.")
-    elif not np.isfinite(rows.sum(dtype=np.float64)):
-        problem = (f"Rank {rank} has rows that are no numbers (NaN or "
-                   "infinite), which spoil every colour: leave them out.")
-    end_together(problem)
-
-
-def number_of_colours(pixels: np.ndarray, most: int) -> int:
-    """How many different colours the pixels of all ranks have, up to `most`.
-
-    A picture with few colours needs no larger palette.
-    """
-    # One whole number for each colour, from its red, green and blue, 0 to 1.
-    codes = np.rint(pixels * 255) @ (65536, 256, 1)  # (rows_local,)
-    # Distributed: each rank hears which colours the others have
-    everyones = MPI.COMM_WORLD.allgather(np.unique(codes)[:most])
-    return min(most, len(np.unique(np.concatenate(everyones))))
-
-
-def main(args: argparse.Namespace) -> np.ndarray:
-    # Distributed: everybody who takes part
-    comm = MPI.COMM_WORLD
-    # Distributed: which copy of the program this is
-    rank = comm.Get_rank()
-    # Distributed: how many copies there are
-    ranks = comm.Get_size()
-
-    picture = photo(args)  # (h, w, 3), or None for random points
-    n = args.rows or picture.shape[0] * picture.shape[1]
-    # TODO 1: the rows of this rank, such that the ranks together have each of
-    # the n rows once.  (1 line)
-    mine = slice(0, n)
-    k = args.colours
-    if args.rows > 0:
-        rows = data.points(mine, args.columns, args.seed, args.dtype)
-    else:
-        rows = picture.reshape(n, 3)[mine]  # (rows_local, 3)
-        rows = rows.astype(args.dtype)
-        k = number_of_colours(rows, most=k)
-    refuse_unusable(rows, k, rank)
-
+if __name__ == "__main__":
     # The threads of this rank: daal4py does not read this variable by itself.
     # With -1 it takes all the cores that it may run on.
     d4p.daalinit(int(os.environ.get("OMP_NUM_THREADS", -1)))
-
-    # The algorithm: `init` draws the first palette, and `lloyd` improves it.
-    # The engine makes the random numbers.
-    fptype = FPTYPE[args.dtype]
-    engine = d4p.engines_mt2203(seed=args.seed)
-    # TODO 2: let all ranks look for one palette, from one start.
-    # (one more argument in each of the two calls)
-    init = d4p.kmeans_init(k, fptype, "plusPlusDense",
-                           engine=engine)
-    lloyd = d4p.kmeans(k, args.iterations, fptype)
-
-    job = records.Job("04_kmeans", rank, ranks, warmup=0)
-    start = init.compute(rows).centroids  # (k, columns)
-    with job.step(work=len(rows) * args.iterations):
-        fitted = lloyd.compute(rows, start)
-    palette = fitted.centroids  # (k, columns)
-
-    # The label of each row: the number of its nearest colour.
-    # TODO 3: label my rows by the same routine with 0 iterations, and add up
-    # the inertia of all ranks.  (3 lines)
-    distances = [((rows - c) ** 2).sum(axis=1) for c in palette]
-    labels = np.argmin(distances, axis=0).astype(np.int32)
-    inertia = float(fitted.objectiveFunction[0, 0])
-
-    # TODO 4: bring the labels of all ranks to rank 0, in order; the pieces
-    # differ in size.  (3 lines)
-    all_labels = labels
-
-    # The mean squared error in decibels, at most 120 dB.
-    psnr_db = -10 * np.log10(max(inertia / rows.shape[1] / n, 1e-12))
-    pixels_per_colour = None
-    # Distributed: one picture, not one from each rank
-    if rank == 0:
-        pixels_per_colour = np.bincount(all_labels, minlength=k)  # (k,)
-        if args.rows == 0:
-            data.save_quantised(records.folder(), picture.shape, palette,
-                                all_labels)
-    job.note(first=mine.start, stop=mine.stop, start=start, palette=palette)
-    # Distributed: one record of all ranks; the slowest of them counts
-    record = job.write(variant=args.dtype, seed=args.seed, rows=n, colours=k,
-                       inertia=inertia, psnr_db=psnr_db,
-                       count=pixels_per_colour)
-    if rank == 0:
-        print(f"{n:,} rows, {k} colours on {ranks} rank(s): "
-              f"fit {record['step_s'][0]:.3f} s, PSNR {psnr_db:.2f} dB",
-              flush=True)
-    return palette
-
-
-if __name__ == "__main__":
     try:
         main(settings())
     finally:

@@ -8,8 +8,11 @@ takes, and how many bytes the busiest rank sends. It takes about 5 seconds.
 """
 
 import argparse
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
+from counting import Counting  # mpi4py's communicator, and it counts
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
@@ -17,41 +20,6 @@ from trees import gather_broadcast, tree
 
 from scaleout import data, records
 from scaleout.flags import Parser, one_or_more, zero_or_more
-
-
-def settings() -> argparse.Namespace:
-    """What was typed behind the name of this file."""
-    parser = Parser(__doc__)
-    parser.add_argument("--algorithm", choices=["all", *WAYS], default="all",
-                        help="one way, or all (all)")
-    parser.add_argument("--sizes", type=zero_or_more, nargs="+",
-                        default=[4**k for k in range(12)],
-                        help="lengths of the array, in floats of 4 bytes "
-                        "(1 4 16 ... 4194304)")
-    parser.add_argument("--repeats", type=one_or_more,
-                        default=5 if data.quick() else 20,
-                        help="timed calls of each way (20)")
-    parser.add_argument("--warmup", type=zero_or_more,
-                        default=2 if data.quick() else 10,
-                        help="calls before those, not timed (10)")
-    return parser.parse_args()
-
-
-class Counting(MPI.Intracomm):
-    """A communicator that counts the bytes this rank sends."""
-
-    sent = 0
-
-    def Send(self, x: np.ndarray, dest: int) -> None:
-        # Distributed: returns when x may be changed again
-        super().Send(x, dest)
-        self.sent += x.nbytes
-
-    def Sendrecv(self, x: np.ndarray, dest: int,
-                 into: np.ndarray, source: int) -> None:
-        # Distributed: gives and takes at once, so that nobody waits in a ring
-        super().Sendrecv(x, dest, recvbuf=into, source=source)
-        self.sent += x.nbytes
 
 
 def blocks(n: int, ranks: int) -> list[slice]:
@@ -66,7 +34,8 @@ def blocks(n: int, ranks: int) -> list[slice]:
     # END SOLUTION
 
 
-def ring(comm: Counting, x: np.ndarray, spare: np.ndarray) -> None:
+def ring(comm: Counting, x: np.ndarray, spare: np.ndarray,
+         trips: int = 2) -> None:
     """Blocks go around to the right, twice. x becomes the sum.
 
     On the first trip each rank adds its own part to what passes, so that in
@@ -94,6 +63,8 @@ def ring(comm: Counting, x: np.ndarray, spare: np.ndarray) -> None:
         x[take] += spare[take]
     # STARTER: pass
     # END SOLUTION
+    if trips == 1:
+        return  # the check of TODO 2 looks here
 
     # TODO 3: the second trip, called allgather. The same, but what comes is
     # whole: take it straight into `x`, where it belongs, and add nothing. In
@@ -134,8 +105,44 @@ def arrays_sent(way: str, ranks: int) -> float:
     return 0
 
 
-def compare(comm: Counting, way: str, n: int) -> tuple[list[bool], int]:
-    """Which blocks this rank has right, and the bytes that it sent."""
+def main(args: argparse.Namespace) -> None:
+    comm = Counting(MPI.COMM_WORLD)
+    ways = list(WAYS) if args.algorithm == "all" else [args.algorithm]
+    for n in args.sizes:
+        for way in ways:
+            # Book-keeping: the job times the calls, and writes the record.
+            job = records.Job("03_spmd", comm.rank, comm.size,
+                              warmup=args.warmup)
+            if way == "ring":
+                first = compare(comm, partial(ring, trips=1), n)
+                job.note(first_trip=first)
+            found = compare(comm, WAYS[way], n)
+            job.note(**found)
+
+            x = np.zeros(n, np.float32)  # (n,)
+            spare = np.empty_like(x)  # (n,)
+            for _ in range(args.warmup + args.repeats):
+                # Distributed: all begin together
+                comm.Barrier()
+                with job.step():
+                    WAYS[way](comm, x, spare)
+
+            size = 4 * n  # bytes
+            cuts = [block.indices(n)[:2] for block in blocks(n, comm.size)]
+            # Distributed: one record of all ranks; the slowest of them counts
+            record = job.write(
+                variant=way, bytes=size, blocks=cuts,
+                formula_bytes=arrays_sent(way, comm.size) * size)
+            # Distributed: one line, not one from each rank
+            if comm.rank == 0:
+                report(record)
+
+
+# Helpers. The lesson is above.
+
+
+def compare(comm: Counting, way: Callable[..., None], n: int) -> dict:
+    """Which blocks this rank has right in the end, and the bytes it sent."""
     rng = np.random.default_rng(comm.rank)
     # Whole numbers: their sum is exact, in whatever order they are added.
     x = rng.integers(-99, 100, n).astype(np.float32)  # (n,)
@@ -144,67 +151,41 @@ def compare(comm: Counting, way: str, n: int) -> tuple[list[bool], int]:
     # Distributed: the sum to compare with
     MPI.COMM_WORLD.Allreduce(x, total)
     comm.sent = 0
-    WAYS[way](comm, x, spare)
+    way(comm, x, spare)
     same = x == total  # (n,)
     shards = [data.shard(n, rank, comm.size) for rank in range(comm.size)]
-    return [bool(same[shard].all()) for shard in shards], comm.sent
+    return {"right": [bool(same[shard].all()) for shard in shards],
+            "sent_bytes": comm.sent}
 
 
-def measure(comm: Counting, way: str, n: int, calls: int) -> list[float]:
-    """The seconds of each call, on the rank that took longest."""
-    x = np.zeros(n, np.float32)  # (n,)
-    spare = np.empty_like(x)  # (n,)
-    step_s = []
-    for _ in range(calls):
-        # Distributed: all begin together
-        comm.Barrier()
-        start = MPI.Wtime()
-        WAYS[way](comm, x, spare)
-        mine_s = MPI.Wtime() - start
-        # Distributed: the slowest rank counts
-        step_s.append(comm.allreduce(mine_s, op=MPI.MAX))
-    return step_s
-
-
-def main(args: argparse.Namespace) -> None:
-    comm = Counting(MPI.COMM_WORLD)
-    ways = list(WAYS) if args.algorithm == "all" else [args.algorithm]
-    for n in args.sizes:
-        for way in ways:
-            right, sent = compare(comm, way, n)
-            step_s = measure(comm, way, n, args.warmup + args.repeats)
-            timed_s = step_s[args.warmup :]
-            # Distributed: everybody must have the sum, not rank 0 alone
-            found = records.gather({"right": right, "sent": sent})
-            # Distributed: one report, not one from each rank
-            if comm.rank == 0:
-                report(way, comm.size, n, args.warmup, timed_s, found)
-
-
-def report(way: str, ranks: int, n: int, warmup: int,
-           step_s: list[float], found: list[dict]) -> None:
-    """One line and one record for a way and a size."""
-    size = 4 * n  # bytes
-    right = [each["right"] for each in found]  # (ranks, blocks)
-    sent = [each["sent"] for each in found]  # (ranks,)
-    records.write(
-        lab="03_spmd",
-        variant=way,
-        ranks=ranks,
-        warmup_steps=warmup,
-        step_s=step_s,
-        metrics={
-            "bytes": size,
-            "right": right,
-            "blocks": [block.indices(n)[:2] for block in blocks(n, ranks)],
-            "sent_bytes": sent,
-            "formula_bytes": arrays_sent(way, ranks) * size,
-        },
-    )
-    says = "agrees" if np.all(right) else "WRONG "
-    us = 1e6 * np.median(step_s)
-    print(f"{size:10,} B {way:16} {says} {us:9.1f} us {max(sent):10,} sent",
+def report(record: dict) -> None:
+    """One line for a way and a size."""
+    found = record["metrics"]
+    shares = found["shares"]  # what each rank has noted
+    right = np.all([share["right"] for share in shares])
+    sent = max(share["sent_bytes"] for share in shares)
+    us = 1e6 * np.median(record["step_s"])
+    print(f"{found['bytes']:10,} B {record['variant']:16} "
+          f"{'agrees' if right else 'WRONG '} {us:9.1f} us {sent:10,} sent",
           flush=True)
+
+
+def settings() -> argparse.Namespace:
+    """What was typed behind the name of this file."""
+    parser = Parser(__doc__)
+    parser.add_argument("--algorithm", choices=["all", *WAYS], default="all",
+                        help="one way, or all (all)")
+    parser.add_argument("--sizes", type=zero_or_more, nargs="+",
+                        default=[4**k for k in range(12)],
+                        help="lengths of the array, in floats of 4 bytes "
+                        "(1 4 16 ... 4194304)")
+    parser.add_argument("--repeats", type=one_or_more,
+                        default=5 if data.quick() else 20,
+                        help="timed calls of each way (20)")
+    parser.add_argument("--warmup", type=zero_or_more,
+                        default=2 if data.quick() else 10,
+                        help="calls before those, not timed (10)")
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -160,7 +160,12 @@ def main(args):
 
     # Distributed: the job is as fast as its slowest rank
     fit_s = comm.allreduce(fit_s, op=MPI.MAX)
-    shares = records.gather({"job": peak_mib(), "program": program_mib})
+    held = mine.stop - mine.start  # rows at a time
+    if args.mode == "online":
+        held = min(held, args.block)
+    rows_mib = held * start.itemsize * args.columns / 2**20
+    shares = records.gather({"job": peak_mib(), "program": program_mib,
+                             "rows": rows_mib})
     # Distributed: one report, not one from each rank
     if rank == 0:
         memory_mib = [share["job"] for share in shares]
@@ -176,6 +181,7 @@ def main(args):
             metrics={
                 "rows": args.rows, "inertia": inertia, "palette": palette,
                 "memory_mib": memory_mib,
+                "rows_mib": [share["rows"] for share in shares],
                 "program_mib": [share["program"] for share in shares],
             },
         )
