@@ -73,7 +73,7 @@ class Amdahl:
 
     def __str__(self) -> str:
         low, high = (100 * end for end in self.serial_range)
-        if high == 0:
+        if self.serial == 0:
             most = "no limit seen"
         elif low == 0:
             most = f"the limit is {100 / high:.3g} times faster or more"
