@@ -2,6 +2,7 @@
 them, and a summary beside published figures."""
 
 from math import nan
+from statistics import geometric_mean
 
 import pandas as pd
 
@@ -12,10 +13,10 @@ from scaleout.jobs.side import missing, python
 
 NAME = "kernels"  # of the comparison, as the reference machine's has it
 # An Intel talk on deep learning at scale with distributed frameworks, 2019:
-# ResNet-50, batch 16, a small cloud node, in images/s.
+# ResNet-50, batch 16, in images/s; the slide names no machine.
 DECK19 = {"default": 3.84, "MKL-DNN": 17.69}
-# PRACE, Best Practice Guide Deep Learning, 2019: the same network on 128
-# nodes, in 2018, in seconds an epoch.
+# PRACE, Best Practice Guide Deep Learning, 2019, table 13: one network, which
+# it does not name, on 128 nodes, in seconds an epoch.
 PRACE = {"Keras": 85.0, "TensorFlow": 18.0}
 # The same step by PyTorch, which 09's lab has.
 _THEIRS = {"script": "../09_networks/runme.py", "framework": "torch",
@@ -24,7 +25,9 @@ PYTORCH = {
     "PyTorch": {**_THEIRS, "dtype": "float32"},
     "PyTorch bf16": {**_THEIRS, "dtype": "bfloat16"},
 }
-# What of 01 it is compared with.
+# What the fused layer is compared with.
+KERAS = {"oneDNN, fused": "oneDNN", "bf16, fused": "bf16"}
+# What of 01 PyTorch is compared with.
 OURS = {"PyTorch": "oneDNN, fused", "PyTorch bf16": "bf16, fused"}
 
 
@@ -81,41 +84,62 @@ def pytorch(result, lab) -> None:
                            [*OURS, *OURS.values()], missing())
         whose(result.records, missing())
     for name in rows:
-        ratio = result.between(OURS[name], name)
-        found = verdict(ratio, result.noise, result.within)
-        print(f"{OURS[name]}: {ratio.middle:.2f} times as fast as {name} "
-              f"({ratio.low:.2f} to {ratio.high:.2f}, {ratio.rounds} "
-              f"rounds): {found}.")
+        _say(result, OURS[name], name)
 
 
-def summary(result, sgemm_gflops: float):
+def fused(result) -> None:
+    """Say what the fused layer alone brings, in fp32 and in bf16."""
+    for name, keras in KERAS.items():
+        if {name, keras} <= set(result.variants):
+            _say(result, name, keras)
+
+
+def _say(result, name: str, other: str) -> None:
+    ratio = result.between(name, other)
+    found = verdict(ratio, result.noise, result.within)
+    print(f"{name}: {ratio.middle:.2f} times as fast as {other} "
+          f"({ratio.low:.2f} to {ratio.high:.2f}, {ratio.rounds} "
+          f"rounds): {found}.")
+
+
+def summary(result, sgemm_gflops):
     """Make the executive summary of a comparison of kernels, with figures
-    that others published below it."""
+    that others published below it.
+
+    A rate is the baseline's (its geometric mean) times the ratio, so that
+    whoever divides gets the ratio that is printed. `of_sgemm` is the share
+    of the fastest of several matrix products.
+    """
     jobs = result.records.drop_duplicates("variant").set_index("variant")
-    medians = result.table["median"]
+    first = result.runs[result.runs.variant == result.baseline].value
+    baseline = geometric_mean(first)
     rows = []
     for name in (result.baseline, *result.variants):
         job = jobs.loc[name]
         line = result.table.loc[name]
         in_bf16 = _in_bf16(job["metrics.kernels"], job.get("metrics.dtype"))
-        theirs = "PyTorch bf16" if in_bf16 else "PyTorch"
-        gflops = line["median"] * job["metrics.flops_per_image"] / 1e9
-        first = name == result.baseline
+        rate = baseline * line.ratio
+        gflops = rate * job["metrics.flops_per_image"] / 1e9
         rows.append({
             "environment": name,
-            "images_per_s": line["median"],
+            "network": "ResNet-50",
+            "batch": job.batch_per_rank,
+            "images_per_s": rate,
             "times": line.ratio,
-            "low": nan if first else line.low,
-            "high": nan if first else line.high,
-            "of_sgemm": nan if in_bf16 else gflops / sgemm_gflops,
-            "of_pytorch": line["median"] / medians.get(theirs, nan),
+            "low": line.low,
+            "high": line.high,
+            "of_sgemm": nan if in_bf16 else gflops / max(sgemm_gflops),
             "where": "this machine",
         })
     for name, rate in DECK19.items():
-        rows.append({"environment": f"{name}, 2019", "images_per_s": rate,
+        rows.append({"environment": f"{name}, 2019", "network": "ResNet-50",
+                     "batch": 16, "images_per_s": rate,
                      "times": rate / DECK19["default"],
-                     "where": "a small cloud node, 2019 [DECK19]"})
-    rows.append({"environment": "TensorFlow against Keras, 2018",
+                     "where": "a machine without a name [DECK19]"})
+    rows.append({"environment": "TensorFlow against Keras",
                  "times": PRACE["Keras"] / PRACE["TensorFlow"],
-                 "where": "128 nodes, 2018 [PRACE]"})
-    return pd.DataFrame(rows)
+                 "where": "128 nodes [PRACE]"})
+    print(f"SGEMM: {min(sgemm_gflops):.0f} to {max(sgemm_gflops):.0f} "
+          f"GFLOP/s. The {result.baseline} kernels reach "
+          f"{rows[0]['of_sgemm']:.2f} of the highest.")
+    return pd.DataFrame(rows).astype({"batch": "Int64"})

@@ -14,7 +14,6 @@ its operations takes.
 
 import argparse
 import os
-import time
 
 import numpy as np
 
@@ -122,7 +121,7 @@ def main(args: argparse.Namespace) -> float:
         optimizer.apply(gradients, model.trainable_variables)
         return loss
 
-    step_s = []
+    job = records.Job("01_onednn", rank, ranks, warmup=args.warmup)
     for step in range(args.warmup + args.steps):
         if step == args.warmup:
             # Distributed: a copy is timed while the others work too
@@ -138,11 +137,10 @@ def main(args: argparse.Namespace) -> float:
         x = tf.constant(images[rows])  # (batch, height, width, channels)
         y = tf.constant(labels[rows])  # (batch,)
 
-        start = time.perf_counter()
-        loss = train_step(x, y)
-        # A number is there only when the step is done.
-        loss = float(loss)
-        step_s.append(time.perf_counter() - start)
+        with job.step():
+            # A number is there only when the step is done.
+            loss = float(train_step(x, y))
+    step_s = job.step_s
 
     # Distributed: the profile is that of rank 0
     if args.profile and rank == 0:
@@ -155,34 +153,26 @@ def main(args: argparse.Namespace) -> float:
     images_per_s = args.batch_per_rank * len(timed_s) / sum(timed_s)
     # Distributed: the copies are independent, so their rates add up
     rate = comm.allreduce(images_per_s, op=MPI.SUM)
-    # Distributed: what each copy has measured
-    copies = records.gather({"images_per_s": images_per_s, "step_s": timed_s})
+    job.note(images_per_s=images_per_s)
+    job.write(
+        variant=f"{args.network} {args.kernels} {args.batch_norm}",
+        batch_per_rank=args.batch_per_rank,
+        seed=0,
+        rate=rate,
+        rate_unit="images/s",
+        network=args.network,
+        kernels=args.kernels,
+        batch_norm=args.batch_norm,
+        loss=loss,
+        all_step_s=step_s,
+        timed_s=timed_s,
+        flops_per_image=flops_per_image(model),
+        weights=model.count_params(),
+        moving=[float(np.mean(kept))
+                for kept in model.non_trainable_variables],
+    )
     # Distributed: one report, not one from each rank
     if rank == 0:
-        records.write(
-            lab="01_onednn",
-            variant=f"{args.network} {args.kernels} {args.batch_norm}",
-            ranks=ranks,
-            batch_per_rank=args.batch_per_rank,
-            warmup_steps=len(step_s) - len(timed_s),
-            seed=0,
-            # Distributed: of each step, the time on the slowest rank
-            step_s=np.max([copy["step_s"] for copy in copies], axis=0),
-            rate=rate,
-            rate_unit="images/s",
-            metrics={
-                "network": args.network,
-                "kernels": args.kernels,
-                "batch_norm": args.batch_norm,
-                "loss": loss,
-                "all_step_s": step_s,
-                "images_per_s": [copy["images_per_s"] for copy in copies],
-                "flops_per_image": flops_per_image(model),
-                "weights": model.count_params(),
-                "moving": [float(np.mean(kept)) for kept
-                           in model.non_trainable_variables],
-            },
-        )
         print(f"{args.network}, {args.kernels}, "
               f"{args.batch_norm} batch norm: {rate:.1f} images/s, "
               f"loss {loss:.3f}", flush=True)

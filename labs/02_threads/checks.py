@@ -22,7 +22,7 @@ def decided(job, **how):
 def cores_allowed(saw):
     """How many cores the kernel lets all ranks of a job use together."""
     allowed = set()
-    for each in saw["on_rank"]:
+    for each in saw["shares"]:
         allowed.update(each["may_run_on"])
     there = sum(bool(allowed & set(core)) for core in saw["cores"])
     return min(CORES, there)
@@ -30,7 +30,7 @@ def cores_allowed(saw):
 
 def cpus_of(saw):
     """The CPUs that each rank may run on, as sets."""
-    return [set(each["may_run_on"]) for each in saw["on_rank"]]
+    return [set(each["may_run_on"]) for each in saw["shares"]]
 
 
 @todo(
@@ -166,7 +166,7 @@ def tensorflow_has_the_threads_that_were_asked_for(job):
              "intra": 9, "inter": 1}
     # The launcher, which is our shell here, has set both to 1.
     saw = job(**small).records["metrics"].iloc[0]
-    started = saw["on_rank"][0]["threads"]["Eigen"]
+    started = saw["shares"][0]["threads"]["Eigen"]
     intra = saw["settings"].get("TF_NUM_INTRAOP_THREADS")
     inter = saw["settings"].get("TF_NUM_INTEROP_THREADS")
     if intra != "9":
@@ -191,7 +191,7 @@ def tensorflow_has_the_threads_that_were_asked_for(job):
     )
     shell = {"TF_NUM_INTEROP_THREADS": "9"}
     saw = job(**small, leave=True, env=shell).records["metrics"].iloc[0]
-    started = saw["on_rank"][0]["threads"]["Eigen"]
+    started = saw["shares"][0]["threads"]["Eigen"]
     assert saw["settings"].get("TF_NUM_INTEROP_THREADS") == "9", (
         "expected --leave to leave the shell's TF_NUM_INTEROP_THREADS at 9; "
         "saw it changed. Set the variables only if args.leave is not set."

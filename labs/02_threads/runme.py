@@ -14,8 +14,6 @@ import argparse
 import os
 from pathlib import Path
 
-import numpy as np
-
 # Distributed: this import also starts MPI
 from mpi4py import MPI
 from training import train
@@ -118,63 +116,41 @@ def main(args: argparse.Namespace) -> None:
     # threads compute, on all ranks together, than the job has cores.  (1 line)
     oversubscribed = False
 
-    found = {"step_s": []}
+    job = records.Job("02_threads", rank, ranks, warmup=args.warmup)
+    images_per_s = 0.0
+    cpus_busy = 0.0
     if args.steps > 0:
-        found = train(args, comm)
-    found["may_run_on"] = sorted(os.sched_getaffinity(0))
-    # Distributed: what each copy has measured
-    copies = records.gather(found)
-    # Distributed: one report, not one from each rank
-    if rank == 0:
-        report(args, threads, cores, oversubscribed, copies)
-
-
-def report(args: argparse.Namespace, threads: int, cores: list[list[int]],
-           oversubscribed: bool, copies: list[dict]) -> None:
-    """One line and one record."""
-    ranks = len(copies)
-    step_s = [copy.pop("step_s") for copy in copies]  # (ranks, steps)
-    rates = []
-    cpus_busy = 0
-    if args.steps > 0:
-        images = args.batch_per_rank * args.steps
-        rates = [images / sum(seconds) for seconds in step_s]
-        cpus_busy = sum(sum(copy["cpus"].values()) for copy in copies)
+        images_per_s, cpus_busy = train(args, comm, job)
+    job.note(may_run_on=sorted(os.sched_getaffinity(0)))
     # Distributed: the copies are independent, so their rates add up
-    rate = sum(rates)
+    rate = comm.allreduce(images_per_s, op=MPI.SUM)
+    cpus_busy = comm.allreduce(cpus_busy, op=MPI.SUM)
     seen = {}
     for name, text in os.environ.items():
         if name.startswith(("OMP_", "KMP_", "TF_NUM_")):
             seen[name] = text
-    records.write(
-        lab="02_threads",
+    job.write(
         variant=f"{args.network} {ranks}x{threads}",
-        ranks=ranks,
         threads_per_rank=threads,
         batch_per_rank=args.batch_per_rank,
-        warmup_steps=args.warmup,
         seed=0,
-        # Distributed: of each step, the time on the slowest rank
-        step_s=np.max(step_s, axis=0),
         rate=rate or None,
         rate_unit="images/s",
-        metrics={
-            "network": args.network,
-            "threads": threads,
-            "cores": cores,
-            "oversubscribed": oversubscribed,
-            "images_per_s": rates,
-            "on_rank": copies,
-            "settings": seen,
-            "cpus_busy": cpus_busy,
-        },
+        network=args.network,
+        threads=threads,
+        cores=cores,
+        oversubscribed=oversubscribed,
+        settings=seen,
+        cpus_busy=cpus_busy,
     )
     said = "nothing trained"
     if args.steps > 0:
         said = f"{rate:.1f} images/s, {cpus_busy:.2f} CPUs busy"
     crowd = ", oversubscribed" if oversubscribed else ""
-    print(f"{ranks} x {threads} threads on {len(cores)} cores: {said}{crowd}",
-          flush=True)
+    # Distributed: one report, not one from each rank
+    if rank == 0:
+        print(f"{ranks} x {threads} threads on {len(cores)} cores: "
+              f"{said}{crowd}", flush=True)
 
 
 if __name__ == "__main__":

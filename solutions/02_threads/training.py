@@ -15,7 +15,7 @@ import numpy as np
 import psutil
 from mpi4py import MPI
 
-from scaleout import data
+from scaleout import data, records
 
 SIDE = 64 if data.quick() else 224  # pixels of ResNet-50's images
 
@@ -77,11 +77,13 @@ class Census:
         return self.process.num_ctx_switches().involuntary
 
 
-def train(args: argparse.Namespace, comm: MPI.Comm) -> dict:
-    """Trains this rank's copy.
+def train(args: argparse.Namespace, comm: MPI.Comm,
+          job: records.Job) -> tuple[float, float]:
+    """Trains this rank's copy; returns its images per second, and how many
+    CPUs it kept busy.
 
-    Returns the seconds of each timed step, and by library: how many threads
-    there are, and how many CPUs they kept busy.
+    The job's books get, by library, how many threads there are, and how many
+    CPUs they kept busy.
     """
     census = Census()
     import keras
@@ -111,7 +113,6 @@ def train(args: argparse.Namespace, comm: MPI.Comm) -> dict:
         optimizer.apply_gradients(zip(gradients, weights, strict=True))
         return loss
 
-    step_s = []
     cpu_s = []
     for step in range(args.warmup + args.steps):
         if step == args.warmup:
@@ -125,28 +126,29 @@ def train(args: argparse.Namespace, comm: MPI.Comm) -> dict:
         x = tf.constant(images[rows])  # (batch, height, width, channels)
         y = tf.constant(labels[rows])  # (batch,)
 
-        start = time.perf_counter()
         cpu_start = time.process_time()
-        # A number is there only when the step is done.
-        float(train_step(x, y))
-        step_s.append(time.perf_counter() - start)
+        with job.step():
+            # A number is there only when the step is done.
+            float(train_step(x, y))
         # The CPU seconds of all threads together.
         cpu_s.append(time.process_time() - cpu_start)
 
-    timed_s = step_s[args.warmup :]
+    timed_s = sum(job.step_s[args.warmup :])
     after = census.look("OpenMP")
     cpus = Counter()
     for thread, seconds in after.items():
         used = seconds - before.get(thread, 0)
-        cpus[census.born[thread]] += used / sum(timed_s)
+        cpus[census.born[thread]] += used / timed_s
     interrupted = census.interruptions() - interrupted
     # A gradient has a number for each weight, of four bytes.
     sizes = [math.prod(weight.shape) for weight in model.trainable_variables]
-    return {
-        "gradient_bytes": 4 * sum(sizes),
-        "step_s": timed_s,
-        "cpu_s": cpu_s[args.warmup :],
-        "threads": Counter(census.born.values()),
-        "cpus": cpus,
-        "switches_per_s": interrupted / sum(timed_s),
-    }
+    images_per_s = args.batch_per_rank * args.steps / timed_s
+    job.note(
+        images_per_s=images_per_s,
+        gradient_bytes=4 * sum(sizes),
+        cpu_s=cpu_s[args.warmup :],
+        threads=Counter(census.born.values()),
+        cpus=cpus,
+        switches_per_s=interrupted / timed_s,
+    )
+    return images_per_s, sum(cpus.values())

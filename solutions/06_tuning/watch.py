@@ -86,15 +86,15 @@ def main() -> None:
         if thread != watcher.native_id:
             threads[library] += 1
 
-    on_rank = records.gather({"threads": threads, "cpus": cpus})
+    shares = records.gather({"threads": threads, "cpus": cpus})
     # Distributed: one record, not one from each rank
     if MPI.COMM_WORLD.rank == 0:
         cores = int(os.environ.get("SCALEOUT_CORES") or os.cpu_count())
         records.write(
             lab="06_tuning",
             variant="watch",
-            ranks=len(on_rank),
-            metrics={"on_rank": on_rank, "cores": list(range(cores))},
+            ranks=len(shares),
+            metrics={"shares": shares, "cores": list(range(cores))},
         )
 
 

@@ -192,7 +192,7 @@ class Job:
     ) -> None:
         self.lab, self.rank, self.ranks, self.warmup = lab, rank, ranks, warmup
         self._all_rows, self._weights = rows, list(weights)
-        self._step_s: list[float] = []
+        self.step_s: list[float] = []
         self._rows: list[Any] = []  # of each step
         self._work: list[float] = []  # of each step
         self._seconds: dict[str, list[float]] = defaultdict(list)
@@ -215,13 +215,13 @@ class Job:
         **values
             What else to keep of each step, as lists in the metrics.
         """
-        if self.rank == self.ranks - 1 and len(self._step_s) + 1 == settings.fail_at():
+        if self.rank == self.ranks - 1 and len(self.step_s) + 1 == settings.fail_at():
             raise RuntimeError(
                 f"Rank {self.rank} fails at step {settings.fail_at()}, as SCALEOUT_FAIL_AT asked."
             )
         started = perf_counter()
         yield
-        self._step_s.append(perf_counter() - started)
+        self.step_s.append(perf_counter() - started)
         self._rows.append(rows)
         self._work.append(len(rows) if work is None else work)
         for name, value in values.items():
@@ -254,15 +254,18 @@ class Job:
         self,
         *,
         variant: str = "",
+        threads_per_rank: int | None = None,
         batch_per_rank: int | None = None,
         seed: int | None = None,
+        rate: float | None = None,
         rate_unit: str = "rows/s",
         **metrics: Any,
     ) -> dict[str, Any]:
         """Gather what all ranks have noted, and write the record.
 
         The slowest rank counts in each step, and a step with less work than the largest, such as
-        the last of an epoch, is not timed.
+        the last of an epoch, is not timed. The rate is that work over the median step, unless the
+        lab gives its own: the rates of copies that do not wait for each other add up.
 
         Returns
         -------
@@ -274,11 +277,13 @@ class Job:
         end = {"end": digest(self._weights), "wrote": []} if self._weights else {}
         spent = {f"{what}_s": sum(s[1:] or s) for what, s in self._seconds.items()}
         peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        steps = {"steps": len(self._step_s), "peak_mib": peak_mib}
+        steps = {"steps": len(self.step_s), "peak_mib": peak_mib}
         shares = gather({**end, **spent, **steps, **self._notes})
         seen = np.concatenate(self._rows) if self._rows else np.empty(0)
         dealt = [b["rows"] for b in gather({"rows": seen.astype(int)})]
         timed, warmup, most = self._timed()
+        if rate is None and most:
+            rate = most / statistics.median(timed[warmup:])
         if self.rank != 0:
             return {}
         if self._all_rows:
@@ -289,12 +294,13 @@ class Job:
             lab=self.lab,
             variant=variant,
             ranks=self.ranks,
+            threads_per_rank=threads_per_rank,
             batch_per_rank=batch_per_rank,
             seed=seed,
             warmup_steps=warmup,
             step_s=timed[warmup:],
-            rate=most / statistics.median(timed[warmup:]) if most else None,
-            rate_unit=rate_unit if most else "",
+            rate=rate,
+            rate_unit="" if rate is None else rate_unit,
             metrics={**self._logged, **metrics, "shares": shares},
         )
 
@@ -306,7 +312,7 @@ class Job:
     def _timed(self) -> tuple[list[float], int, float]:
         """The slowest rank's seconds of each whole step, how many of them are warm-up, and how much
         work a whole step is."""
-        books = gather({"step_s": self._step_s, "work": self._work})
+        books = gather({"step_s": self.step_s, "work": self._work})
         slowest_s = [max(s) for s in zip_longest(*(b["step_s"] for b in books), fillvalue=0.0)]
         work = [sum(w) for w in zip_longest(*(b["work"] for b in books), fillvalue=0.0)]
         most = max(work, default=0.0)

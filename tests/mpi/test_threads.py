@@ -47,8 +47,11 @@ def test_a_record_tells_threads_and_cpus_by_library() -> None:
         and len(record.step_s) == 3
         and record.rate > 0
     )
-    assert record.rate == pytest.approx(sum(saw["images_per_s"])) and len(saw["on_rank"]) == 2
-    for each in saw["on_rank"]:
+    assert (
+        record.rate == pytest.approx(sum(each["images_per_s"] for each in saw["shares"]))
+        and len(saw["shares"]) == 2
+    )
+    for each in saw["shares"]:
         assert each["threads"]["Python"] == 1 and 3 <= each["threads"]["Eigen"] <= 5
         assert "OpenMP" not in each["threads"], "this build has no OpenMP threads: whose are they?"
         assert len(each["cpu_s"]) == 3 and sum(each["cpu_s"]) > 0
@@ -64,7 +67,7 @@ def test_a_rank_that_is_bound_shares_out_only_what_it_may_use() -> None:
 def test_pinned_ranks_have_cores_of_their_own() -> None:
     run = job("--steps", 0, "--intra", 1, "--pin", ranks=2, threads=CORES + 1)
     assert "-bind-to" not in run.command
-    one, other = (set(each["may_run_on"]) for each in metrics(run)["on_rank"])
+    one, other = (set(each["may_run_on"]) for each in metrics(run)["shares"])
     assert one and other and not one & other
 
 
@@ -111,5 +114,5 @@ def test_the_openmp_build_obeys_its_knob(monkeypatch: pytest.MonkeyPatch) -> Non
         setting = {"OMP_NUM_THREADS": n, "TF_NUM_INTRAOP_THREADS": 1, "TF_NUM_INTEROP_THREADS": 1}
         run = job("--leave", *SHORT, threads=CORES, python=python, ONEDNN_VERBOSE=1, **setting)
         assert "runtime:OpenMP" in run.output
-        assert metrics(run)["on_rank"][0]["threads"].get("OpenMP", 0) == n - 1
+        assert metrics(run)["shares"][0]["threads"].get("OpenMP", 0) == n - 1
         assert "intel-tensorflow" in run.records.versions.iloc[0]

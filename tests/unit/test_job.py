@@ -56,6 +56,16 @@ def test_weights_checkpoints_and_notes_are_each_ranks_share(tmp_path: Path, file
     assert share["input_s"] >= 0 and share["peak_mib"] > 1
 
 
+def test_a_lab_may_give_its_own_rate_and_threads() -> None:
+    job = records.Job("00_tiny", warmup=1)
+    for _ in range(3):
+        with job.step():
+            pass
+    record = job.write(rate=5.0, rate_unit="images/s", threads_per_rank=3)
+    assert record["rate"] == 5.0 and record["rate_unit"] == "images/s"
+    assert record["threads_per_rank"] == 3 and record["step_s"] == job.step_s[1:]
+
+
 def test_other_ranks_write_nothing(file: Path) -> None:
     assert records.Job("00_tiny", rank=1, ranks=2).write() == {} and not file.exists()
 

@@ -78,8 +78,11 @@ def keep(found: Comparison, name: str, file: Path, without: Collection[str] = ()
     for _, job in found.records.iterrows():
         place = placed.loc[job.run_id]
         metrics = {key: value for key, value in job.metrics.items() if key not in without}
-        if "on_rank" in metrics:
-            metrics["on_rank"] = [{**copy, "cpu_s": []} for copy in metrics["on_rank"]]
+        if "shares" in metrics:
+            metrics["shares"] = [
+                {name: value for name, value in share.items() if name != "cpu_s"}
+                for share in metrics["shares"]
+            ]
         where = {"name": name, "run_id": job.run_id, **place.to_dict()}
         lines.append(line(job, where, metrics))
     file.write_text("".join(f"{text}\n" for text in lines), encoding="utf-8")

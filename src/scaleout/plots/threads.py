@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from .. import words
 from .look import DARK, GOLD, LIGHT, LINES, MIDDLE, PALE, Look, finish, guess_line, style
-from .primitives import ideal, stacked
+from .primitives import dots, ideal, stacked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,13 +32,13 @@ def thread_census(runs: "Mapping[str, pd.DataFrame]", guess: float | None = None
     """
     figure, panels = plt.subplots(1, 2, figsize=(7, 2 + 0.55 * len(runs)), sharey=True)
     cores = [len(frame["metrics.cores"].iloc[0]) for frame in runs.values()]
-    on_rank = [frame["metrics.on_rank"].iloc[0] for frame in runs.values()]
+    shares = [frame["metrics.shares"].iloc[0] for frame in runs.values()]
     totals: dict[str, Any] = {}
     fields = {"threads": ("threads (count)", "{:.0f}"), "cpus": ("CPUs busy (count)", "{:.2f}")}
     for axes, (field, (label, number)) in zip(panels, fields.items(), strict=True):
         rows = [
             {name: sum(rank[field].get(name, 0) for rank in ranks) for name in LIBRARIES}
-            for ranks in on_rank
+            for ranks in shares
         ]
         totals[field] = stacked(axes, rows, LIBRARIES, width=0.6)
         for row, total in enumerate(totals[field]):
@@ -61,10 +61,14 @@ def thread_census(runs: "Mapping[str, pd.DataFrame]", guess: float | None = None
 
 @style
 def rate_over_threads(
-    frame: "pd.DataFrame", cores: int, guess: float | None = None, unit: str = "images/s"
+    frame: "pd.DataFrame",
+    cores: int,
+    guess: float | None = None,
+    unit: str = "images/s",
+    runs: "pd.DataFrame | None" = None,
 ) -> Figure:
     """Draw the rate over the threads of a rank, a line for each number of ranks; filled points fit
-    the cores, hollow ones do not.
+    the cores, hollow ones do not. Single runs, a sweep's `runs`, are small points.
     """
     figure, axes = plt.subplots()
     counts = sorted(frame.threads.unique())
@@ -78,6 +82,9 @@ def rate_over_threads(
         axes.plot(rows.threads, rows.rate, label=words.count(int(ranks), "rank"), **solid)
         look: Look = {"marker": line["marker"], "edgecolor": line["color"], "s": 49, "zorder": 3}
         axes.scatter(rows.threads[~fits], rows.rate[~fits], color="white", **look)
+        if runs is not None:
+            own = runs[(runs.role == "point") & (runs.ranks == ranks) & runs.rate.notna()]
+            dots(axes, own.threads, own.rate, color=line["color"], markersize=5)
     guess_line(axes, guess, upright=True)
     axes.set(
         xlabel="threads of each rank (count); hollow: more threads in all than cores",
@@ -91,4 +98,8 @@ def rate_over_threads(
         best = alone.loc[alone.rate.idxmax()]
         threads = words.count(int(best.threads), "thread")
         title = f"One rank: highest median with {threads}, {words.rounded(best.rate)} {unit}."
+        top = frame.loc[frame.rate.idxmax()]
+        if top.ranks > 1:
+            job = f"{int(top.ranks)} ranks x {words.count(int(top.threads), 'thread')}"
+            title += f" Of all: {job}, {words.rounded(top.rate)}."
     return finish(figure, title, legend=4)

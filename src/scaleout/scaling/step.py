@@ -70,7 +70,7 @@ class Step:
         found = {
             "compute_s": float(np.median(job.step_s)),
             "spread_s": float((high - low) / QUARTILES_APART),
-            "gradient_bytes": float(job.metrics["on_rank"][0]["gradient_bytes"]),
+            "gradient_bytes": float(job.metrics["shares"][0]["gradient_bytes"]),
         }
         return cls(**{**found, **other}, network=network, overlap=overlap)
 

@@ -50,9 +50,9 @@ def heat_map(
     known = rates[~np.isnan(rates)]
     if not np.isnan(default):
         within = bool(known.size and known.min() <= default <= known.max())
-        notes.append(f"the default: {rounded(default)}" + " (dashed)" * within)
+        notes.append(f"the default: {rounded(default)}" + " (line on the scale)" * within)
         if within:
-            bar.ax.axhline(default, color="black", linestyle="--", linewidth=2)
+            bar.ax.axhline(default, color="black", linewidth=2)
     axes.set_title("\n".join(notes), fontsize=10, loc="left")
     each = [
         f"{y} {rows[r]}, {x} {columns[c]}: {rounded(v)}"

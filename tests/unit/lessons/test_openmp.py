@@ -16,14 +16,14 @@ openmp = lesson("02_threads", "openmp")
 
 
 def record(**more: Any) -> dict[str, Any]:
-    on_rank = [
+    shares = [
         {
             "threads": {"Python": 1, "Eigen": 4},
             "cpus": {"Python": 0.1, "Eigen": 1.5},
             "switches_per_s": 9.0,
         }
     ]
-    about = {"cores": [[0], [1]], "cpus_busy": 1.6, "on_rank": on_rank}
+    about = {"cores": [[0], [1]], "cpus_busy": 1.6, "shares": shares}
     return (
         dict.fromkeys(records.FIELDS, "")
         | dict.fromkeys(("schema", "ranks", "nodes", "warmup_steps"), 1)

@@ -13,7 +13,7 @@ from scaleout.errors import ScaleoutError
 
 def _census(guess: Any = None) -> Figure:
     ranks = [{"threads": {"Python": 1, "Eigen": 4}, "cpus": {"Python": 0.1, "Eigen": 1.5}}]
-    job = pd.DataFrame([{"metrics.on_rank": ranks, "metrics.cores": [[0], [1]]}])
+    job = pd.DataFrame([{"metrics.shares": ranks, "metrics.cores": [[0], [1]]}])
     return plots.thread_census({"nothing set": job, "again": job}, guess)
 
 

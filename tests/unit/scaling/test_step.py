@@ -85,7 +85,7 @@ def test_a_step_that_cannot_be_is_refused() -> None:
 
 def test_a_measured_step_has_compute_and_gradient_of_one_job() -> None:
     copies = [{"gradient_bytes": 4000}]
-    job = pd.DataFrame({"step_s": [[0.1, 0.2, 0.3]], "metrics": [{"on_rank": copies}]})
+    job = pd.DataFrame({"step_s": [[0.1, 0.2, 0.3]], "metrics": [{"shares": copies}]})
     network = scaling.Network("made up", ALPHA_S, BETA_S)
     step = scaling.Step.measured(job, network, overlap=0.5)
     assert (step.compute_s, step.gradient_bytes, step.overlap) == (0.2, 4000.0, 0.5)
