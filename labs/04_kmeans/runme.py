@@ -2,9 +2,10 @@
 
     mpirun -n 2 python -m mpi4py labs/04_kmeans/runme.py --colours 16
 
-Each rank works on its own pixels, and all ranks find one palette. You will see
-how long the fit took and how well the palette fits. The picture in its new
-colours, quantised.png, lies beside the record. It takes 3 seconds.
+Each rank works on its own pixels, and all ranks find one palette: in each
+iteration daal4py adds up what each has found. You will see how long the fit
+took and how well the palette fits. The picture in its new colours,
+quantised.png, lies beside the record. It takes 3 seconds.
 """
 
 import argparse
@@ -30,13 +31,14 @@ FPTYPE = {"float32": "float", "float64": "double"}
 
 
 def main(args: argparse.Namespace) -> np.ndarray:
-    # Distributed: everybody who takes part
-    comm = MPI.COMM_WORLD
     # Distributed: which copy of the program this is
     rank = d4p.my_procid()
     # Distributed: how many copies there are
     ranks = d4p.num_procs()
+    # Distributed: the same ranks for mpi4py, which you need in TODO 3 and 4
+    comm = MPI.COMM_WORLD
 
+    # Every rank opens the whole picture; `take` keeps its part.
     picture = photo(args)  # (h, w, 3), or None for random points
     n = args.rows or picture.shape[0] * picture.shape[1]
     # TODO 1: the rows of this rank, such that the ranks together have each of
@@ -55,15 +57,16 @@ def main(args: argparse.Namespace) -> np.ndarray:
                            engine=engine)
     lloyd = d4p.kmeans(k, args.iterations, fptype)
     start = init.compute(rows).centroids  # (k, columns)
-    # Book-keeping: the job times the fit, and writes the record.
+
+    # Book-keeping: the job times the fit alone, and writes the record.
     job = records.Job("04_kmeans", rank, ranks, warmup=0)
     with job.step(work=len(rows) * args.iterations):
         fitted = lloyd.compute(rows, start)
     palette = fitted.centroids  # (k, columns)
 
     # The label of each row: the number of its nearest colour.
-    # TODO 3: label my rows by the same routine with 0 iterations, and add up
-    # the inertia of all ranks.  (3 lines)
+    # TODO 3: label my rows by a second `d4p.kmeans`, with 0 iterations and
+    # `assignFlag=True`, and add up the inertia of all ranks.  (3 lines)
     distances = [((rows - c) ** 2).sum(axis=1) for c in palette]
     labels = np.argmin(distances, axis=0).astype(np.int32)
     inertia = float(fitted.objectiveFunction[0, 0])

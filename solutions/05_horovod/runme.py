@@ -2,10 +2,11 @@
 
     mpirun -n 2 -bind-to core python -m mpi4py solutions/05_horovod/runme.py
 
-Each rank trains on images of its own, and in every step Horovod averages the
-gradients of all ranks. You will see the accuracy after each epoch, on images
-that nobody trained on, and at the end images/s. It takes 15 seconds with the
-images that come with scikit-learn.
+Every rank holds the whole network and all images. In each step it computes
+the gradients of its own share of them, Horovod averages the gradients of all
+ranks, and all make the same update. You will see the accuracy after each
+epoch, on images that nobody trained on, and at the end images/s. It takes 15
+seconds with the images that come with scikit-learn.
 """
 
 import argparse
@@ -20,6 +21,14 @@ import tensorflow as tf
 from scaleout import data, flags, records
 
 BASE_BATCH = 32  # images a step, for which --lr is right
+
+# What a training step takes, of any number of rows: one graph for all steps,
+# also for the short last one.
+INPUTS = [
+    tf.TensorSpec([None, 28, 28, 1]),
+    tf.TensorSpec([None], tf.int64),
+    tf.TensorSpec([]),
+]
 
 
 def network() -> keras.Model:
@@ -39,8 +48,7 @@ def network() -> keras.Model:
 
 
 def main(args: argparse.Namespace) -> float:
-    # TODO 1: start Horovod, and ask it which rank this is, of how many.
-    # (3 lines)
+    # TODO 1: start Horovod; ask it which rank this is, of how many.  (3 lines)
     # BEGIN SOLUTION
     # Distributed: the ranks find each other; nothing else works before this
     hvd.init()
@@ -62,31 +70,22 @@ def main(args: argparse.Namespace) -> float:
     optimizer = keras.optimizers.SGD(args.lr, momentum=0.9)
     optimizer.build(model.trainable_variables)  # makes the momentum
 
-    # Distributed: gradients are sent in fp32, or in fp16 with half the bytes
-    compression = hvd.Compression.none
-    if args.fp16:
-        compression = hvd.Compression.fp16
-
     # TensorFlow's own variables, inside Keras's: Horovod needs these.
     variables = [v.value for v in model.trainable_variables]
-
-    # One graph for all steps, also for the short last one.
-    signature = [
-        tf.TensorSpec([None, 28, 28, 1]),
-        tf.TensorSpec([None], tf.int64),
-        tf.TensorSpec([]),
-    ]
+    # Distributed: gradients are sent in fp32, or in fp16 with half the bytes
+    compression = hvd.Compression.fp16 if args.fp16 else hvd.Compression.none
 
     # AutoGraph would rewrite Horovod's code too, which takes 6 s.
-    @tf.function(input_signature=signature, autograph=False)
-    def train_step(images, labels, count):
-        """Learn from this rank's rows; count: rows a rank, on average."""
+    @tf.function(input_signature=INPUTS, autograph=False)
+    def train_step(images, labels, mean_rows):
+        """Learn from this rank's rows; mean_rows: rows a rank, on average."""
         with tf.GradientTape() as tape:
             logits = model(images)  # (rows, 10)
             losses = keras.losses.sparse_categorical_crossentropy(
                 labels, logits, from_logits=True
             )  # (rows,)
-            loss = tf.math.divide_no_nan(tf.reduce_sum(losses), count)
+            # Averaged over the ranks: the mean over all rows of the step.
+            loss = tf.math.divide_no_nan(tf.reduce_sum(losses), mean_rows)
         # TODO 2: wrap the tape, so that it averages the gradients over all
         # ranks, sent in this `compression`.  (1 line)
         # BEGIN SOLUTION
@@ -132,7 +131,7 @@ def main(args: argparse.Namespace) -> float:
     # STARTER: scale = batch / BASE_BATCH
     # END SOLUTION
 
-    # The job times the steps and writes the record: book-keeping.
+    # Book-keeping: the job times the steps alone, and writes the record.
     job = records.Job("05_horovod", rank, ranks, rows=n, weights=state)
     for epoch in range(int(epochs_done), args.epochs):
         # Distributed: the same order on every rank
@@ -151,9 +150,9 @@ def main(args: argparse.Namespace) -> float:
             rows = mine[step * batch:(step + 1) * batch]  # (batch,) or fewer
             # Distributed: rows a rank, on average: all images count equally
             at = step * batch * ranks
-            count = len(order[at:at + batch * ranks]) / ranks
+            mean_rows = len(order[at:at + batch * ranks]) / ranks
             with job.step(rows=rows, learning_rates=lr):
-                norm = float(train_step(x[rows], y[rows], count))
+                norm = float(train_step(x[rows], y[rows], mean_rows))
         epochs_done.assign(epoch + 1)
 
         accuracy = accuracy_on(model, x_test, y_test, rank, ranks)
