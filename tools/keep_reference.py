@@ -11,7 +11,7 @@ import os
 import sys
 from pathlib import Path
 
-from scaleout import Comparison, kernels
+from scaleout import Comparison, lab
 from scaleout.comparisons import references
 from scaleout.errors import ScaleoutError
 
@@ -31,9 +31,10 @@ def both_frameworks(results: Path) -> None:
 def beside_pytorch(results: Path) -> None:
     """ResNet-50 in 01, all kinds."""
     os.environ["SCALEOUT_RESULTS"] = str(results)
-    found = Comparison.read(results / "compare" / kernels.NAME)
+    name = lab("01_onednn", solution=True).module("kernels").NAME
+    found = Comparison.read(results / "compare" / name)
     KERNELS.unlink(missing_ok=True)
-    references.keep(found, kernels.NAME, KERNELS, without=("moving", "all_step_s", "timed_s"))
+    references.keep(found, name, KERNELS, without=("moving", "all_step_s", "timed_s"))
     print(found.summary)
 
 
