@@ -212,7 +212,7 @@ class Comparison:
     def notes(self) -> list[str]:
         """What the figures rest on and what speaks against them, a sentence each."""
         unit = f" {self.unit}" if self.unit else ""
-        base = self.runs[self.runs.variant == self.baseline].value.median()
+        base = self.table["median"].iloc[0]
         notes = [f"{count(self.rounds, 'round')}; {self.baseline} gives {rounded(base)}{unit}."]
         if math.isfinite(self.noise):
             notes.append(
