@@ -12,7 +12,7 @@ WORKERS = -n 3 --dist loadscope --no-loadscope-reorder --durations=30
 help:
 	@echo "make lab    open the workshop in JupyterLab"
 	@echo "make tour   every topic on this machine, one page in results/   (ARGS=--quick: 2 to 4 minutes)"
-	@echo "make test   run the tests, 20 to 25 minutes on 2 cores          (ARGS='-k launch' chooses)"
+	@echo "make test   run the tests, 25 to 50 minutes on 2 cores          (ARGS='-k launch' chooses)"
 	@echo "make quick  those that start no training, 1 to 2 minutes;  make test-all  all, over an hour"
 	@echo "make lint   check the code's style"
 	@echo "make clean  remove .venv and everything generated; your labs and results stay"
