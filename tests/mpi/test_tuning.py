@@ -226,8 +226,9 @@ WAYS = {
 def tune(ranks: int, *words: str) -> Run:
     script = str(LAB.with_name("05_horovod") / "tune.py")
     command = ["python", "-m", "mpi4py", script, "--lab=06_tuning", *QUICK, *words]
+    limit_s = 3 * LIMIT_S  # each variant traces its networks anew
     return launch.run(
-        command, name="06_tuning", ranks=ranks, threads=1, timeout=LIMIT_S, bind="none", echo=None
+        command, name="06_tuning", ranks=ranks, threads=1, timeout=limit_s, bind="none", echo=None
     )
 
 
