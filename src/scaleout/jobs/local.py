@@ -21,6 +21,7 @@ from .output import Transcript, mark, read
 GRACE_S = 30.0
 END_S = 15.0  # what the supervisor may take to end a job
 PLACES_S = 5.0  # for ranks to say where they stand once the time is up
+LOOK_S = 1.0  # between two looks for connections, of which each takes some 10 ms
 FULL = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)  # of the machine, no fault of ours
 MAPS = "/tmp", "hydra_hwloc_xmlfile_"  # what Hydra leaves behind where a job is aborted
 OLD_S = 600.0
@@ -108,14 +109,18 @@ def _stream(
     """Start mpirun below its supervisor, and take its lines until the end."""
     end = time.monotonic() + job.timeout
     talk, port = talking.Talk(), environment.get("MASTER_PORT", "")
+    look_at = 0.0  # when to look for connections again
     with (
         Transcript(run.name, run.folder, run.lines, say) as transcript,
         _supervised(line, environment, job.stdin) as started,
     ):
         for lines in read(started, run.id, end):
             transcript.add(one for one in lines if not (_counted(job) and talk.takes(*one)))
-            if _counted(job):
-                talk.met = talk.met or talking.connections(port)
+            if _counted(job) and not talk.met and time.monotonic() >= look_at:
+                talk.met = talking.connections(port)
+                look_at = time.monotonic() + LOOK_S
+        if _counted(job):
+            talk.met = talk.met or talking.connections(port)
         with contextlib.suppress(subprocess.TimeoutExpired):
             run.status = started.wait(max(0.0, end - time.monotonic()))
         if run.status is None:
