@@ -1,11 +1,12 @@
 """The figures of 03_spmd: who holds what, what messages and collective
-calls cost, and what a straggler costs."""
+calls cost, which way the library takes, and what a straggler costs."""
 
 from functools import partial
 
 import matplotlib.pyplot as plt
 import numpy as np
 
+from scaleout import Comparison
 from scaleout.plots import look
 from scaleout.plots import primitives as draw
 from scaleout.words import rounded
@@ -201,9 +202,71 @@ def allreduce_time(records, expected):
         first.append(f"{size:,.0f} bytes: {best} was fastest in this job, "
                      f"{slow} took {times[slow] / times[best]:.1f} times "
                      "as long")
-    title = (f"{'; '.join(first)}. Times as long as predicted: "
+    title = (f"{'; '.join(first)}. Measured time over predicted time: "
              f"{', '.join(off)}.")
     return look.finish(figure, title, legend=5)
+
+
+def at_each_size(found):
+    """A comparison of jobs that each measured several sizes, as one for each
+    size: {bytes: Comparison}."""
+    runs = found.runs.drop(columns="value")
+    table = found.records[["run_id", "metrics.bytes", "step_median_s"]]
+    sizes = {}
+    for size, rows in table.groupby("metrics.bytes"):
+        of_run = dict(zip(rows.run_id, rows.step_median_s, strict=True))
+        rows = runs.assign(value=runs.run_id.map(of_run), unit="s")
+        sizes[int(size)] = Comparison(rows.to_dict("records"), lower=True)
+    return sizes
+
+
+@look.style
+def by_size(found, law=None, guess: float | None = None):
+    """Draw how many times as fast as the baseline each variant is, over the
+    size of the array; dashed, what a law says of the first variant."""
+    sizes = at_each_size(found)
+    figure, axes = plt.subplots()
+    said = []
+    for nth, variant in enumerate(found.variants):
+        own = look.LINES[nth]
+        ratios = [each.ratio(variant) for each in sizes.values()]
+        draw.line(axes, list(sizes), [ratio.middle for ratio in ratios],
+                  variant, nth)
+        for size, ratio in zip(sizes, ratios, strict=True):
+            draw.interval(axes, size, ratio.low, ratio.middle, ratio.high,
+                          upright=True, fmt="", color=own["color"],
+                          linewidth=1.5)
+        words = {}
+        for size, each in sizes.items():
+            words.setdefault(each.verdict(variant), []).append(_size(size))
+        found_here = [
+            f"{word} at {'all sizes' if len(words) == 1 else _and(where)}"
+            for word, where in words.items()]
+        said.append(f"{variant}: {', '.join(found_here)}")
+    if law:
+        n = np.geomspace(min(sizes), max(sizes), 100)
+        draw.ideal(axes, n, list(map(law, n)), "by alpha and beta")
+    axes.axhline(1, color=look.GREY, linewidth=1)
+    look.guess_line(axes, guess, upright=True, unit="bytes")
+    axes.set(**SIZES, ylabel=f"times as fast as\n{found.baseline}")
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.yaxis.set_minor_formatter(lambda value, _: f"{value:g}")
+    title = f"Compared with {found.baseline}: {'; '.join(said)}."
+    return look.finish(figure, title, legend=2)
+
+
+def _and(words) -> str:
+    """16 B, 1 KiB and 16 MiB."""
+    *others, last = words
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _size(count: int) -> str:
+    """A number of bytes in words: 16 B, 256 KiB, 16 MiB."""
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1024 or unit == "MiB":
+            return f"{count:,.4g} {unit}"
+        count /= 1024
 
 
 @look.style

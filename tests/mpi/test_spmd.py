@@ -122,6 +122,16 @@ def test_a_message_takes_a_time_that_grows_with_it() -> None:
     assert rows.step_median_s.iloc[-1] > rows.step_median_s.iloc[0]
 
 
+@pytest.mark.parametrize("how", ["numpy", "mpi"])
+def test_who_adds_adds_each_time(how: str) -> None:
+    """A sum that is left out, or done twice, is not right; and no message is needed for it."""
+    (record,) = _spmd(script="adding.py", ranks=2, how=how, size=1000, repeats=3).records.to_dict(
+        "records"
+    )
+    assert [share["right"] for share in record["metrics.shares"]] == [True, True]
+    assert len(record["step_s"]) == 3 and record["metrics.bytes"] == 4000
+
+
 @pytest.mark.parametrize(
     ("script", "ranks", "says"),
     [
