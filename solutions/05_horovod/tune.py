@@ -30,7 +30,7 @@ import numpy as np
 import tensorflow as tf
 from mpi4py import MPI
 
-from scaleout import data, records
+from scaleout import data, machine, records
 from scaleout.flags import Parser, one_or_more, refuse
 
 DEFAULTS = {
@@ -115,15 +115,8 @@ def teams_of(found: dict) -> dict[int, range]:
 def cores() -> list[set[int]]:
     """The CPUs of each core that this job may use."""
     allowed = os.sched_getaffinity(0)
-    found = []
-    for cpu in sorted(allowed):
-        folder = Path(f"/sys/devices/system/cpu/cpu{cpu}/topology")
-        text = (folder / "thread_siblings_list").read_text()
-        ends = [part.split("-") for part in text.strip().split(",")]
-        twins = {c for e in ends for c in range(int(e[0]), int(e[-1]) + 1)}
-        if twins & allowed not in found:
-            found.append(twins & allowed)
-    return found
+    found, _ = machine.read_cores(allowed=allowed)
+    return [own for core in found if (own := allowed & set(core.cpus))]
 
 
 def bind(cpus: set[int]) -> None:

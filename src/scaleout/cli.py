@@ -2,6 +2,7 @@
 runs, so that all start at once."""
 
 import argparse
+import errno
 import io
 import math
 import os
@@ -48,7 +49,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 141
     except OSError as error:  # a full disk, a folder that is not ours, or one that is gone
         where = f": {error.filename}" if error.filename else ""
-        print(f"scaleout: {sentence(f'{error.strerror or error}{where}')}", file=sys.stderr)
+        room = ""
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            room = ": make room, or type  export SCALEOUT_RESULTS=FOLDER  to keep results elsewhere"
+        said = sentence(f"{error.strerror or error}{where}{room}")
+        print(f"scaleout: {said}", file=sys.stderr)
         return 2
 
 

@@ -112,6 +112,14 @@ def test_every_topic_is_complete() -> None:
 
 
 @pytest.mark.parametrize("book", MASTERS, ids=_id)
+def test_its_head_and_the_readme_promise_the_same_minutes(book: Path) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    planned = re.search(rf"notebooks/{book.name}\).*\| (\d+) \|$", readme, re.M)
+    head = re.search(r"About (\d+) minutes", _cells(book, "markdown")[0].source)
+    assert planned and head and planned[1] == head[1]
+
+
+@pytest.mark.parametrize("book", MASTERS, ids=_id)
 def test_the_master_has_cells_whose_output_is_compared(book: Path) -> None:
     tagged = [c for c in _cells(book, "code") if "nbval-check-output" in c.metadata.get("tags", [])]
     assert tagged, "no cell is tagged nbval-check-output: nbval would compare nothing"
