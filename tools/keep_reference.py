@@ -11,7 +11,7 @@ import os
 import sys
 from pathlib import Path
 
-from scaleout import Comparison, lab
+from scaleout import Comparison, lab, records
 from scaleout.comparisons import references
 from scaleout.errors import ScaleoutError
 
@@ -31,11 +31,15 @@ def both_frameworks(results: Path) -> None:
 def beside_pytorch(results: Path) -> None:
     """ResNet-50 in 01, all kinds."""
     os.environ["SCALEOUT_RESULTS"] = str(results)
-    name = lab("01_onednn", solution=True).module("kernels").NAME
-    found = Comparison.read(results / "compare" / name)
+    kernels = lab("01_onednn", solution=True).module("kernels")
+    jobs = map(records.read, sorted(results.glob("01_onednn/*/records.jsonl")))
+    found = [job for job in jobs if {"default", "torch"} <= set(job.variant)]
+    if not found:
+        raise ScaleoutError(f"{results} has no job of turns.py with PyTorch.")
+    kept = kernels.Turns(found[-1])
     KERNELS.unlink(missing_ok=True)
-    references.keep(found, name, KERNELS, without=("moving", "all_step_s", "timed_s"))
-    print(found.summary)
+    references.keep(kept, kernels.NAME, KERNELS)
+    print(kept.summary)
 
 
 def main(results: Path) -> None:

@@ -1,42 +1,91 @@
-"""The kernels of 01_onednn compared: which can run here, PyTorch beside
-them, and a summary beside published figures."""
+"""The kinds of 01_onednn compared: which can run here, in turns within one
+job, and a summary beside published figures."""
 
 from math import nan
-from statistics import geometric_mean
+from statistics import geometric_mean, median
 
 import pandas as pd
 
-from scaleout import machine, settings
+from scaleout import Comparison, machine, settings
 from scaleout.comparisons.intervals import verdict
 from scaleout.comparisons.references import REFERENCE, reference, whose
 from scaleout.jobs.side import missing, python
 
 NAME = "kernels"  # of the comparison, as the reference machine's has it
+# What turns.py calls a kind, and what a reader does.
+NAMES = {
+    "default": "default",
+    "onednn": "oneDNN",
+    "onednn+fused": "oneDNN, fused",
+    "onednn+eager": "oneDNN, eager",
+    "bf16": "bf16",
+    "bf16+fused": "bf16, fused",
+    "torch": "PyTorch",
+    "torch+bf16": "PyTorch bf16",
+    "torch+compiled": "PyTorch, compiled",
+}
 # An Intel talk on deep learning at scale with distributed frameworks, 2019:
 # ResNet-50, batch 16, in images/s; the slide names no machine.
 DECK19 = {"default": 3.84, "MKL-DNN": 17.69}
 # PRACE, Best Practice Guide Deep Learning, 2019, table 13: one network, which
 # it does not name, on 128 nodes, in seconds an epoch.
 PRACE = {"Keras": 85.0, "TensorFlow": 18.0}
-# The same step by PyTorch, which 09's lab has.
-_THEIRS = {"script": "../09_networks/runme.py", "framework": "torch",
-           "side": 224, "batch": 16}
-PYTORCH = {
-    "PyTorch": {**_THEIRS, "dtype": "float32"},
-    "PyTorch bf16": {**_THEIRS, "dtype": "bfloat16"},
-}
 # What the fused layer is compared with.
 KERAS = {"oneDNN, fused": "oneDNN", "bf16, fused": "bf16"}
 # What of 01 PyTorch is compared with.
 OURS = {"PyTorch": "oneDNN, fused", "PyTorch bf16": "bf16, fused"}
 
 
-def possible(variants, beside=None):
-    """Choose the variants that can be compared here, and print what this
-    processor does in bf16.
+class Turns(Comparison):
+    """Kinds that took turns in one job, with the records of their turns."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        turns = frame.assign(rank=frame["metrics.rank"],
+                             turn=frame["metrics.round"])
+        turns["again"] = 0
+        first = turns[turns["rank"] == 0].variant.iloc[0]
+        twin = (turns["rank"] == 1) & (turns.variant == first)
+        turns.loc[twin, "again"] = 1
+        if not twin.any():
+            # The short form has no twin: the first kind stands there twice.
+            copy = turns[turns["rank"] == 0].assign(again=1, rank=0.5)
+            turns = pd.concat([turns, copy])
+        # Every second round ran backwards.
+        turns["order"] = turns["rank"] * (1 - 2 * (turns.turn % 2))
+        turns = turns.sort_values(["turn", "order"], ignore_index=True)
+        turns["variant"] = turns.variant.map(NAMES)
+        turns["run_id"] += [f"-{at}" for at in range(len(turns))]
+        super().__init__([
+            {"round": turn.turn, "place": place, "variant": turn.variant,
+             "again": turn.again, "value": turn.rate, "unit": turn.rate_unit,
+             "run_id": turn.run_id}
+            for place, turn in enumerate(turns.itertuples())
+        ])
+        self._turns = turns
+
+    @property
+    def records(self) -> pd.DataFrame:
+        """A row for each turn."""
+        return self._turns
+
+
+def in_turns(run, kinds: list[str], **how) -> Turns:
+    """Compare kinds of a step, the first of them twice, in rounds within one
+    job, in which they take turns; how: flags of turns.py."""
+    ranks = kinds if settings.quick() else [kinds[0], *kinds]
+    torch = any(kind.startswith("torch") for kind in kinds)
+    done = run(script="turns.py", ranks=len(ranks), kinds=ranks,
+               threads=machine.usable_cores(), bind="none", echo=False,
+               torch=python() if torch else None, **how)
+    return Turns(done.records)
+
+
+def possible(kinds: list[str], beside: tuple = ()) -> list[str]:
+    """Choose the kinds that can be compared here, and print what this
+    processor does in bf16; beside: PyTorch's, where it is.
 
     Without AVX-512 TensorFlow takes bf16 away from oneDNN, and what remains
-    is no comparison. With SCALEOUT_QUICK=1 bf16 and PyTorch are left out.
+    is no comparison. With SCALEOUT_QUICK=1 the first two remain.
     """
     here = machine.facts()
     if machine.native_bf16(here.isa):
@@ -47,31 +96,20 @@ def possible(variants, beside=None):
     else:
         print(f"{here.cpu} has no AVX-512: TensorFlow keeps bf16 from "
               "oneDNN, and we leave it out.")
-    quick = settings.quick()
-    torch = None if quick else python()
-    baseline = next(iter(variants))
-    every = {baseline: variants[baseline]}
-    if torch:
-        for name, how in (beside or {}).items():
-            every[name] = {**how, "python": torch}
-    every.update(variants)
-    wide = "avx512f" in here.isa and not quick
-    return {name: how for name, how in every.items()
-            if wide or not _in_bf16(how.get("kernels"), how.get("dtype"))}
-
-
-def _in_bf16(kernels, dtype) -> bool:
-    return kernels in ("bf16", "mixed") or dtype == "bfloat16"
+    if settings.quick():
+        return kinds[:2]
+    every = [*kinds, *beside] if python() else kinds
+    return [kind for kind in every
+            if "avx512f" in here.isa or "bf16" not in kind]
 
 
 def best(result) -> str:
     """Name the fastest of 01's own variants that were shown to be faster
-    than the baseline; without one, oneDNN with fused batch
-    normalisation."""
-    faster = [name for name in result.variants
-              if name not in OURS and result.verdict(name) == "faster"]
+    than the baseline; without one, the last of them."""
+    own = [name for name in result.variants if name not in OURS]
+    faster = [name for name in own if result.verdict(name) == "faster"]
     return max(faster, key=lambda name: result.ratio(name).middle,
-               default="oneDNN, fused")
+               default=own[-1])
 
 
 def pytorch(result, lab) -> None:
@@ -102,13 +140,33 @@ def _say(result, name: str, other: str) -> None:
           f"rounds): {found}.")
 
 
-def summary(result, sgemm_gflops):
+def compiled(result) -> None:
+    """Say what torch.compile brings, where PyTorch is."""
+    if "PyTorch, compiled" in result.variants:
+        _say(result, "PyTorch, compiled", "PyTorch")
+    else:
+        print("PyTorch's eager step and torch.compile take part after  make "
+              "torch  (in a terminal, 270 MB).")
+
+
+def roof(products) -> float:
+    """The GFLOP/s of the fastest of roof.py's products, in the median; says
+    which one it is, and how far its own runs and the others lie apart."""
+    rates = products.set_index("variant")["metrics.rates"]
+    middle = rates.map(median)
+    name = middle.idxmax()
+    print(f"The fastest of {len(rates)} products of oneDNN, warm: {name}, "
+          f"{middle[name]:.0f} GFLOP/s ({min(rates[name]):.0f} to "
+          f"{max(rates[name]):.0f}). The slowest: {middle.min():.0f}.")
+    return float(middle[name])
+
+
+def summary(result, gflops_of_roof: float):
     """Make the executive summary of a comparison of kernels, with figures
     that others published below it.
 
     A rate is the baseline's (its geometric mean) times the ratio, so that
-    whoever divides gets the ratio that is printed. `of_sgemm` is the share
-    of the fastest of several matrix products.
+    whoever divides gets the ratio that is printed.
     """
     jobs = result.records.drop_duplicates("variant").set_index("variant")
     first = result.runs[result.runs.variant == result.baseline].value
@@ -117,29 +175,25 @@ def summary(result, sgemm_gflops):
     for name in (result.baseline, *result.variants):
         job = jobs.loc[name]
         line = result.table.loc[name]
-        in_bf16 = _in_bf16(job["metrics.kernels"], job.get("metrics.dtype"))
         rate = baseline * line.ratio
         gflops = rate * job["metrics.flops_per_image"] / 1e9
         rows.append({
             "environment": name,
-            "network": "ResNet-50",
-            "batch": job.batch_per_rank,
-            "images_per_s": rate,
-            "times": line.ratio,
+            "Network": "ResNet-50",
+            "Batch size": job.batch_per_rank,
+            "images/s": rate,
+            "speed-up": line.ratio,
             "low": line.low,
             "high": line.high,
-            "of_sgemm": nan if in_bf16 else gflops / max(sgemm_gflops),
+            "of the roof": nan if "bf16" in name else gflops / gflops_of_roof,
             "where": "this machine",
         })
     for name, rate in DECK19.items():
-        rows.append({"environment": f"{name}, 2019", "network": "ResNet-50",
-                     "batch": 16, "images_per_s": rate,
-                     "times": rate / DECK19["default"],
+        rows.append({"environment": f"{name}, 2019", "Network": "ResNet-50",
+                     "Batch size": 16, "images/s": rate,
+                     "speed-up": rate / DECK19["default"],
                      "where": "a machine without a name [DECK19]"})
     rows.append({"environment": "TensorFlow against Keras",
-                 "times": PRACE["Keras"] / PRACE["TensorFlow"],
+                 "speed-up": PRACE["Keras"] / PRACE["TensorFlow"],
                  "where": "128 nodes [PRACE]"})
-    print(f"SGEMM: {min(sgemm_gflops):.0f} to {max(sgemm_gflops):.0f} "
-          f"GFLOP/s. The {result.baseline} kernels reach "
-          f"{rows[0]['of_sgemm']:.2f} of the highest.")
-    return pd.DataFrame(rows).astype({"batch": "Int64"})
+    return pd.DataFrame(rows).astype({"Batch size": "Int64"})

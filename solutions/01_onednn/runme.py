@@ -81,14 +81,8 @@ def network(name: str, batch_norm: str):
     return model
 
 
-def main(args: argparse.Namespace) -> float:
-    # Distributed: everybody who takes part
-    comm = MPI.COMM_WORLD
-    # Distributed: which copy of the program this is
-    rank = comm.Get_rank()
-    # Distributed: how many copies there are
-    ranks = comm.Get_size()
-
+def prepare(args: argparse.Namespace, rank: int):
+    """Loads TensorFlow; returns the network and the step that trains it."""
     # TODO 1: choose the library, whatever the shell says: set the environment
     # variable TF_ENABLE_ONEDNN_OPTS to the text "0" if args.kernels is
     # "default", and to "1" if it is anything else.  (2 lines)
@@ -119,7 +113,6 @@ def main(args: argparse.Namespace) -> float:
 
     # Distributed: the copies are independent
     keras.utils.set_random_seed(rank)
-    images, labels = load_data(args.network, rank, ranks)
     model = network(args.network, args.batch_norm)
     cross_entropy = keras.losses.SparseCategoricalCrossentropy()
     optimizer = keras.optimizers.SGD(0.01)
@@ -134,6 +127,35 @@ def main(args: argparse.Namespace) -> float:
         optimizer.apply(gradients, model.trainable_variables)
         return loss
 
+    return model, train_step
+
+
+def batches(args: argparse.Namespace, rank: int, ranks: int):
+    """Endlessly, the images and labels of a step."""
+    import tensorflow as tf
+
+    images, labels = load_data(args.network, rank, ranks)
+    first = 0
+    while True:
+        # Behind the last image comes the first again.
+        rows = np.arange(first, first + args.batch_per_rank) % len(images)
+        # (batch, height, width, channels), (batch,)
+        yield tf.constant(images[rows]), tf.constant(labels[rows])
+        first += args.batch_per_rank
+
+
+def main(args: argparse.Namespace) -> float:
+    # Distributed: everybody who takes part
+    comm = MPI.COMM_WORLD
+    # Distributed: which copy of the program this is
+    rank = comm.Get_rank()
+    # Distributed: how many copies there are
+    ranks = comm.Get_size()
+    model, train_step = prepare(args, rank)
+    to_learn = batches(args, rank, ranks)
+    # It is loaded already, with the library that was chosen.
+    import tensorflow as tf
+
     job = records.Job("01_onednn", rank, ranks, warmup=args.warmup)
     for step in range(args.warmup + args.steps):
         if step == args.warmup:
@@ -144,12 +166,7 @@ def main(args: argparse.Namespace) -> float:
                 print("Warm-up ends.", flush=True)
                 if args.profile:
                     tf.profiler.experimental.start(str(records.folder()))
-        # The next batch; behind the last image comes the first again.
-        first = step * args.batch_per_rank
-        rows = np.arange(first, first + args.batch_per_rank) % len(images)
-        x = tf.constant(images[rows])  # (batch, height, width, channels)
-        y = tf.constant(labels[rows])  # (batch,)
-
+        x, y = next(to_learn)
         with job.step():
             # A number is there only when the step is done.
             loss = float(train_step(x, y))

@@ -80,10 +80,10 @@ def test_without_pytorch_a_reference_machine_is_named(
 @pytest.mark.parametrize(
     ("isa", "quick", "here", "found"),
     [
-        ({"avx512f"}, "0", "python", ["default", "PyTorch", "PyTorch bf16", "oneDNN", "bf16"]),
-        ({"avx2"}, "0", "python", ["default", "PyTorch", "oneDNN"]),
-        ({"avx512f"}, "0", None, ["default", "oneDNN", "bf16"]),
-        ({"avx512f"}, "1", "python", ["default", "oneDNN"]),
+        ({"avx512f"}, "0", "python", ["default", "onednn", "bf16+fused", "torch", "torch+bf16"]),
+        ({"avx2"}, "0", "python", ["default", "onednn", "torch"]),
+        ({"avx512f"}, "0", None, ["default", "onednn", "bf16+fused"]),
+        ({"avx512f"}, "1", "python", ["default", "onednn"]),
     ],
 )
 def test_pytorch_takes_part_where_it_is(
@@ -92,6 +92,58 @@ def test_pytorch_takes_part_where_it_is(
     monkeypatch.setenv("SCALEOUT_QUICK", quick)
     monkeypatch.setattr(machine, "facts", lambda: SimpleNamespace(isa=isa, cpu="A processor"))
     monkeypatch.setattr(kernels, "python", lambda: here)
-    kinds = kernels.possible(VARIANTS, beside=kernels.PYTORCH)
-    assert list(kinds) == found
-    assert all(how["python"] == here for name, how in kinds.items() if "PyTorch" in name)
+    kinds = ["default", "onednn", "bf16+fused"]
+    assert kernels.possible(kinds, ["torch", "torch+bf16"]) == found
+
+
+def _turns(kinds: list[str], rates: list[float], rounds: int) -> pd.DataFrame:
+    """What turns.py records: rank after rank, each with its turns."""
+    return pd.DataFrame(
+        [
+            {
+                "run_id": "a-job",
+                "variant": kind,
+                "rate": rate * (1 + 0.1 * turn),  # a machine that becomes faster
+                "rate_unit": "images/s",
+                "batch_per_rank": 16,
+                "metrics.rank": rank,
+                "metrics.round": turn,
+                "metrics.flops_per_image": 1e10,
+            }
+            for rank, (kind, rate) in enumerate(zip(kinds, rates, strict=True))
+            for turn in range(rounds)
+        ]
+    )
+
+
+def test_turns_are_a_comparison_with_the_first_kind_twice() -> None:
+    found = kernels.Turns(_turns(["default", "default", "onednn", "bf16"], [4, 4, 8, 16], 4))
+    assert found.baseline == "default" and found.variants == ["oneDNN", "bf16"]
+    assert found.rounds == 4 and found.noise < 0.01
+    assert found.ratio("oneDNN").middle == pytest.approx(2)
+    # The second round ran backwards.
+    ran = found.runs.sort_values("place")
+    assert ran[ran["round"] == 0].variant.tolist() == ["default", "default", "oneDNN", "bf16"]
+    assert ran[ran["round"] == 1].variant.tolist() == ["bf16", "oneDNN", "default", "default"]
+    assert set(found.runs.run_id) == set(found.records.run_id) and len(found.records) == 16
+
+
+def test_the_short_form_has_no_twin() -> None:
+    found = kernels.Turns(_turns(["onednn+eager", "onednn"], [2, 8], 1))
+    assert found.baseline == "oneDNN, eager" and found.ratio("oneDNN").middle == pytest.approx(4)
+
+
+def test_the_summary_divides_by_the_fastest_product(capsys: pytest.CaptureFixture[str]) -> None:
+    kinds = ["default", "default", "onednn", "bf16"]
+    found = kernels.Turns(_turns(kinds, [4, 4, 8, 16], 3))
+    rates = {"8 x 8 x 8": [50.0, 60.0, 400.0], "9 x 9 x 9": [80.0, 90.0, 100.0]}
+    frame = pd.DataFrame({"variant": list(rates), "metrics.rates": list(rates.values())})
+    roof = kernels.roof(frame)
+    assert roof == 90 and "9 x 9 x 9, 90 GFLOP/s (80 to 100)" in capsys.readouterr().out
+    table = kernels.summary(found, roof).set_index("environment")
+    assert list(table.columns[:4]) == ["Network", "Batch size", "images/s", "speed-up"]
+    ours = table.loc["oneDNN"]
+    assert ours["images/s"] / table.loc["default", "images/s"] == pytest.approx(ours["speed-up"])
+    assert ours["of the roof"] == pytest.approx(ours["images/s"] * 10 / 90)
+    assert pd.isna(table.loc["bf16", "of the roof"])  # fp32's roof is not its own
+    assert table.loc["MKL-DNN, 2019", "speed-up"] == pytest.approx(4.6, abs=0.01)

@@ -1,0 +1,147 @@
+"""Several kinds of the same training step, one after another, in rounds.
+
+    mpirun -n 3 python -m mpi4py labs/01_onednn/turns.py \
+        --kinds onednn onednn onednn+eager
+
+There is a rank for each kind, here the first kind twice: what these two
+differ by is the noise. A kind is one of runme.py's --kernels; +fused gives it
+the fused batch normalisation, and +eager takes tf.function away. "torch" is
+PyTorch's step, with +bf16 or +compiled. Every process is started once; then
+the ranks take turns, and each has all cores while the others sleep.
+"""
+
+import argparse
+import subprocess
+import time
+from pathlib import Path
+
+# Distributed: this import also starts MPI
+from mpi4py import MPI
+from networks import flops_per_image
+from runme import NETWORKS, batches, prepare
+
+from scaleout import data, records
+from scaleout.flags import Parser, one_or_more, refuse, zero_or_more
+
+
+def settings() -> argparse.Namespace:
+    """What was typed behind the name of this file."""
+    parser = Parser(__doc__)
+    parser.add_argument("--kinds", nargs="+", required=True,
+                        help="what each rank does")
+    parser.add_argument("--network", choices=NETWORKS, default="cnn",
+                        help="what to train (cnn)")
+    parser.add_argument("--batch", type=one_or_more, default=16,
+                        help="images in a step (16)")
+    parser.add_argument("--warmup", type=zero_or_more, default=5,
+                        help="steps at the start of a turn, not timed (5)")
+    parser.add_argument("--steps", type=one_or_more, default=50,
+                        help="steps of a turn that are timed (50)")
+    parser.add_argument("--rounds", type=one_or_more, default=5,
+                        help="turns of each rank (5)")
+    parser.add_argument("--torch", default="",
+                        help="the Python that has PyTorch")
+    args = parser.parse_args()
+    ranks = MPI.COMM_WORLD.Get_size()
+    if ranks != len(args.kinds):
+        refuse(f"This script takes a rank for each of --kinds, not {ranks}: "
+               f"mpirun -n {len(args.kinds)}")
+    if data.quick():
+        args.rounds, args.steps = 1, min(args.steps, 5)
+    return args
+
+
+def sleep_until_all_are_here(comm: MPI.Comm) -> None:
+    """A barrier that leaves the cores to the one who computes."""
+    # Distributed: a rank without work must not ask again and again
+    request = comm.Ibarrier()
+    while not request.Test():
+        time.sleep(0.001)
+
+
+def tensorflow_step(args: argparse.Namespace, kind: str):
+    """A step as a function, and the operations that an image takes."""
+    kernels, *options = kind.split("+")
+    args.kernels = kernels
+    args.batch_norm = "fused" if "fused" in options else "keras"
+    args.batch_per_rank = args.batch
+    model, train_step = prepare(args, rank=0)
+    if "eager" in options:
+        # The function that tf.function was given.
+        train_step = train_step.python_function
+    images = batches(args, rank=0, ranks=1)
+    # A number is there only when the step is done.
+    return lambda: float(train_step(*next(images))), flops_per_image(model)
+
+
+def torch_step(args: argparse.Namespace, kind: str):
+    """The same by another Python, which does a step for each line it gets."""
+    script = Path(__file__).with_name("torch_steps.py")
+    command = [args.torch, str(script), args.network, str(args.batch), kind]
+    child = subprocess.Popen(command, text=True, stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE)
+
+    def step() -> float:
+        child.stdin.write("step\n")
+        child.stdin.flush()
+        return float(child.stdout.readline())
+
+    return step, step()  # its first line is not a loss
+
+
+def a_turn(step, args: argparse.Namespace) -> list[float]:
+    """The seconds of the steps that are timed."""
+    for _ in range(args.warmup):
+        step()
+    step_s = []
+    for _ in range(args.steps):
+        start = time.perf_counter()
+        step()
+        step_s.append(time.perf_counter() - start)
+    return step_s
+
+
+def main(args: argparse.Namespace) -> None:
+    # Distributed: a rank for each kind
+    comm = MPI.COMM_WORLD
+    kind = args.kinds[comm.rank]
+    build = torch_step if kind.startswith("torch") else tensorflow_step
+    step, flops = build(args, kind)
+    # The first step builds the graph: all ranks do that at once.
+    step()
+    turns = []
+    for turn in range(args.rounds):
+        order = list(range(comm.size))
+        # Every second round runs backwards.
+        for whose in order[::-1] if turn % 2 else order:
+            # Distributed: one rank at a time computes, the others sleep
+            sleep_until_all_are_here(comm)
+            if whose == comm.rank:
+                turns.append(a_turn(step, args))
+    # Distributed: nobody goes home while another computes
+    sleep_until_all_are_here(comm)
+    # Distributed: what each rank has measured
+    ranks = records.gather({"turns": turns, "flops": flops})
+    # Distributed: one report, not one from each rank
+    if comm.rank == 0:
+        for rank, found in enumerate(ranks):
+            report(args, rank, found)
+
+
+def report(args: argparse.Namespace, rank: int, found: dict) -> None:
+    """A line for each kind, and a record for each of its turns."""
+    kind = args.kinds[rank]
+    rates = [args.batch * len(step_s) / sum(step_s)
+             for step_s in found["turns"]]
+    for turn, step_s in enumerate(found["turns"]):
+        records.write(
+            lab="01_onednn", variant=kind, batch_per_rank=args.batch,
+            step_s=step_s, rate=rates[turn], rate_unit="images/s",
+            metrics={"network": args.network, "round": turn, "rank": rank,
+                     "flops_per_image": found["flops"]})
+    said = ", ".join(f"{rate:.1f}" for rate in rates)
+    print(f"{args.network}, {kind}: {said} images/s", flush=True)
+
+
+if __name__ == "__main__":
+    main(settings())
