@@ -17,7 +17,7 @@ from common import made_up, trainer
 from scaleout import data
 
 
-def main(network: str, batch: int, kind: str) -> None:
+def answer(network: str, batch: int, kind: str) -> None:
     """Answers until nothing more comes in."""
     options = kind.split("+")[1:]
     dtype = "bfloat16" if "bf16" in options else "float32"
@@ -33,5 +33,4 @@ def main(network: str, batch: int, kind: str) -> None:
         print(ours.step(x, y), flush=True)
 
 
-if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), sys.argv[3])
+answer(sys.argv[1], int(sys.argv[2]), sys.argv[3])

@@ -4,10 +4,11 @@ more CPUs to work."""
 from textwrap import fill
 
 import matplotlib.pyplot as plt
+import numpy as np
 
 from scaleout.plots import look
 from scaleout.plots import primitives as draw
-from scaleout.words import count
+from scaleout.words import count, rounded
 
 SHADES = (look.DARK, look.MIDDLE, look.LIGHT, "#e6c229")
 
@@ -92,3 +93,65 @@ def _more(names) -> str:
     if not names:
         return "no setting was shown to bring more CPUs to work"
     return f"more CPUs work with {' or '.join(names)}"
+
+
+@look.style
+def inter_intra(frame, guess: str | None = None):
+    """Draw the rate of a sweep over inter-op and intra-op threads as a map;
+    guess: the best cell, such as "0 x 2"."""
+    inter, intra = (frame[f"TF_NUM_{name}_THREADS"].astype(int)
+                    for name in ("INTEROP", "INTRAOP"))
+    rows, columns = sorted(inter.unique()), sorted(intra.unique())
+    rates = np.full((len(rows), len(columns)), np.nan)
+    for row, column, rate in zip(inter, intra, frame.rate, strict=True):
+        rates[rows.index(row), columns.index(column)] = rate
+    figure, axes = plt.subplots(figsize=(6, 3.6))
+    missing = [["fails"] * len(columns)] * len(rows)
+    draw.heat(figure, axes, rates, [str(n) for n in rows],
+              [str(n) for n in columns], "images/s", missing=missing)
+    axes.set(xlabel="intra-op threads (count)",
+             ylabel="inter-op threads (count)")
+    spots = {f"{row} x {column}": (x + 0.3, y + 0.25)
+             for y, row in enumerate(rows)
+             for x, column in enumerate(columns)}
+    if guess is not None:
+        look.guess_star(axes, *spots.get(guess, (np.nan, np.nan)), guess)
+    failed = int(np.isnan(rates).sum())
+    title = "No setting gave a rate."
+    if failed < rates.size:
+        row, column = np.unravel_index(np.nanargmax(rates), rates.shape)
+        title = (f"Highest median: inter-op {rows[row]}, intra-op "
+                 f"{columns[column]}, {rounded(np.nanmax(rates))} images/s.")
+    title += f" {failed} of {rates.size} settings failed." * bool(failed)
+    cells = [f"inter-op {rows[row]}, intra-op {columns[column]}: "
+             f"{'fails' if np.isnan(rate) else rounded(rate)}."
+             for (row, column), rate in np.ndenumerate(rates)]
+    return look.finish(figure, title, values=" ".join(cells), legend=1)
+
+
+@look.style
+def cliff(result, crowds, guess: float | None = None):
+    """Draw the rates of a comparison of crowded jobs, as times that of its
+    baseline; crowds: {variant: threads for each core}."""
+    figure, axes = plt.subplots(figsize=(6.5, 3.6))
+    if np.isfinite(result.noise):
+        axes.axhspan(1 / (1 + result.noise), 1 + result.noise,
+                     color=look.PALE, zorder=0,
+                     label="two identical jobs could differ so much")
+    axes.plot([crowds[result.baseline]], [1.0], "s", color=look.DARK)
+    found = []
+    for name in result.variants:
+        ratio = result.ratio(name)
+        draw.interval(axes, crowds[name], ratio.low, ratio.middle, ratio.high,
+                      upright=True)
+        found.append(f"{crowds[name]} threads for each core: "
+                     f"{ratio.middle:.2f} times the rate, "
+                     f"{result.verdict(name)}.")
+    if guess is not None:
+        look.guess_star(axes, max(crowds.values()), guess, f"{guess:g}")
+    axes.set(xscale="log", xlabel="threads for each core (count)",
+             ylabel="times the rate of the first")
+    axes.set_ylim(0, max(1.15, axes.get_ylim()[1]))
+    axes.set_xticks(list(crowds.values()), list(map(str, crowds.values())))
+    axes.minorticks_off()
+    return look.finish(figure, found[-1], values=" ".join(found), legend=2)

@@ -37,6 +37,25 @@ def which_knob(draw: Draw, guess: Any) -> Any:
     return draw({"ours": still, "theirs": knobs}, guess)
 
 
+def inter_intra(draw: Draw, guess: Any) -> Any:
+    rows = [
+        {"TF_NUM_INTEROP_THREADS": str(inter), "TF_NUM_INTRAOP_THREADS": str(intra), "rate": rate}
+        for inter, intra, rate in ((0, 1, 10.0), (0, 10, 30.0), (2, 1, 20.0), (2, 10, float("nan")))
+    ]
+    return draw(pd.DataFrame(rows), guess)
+
+
+def cliff(draw: Draw, guess: Any) -> Any:
+    crowds = {"one": 1, "two": 2, "eight": 8}
+    rates = {"one": 100, "two": 100, "eight": 50}
+    rows = [
+        {"round": n, "variant": name, "again": again, "value": rates[name] * (1 + 0.001 * n)}
+        for n in range(5)
+        for name, again in (("one", 0), ("one", 1), ("two", 0), ("eight", 0))
+    ]
+    return draw(Comparison(rows), crowds, guess)
+
+
 def bytes_sent(draw: Draw, guess: Any) -> Any:
     sent = {
         "gather-broadcast": {2: 100, 4: 300},
@@ -317,6 +336,12 @@ FIGURES: dict[str, dict[str, tuple[Draw, str, object]]] = {
             "intra-op.",
             3,
         ),
+        "inter_intra": (
+            inter_intra,
+            "Highest median: inter-op 0, intra-op 10, 30.0 images/s. 1 of 4 settings failed.",
+            "0 x 1",
+        ),
+        "cliff": (cliff, "8 threads for each core: 0.50 times the rate, slower.", 0.5),
     },
     "03_spmd": {
         "bytes_sent": (

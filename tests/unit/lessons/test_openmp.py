@@ -78,3 +78,10 @@ def test_an_environment_that_was_cut_off_does_not_count(
     assert openmp.python() is None
     (tmp_path / ".side/intel" / paths.WHOLE).touch()
     assert openmp.python() == ".side/intel/bin/python"
+
+
+def test_the_proof_follows_from_what_ldd_names() -> None:
+    plain = ["libm.so.6 => /lib/libm.so.6 (0x1)", "libc.so.6 => /lib/libc.so.6 (0x2)"]
+    assert "2 libraries, of which none is an OpenMP runtime" in openmp.proof(plain)
+    with_openmp = [*plain, "libiomp5.so => /opt/libiomp5.so (0x3)"]
+    assert "libiomp5.so is OpenMP: it can read OMP_NUM_THREADS" in openmp.proof(with_openmp)
