@@ -16,10 +16,9 @@ from ..jobs.job import TIMEOUT_S, Job, Run
 from ..jobs.run import run
 from ..jobs.site import Site
 from ..paths import home, results, show, topic
-from . import checks, history, marks, masters
+from . import checks, marks, masters
 
 if TYPE_CHECKING:
-    import pandas as pd
     from IPython.display import Code
 
 
@@ -263,10 +262,6 @@ class Lab:
     def hint(self, number: int) -> None:
         """Prints the next hint for a TODO, one more each time."""
         print(checks.hint(self, number))
-
-    def runs(self, last: int = 5) -> "pd.DataFrame":
-        """The last runs of this lab, and what changed from each to the next."""
-        return history.runs(self.name, last)
 
     def reset(self) -> None:
         """Puts a fresh runme.py in the lab's folder; the old one is kept beside it."""

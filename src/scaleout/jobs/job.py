@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -226,11 +225,8 @@ class Run:
             "status": self.status,
             "wall_s": round(self.wall_s, 3),
         }
-        script = next((word for word in job.command if word.endswith(".py")), "")
         # A full disk must not hide how the job ended.
         with contextlib.suppress(OSError):
-            with contextlib.suppress(OSError):  # so that history.runs can say that it was edited
-                about["script"] = f"{zlib.crc32(Path(script).read_bytes()):08x}"
             partial = self.folder / "run.json.part"
             partial.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
             partial.rename(self.folder / "run.json")
