@@ -1,6 +1,8 @@
 """The figures of 11_parallelism: a pipeline and its waiting, who talks to
 whom, memory, whose step is shorter, and workers that do not wait."""
 
+import math
+
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.patches import FancyArrowPatch
@@ -251,11 +253,17 @@ def crossing(times: dict) -> float:
 def _where(times: dict) -> str:
     """Say where data parallelism becomes the faster one."""
     at = crossing(times)
-    if at == at:
+    if math.isfinite(at):
         return f"from batch / width = {at:.2f} on"
     if min(times.values()) > 1:
         return "at every size here"
     return "nowhere here" if max(times.values()) <= 1 else "at some sizes"
+
+
+def _whose_step(middle: dict, predicted: dict) -> str:
+    """Say where data parallelism is faster, measured and predicted."""
+    return (f"Data parallelism has the shorter step {_where(middle)}; "
+            f"predicted: {_where(predicted)}.")
 
 
 def which_when(rows) -> str:
@@ -268,8 +276,7 @@ def which_when(rows) -> str:
         shown["tensor"] += ratio.high < 1
     off = errors(rows)
     middle = {part: ratio.middle for part, ratio in measured.items()}
-    return (f"Data parallelism has the shorter step {_where(middle)}; "
-            f"predicted: {_where(predicted)}. Of {len(measured)} ratios of "
+    return (f"{_whose_step(middle, predicted)} Of {len(measured)} ratios of "
             f"batch to width, data is shown faster at {shown['data']}, "
             f"tensor at {shown['tensor']}. A predicted step is "
             f"{100 * np.median(off):.0f} % off in the median, "
@@ -307,9 +314,7 @@ def crossover(records, guess: float | None = None):
     axes.minorticks_off()
     axes.set(xlabel="batch / width",
              ylabel="time of a step, tensor / data")
-    return look.finish(
-        figure, f"Data parallelism has the shorter step {_where(middle)}; "
-        f"predicted: {_where(predicted)}.", legend=2)
+    return look.finish(figure, _whose_step(middle, predicted), legend=2)
 
 
 def _reached(curve, column: int, loss: float) -> float:
