@@ -1,4 +1,5 @@
-"""What each TODO of 06_tuning is checked by: a few steps on two ranks.
+"""What each TODO of 06_tuning is checked by: a few steps, on two ranks where
+it is about both.
 
 A step has two images without a label on each rank. The checks look at what the
 record says, never at the code.
@@ -10,7 +11,6 @@ from statistics import mean
 from scaleout import data, todo
 
 BRIEF = {
-    "ranks": 2,
     "threads": 1,
     "steps": 4,
     "batch_per_rank": 2,
@@ -18,9 +18,9 @@ BRIEF = {
 KNOB = "HOROVOD_CYCLE_TIME"
 
 
-def metrics_of(job, evaluation="shared", **more):
-    """Runs the job on two ranks; the metrics of its one record."""
-    run = job(**BRIEF, evaluation=evaluation, **more)
+def metrics_of(job, ranks=1, evaluation="shared", **more):
+    """Runs the job; the metrics of its one record."""
+    run = job(**BRIEF, ranks=ranks, evaluation=evaluation, **more)
     assert len(run.records) == 1, (
         f"expected one record, from rank 0; saw {len(run.records)}."
     )
@@ -29,7 +29,7 @@ def metrics_of(job, evaluation="shared", **more):
 
 def another(job):
     """A second job: other evaluation, and a setting by the launcher."""
-    return metrics_of(job, evaluation="compiled", env={KNOB: "7.5"})
+    return metrics_of(job, ranks=2, evaluation="compiled", env={KNOB: "7.5"})
 
 
 def softplus(logits, sign=1):
@@ -135,7 +135,7 @@ def in_words(logits):
 def nobody_waits_for_the_evaluation(job):
     """With --evaluation shared both ranks test, each image on one of them."""
     whole = len(data.digits()[3])
-    shares = metrics_of(job)["shares"]
+    shares = metrics_of(job, ranks=2)["shares"]
     tested = [share["tested"] for share in shares]
     because = ""
     if tested == [whole, 0]:

@@ -6,7 +6,7 @@
     tuning.gain    # times as fast, if the gains of the steps multiply
 """
 
-from scaleout import Comparison, ScaleoutError
+from scaleout import Comparison, ScaleoutError, data
 
 
 class Tuning:
@@ -18,6 +18,9 @@ class Tuning:
         self._rounds = rounds  # of each step; without it tune.py decides
         self._before = "first written"
         self.kept = dict(first)
+        if data.quick():
+            # A rehearsal: one rank is half of the processes.
+            self.kept["ranks"] = 1
         self.steps: dict[str, Comparison] = {}
 
     def step(self, name: str, variants) -> Comparison:
