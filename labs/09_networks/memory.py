@@ -58,11 +58,13 @@ def search(args: argparse.Namespace, rank: int, ranks: int,
             refuse(f"largest_batch tries {batch} images a second time, and "
                    "would never end: go on only while there is a batch "
                    "between `good` and `bad`.")
-        ended_well, tried[batch] = in_fresh_process(args, batch, rank)
+        ended_well, tried[batch] = (
+            first if batch == asked else in_fresh_process(args, batch, rank))
         return ended_well and tried[batch] <= args.limit_mib
 
     asked = args.batch // ranks
-    _, held_mib = in_fresh_process(args, asked, rank)
+    first = in_fresh_process(args, asked, rank)
+    held_mib = first[1]
     most = min(MOST, 2 * asked)
     largest = largest_batch(fits, most)
     # Distributed: what each rank has found

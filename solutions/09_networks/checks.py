@@ -11,7 +11,7 @@ import tempfile
 from scaleout import todo
 
 EFFECTIVE = 12
-FEW = 2
+FEW = 1
 ALL_THERE_IS = 1_000_000  # MiB
 MORE_MIB = 16
 # 1,500 images are three steps of two ranks and a shorter one. For MNIST it is
@@ -157,7 +157,7 @@ def the_largest_batch_is_found(job):
         "last one, and the largest that fits is `good`."
     )
     limit = found["held_mib"] + MORE_MIB
-    most, found = searched(job, 4, limit)
+    most, found = searched(job, 3, limit)
     held = dict(found["tried"])
     largest = found["largest"]
     enough = math.ceil(math.log2(most + 1))

@@ -60,6 +60,8 @@ def settings() -> argparse.Namespace:
     if data.quick():
         args.steps = min(args.steps, 10)
         args.side = min(args.side, max(32, least))
+        if args.limit_mib:
+            args.batch = min(args.batch, 4)
     return args
 
 
