@@ -6,10 +6,13 @@ from textwrap import fill
 import matplotlib.pyplot as plt
 import numpy as np
 
+from scaleout import data
 from scaleout.plots import look
 from scaleout.plots import primitives as draw
 from scaleout.words import count, rounded
 
+# Threads for each core that are compared; the short form takes the ends.
+CROWDS = (1, 8) if data.quick() else (1, 2, 4, 8)
 SHADES = (look.DARK, look.MIDDLE, look.LIGHT, "#e6c229")
 
 
