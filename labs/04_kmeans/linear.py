@@ -1,18 +1,14 @@
-"""Linear regression in three modes: batch, distributed and online.
+"""Six methods in which little travels: on one rank, on all, and by NumPy.
 
     mpirun -n 2 python -m mpi4py labs/04_kmeans/linear.py
 
 Batch: one rank holds all rows. Distributed: each rank holds a part of them.
-Online: one rank takes in a block of rows, forgets it and takes the next. You
-will see the seconds and the first coefficients: 0.5, 1, 2, 3 and so on, but
-for some noise. It takes about 4 seconds.
-
-The ranks tell each other sums of products, a table of columns x columns,
-however many rows there are.
+You will see a line for each method: by how much each of the two differs from
+NumPy, relative to the largest number of the answer. It takes about 3 seconds.
 """
 
+import argparse
 import os
-from time import perf_counter
 
 import daal4py as d4p
 import numpy as np
@@ -23,25 +19,22 @@ from mpi4py import MPI
 from scaleout import data, records
 from scaleout.flags import Parser, one_or_more, refuse, zero_or_more
 
+RIDGE = 0.5  # how much ridge regression holds the coefficients down
 
-def settings():
+
+def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
     parser = Parser(__doc__)
-    parser.add_argument("--mode", default="distributed",
-                        choices=["batch", "distributed", "online"],
-                        help="how the rows come (distributed)")
-    parser.add_argument("--rows", type=one_or_more, default=1_000_000,
-                        help="random points (1,000,000)")
+    parser.add_argument("--rows", type=one_or_more, default=200_000,
+                        help="random points (200,000)")
     parser.add_argument("--columns", type=one_or_more, default=10,
                         help="numbers in each point (10)")
-    parser.add_argument("--block", type=one_or_more, default=50_000,
-                        help="rows in memory at a time, online (50,000)")
     parser.add_argument("--seed", type=zero_or_more, default=0,
                         help="seed of the points (0)")
     return parser.parse_args()
 
 
-def table(part, columns, seed):
+def table(part: slice, columns: int, seed: int):
     """These rows of x, (rows, columns), and of y, (rows, 1).
 
     y = 0.5 + 1 x[0] + 2 x[1] + 3 x[2] + ... + noise
@@ -53,75 +46,72 @@ def table(part, columns, seed):
     return x, y[:, None]
 
 
-def train_online(args):
-    """The coefficients, (1, 1 + columns), and the seconds: block by block."""
-    training = d4p.linear_regression_training(
-        interceptFlag=True, streaming=True
-    )
-    fit_s = 0.0
-    for first in range(0, args.rows, args.block):
-        part = slice(first, min(first + args.block, args.rows))
-        x, y = table(part, args.columns, args.seed)
-        begin = perf_counter()
-        training.compute(x, y)
-        fit_s += perf_counter() - begin
-    begin = perf_counter()
-    model = training.finalize().model
-    fit_s += perf_counter() - begin
-    return model.Beta, fit_s
-
-
-def train_at_once(args, mine):
-    """The same from all rows of this rank, with or without the others'."""
-    x, y = table(mine, args.columns, args.seed)
-    # Distributed: all clocks start together
-    MPI.COMM_WORLD.Barrier()
-    begin = perf_counter()
+def by_daal4py(x: np.ndarray, y: np.ndarray, distributed: bool) -> dict:
+    """The six answers. Distributed, x and y are this rank's rows alone."""
     # Distributed: the sums become those of all ranks
-    training = d4p.linear_regression_training(
-        interceptFlag=True, distributed=args.mode == "distributed"
-    )
-    model = training.compute(x, y).model
-    return model.Beta, perf_counter() - begin
+    how = {"distributed": distributed}
+    linear = d4p.linear_regression_training(interceptFlag=True, **how)
+    ridge = d4p.ridge_regression_training(
+        interceptFlag=True, ridgeParameters=np.array([[RIDGE]]), **how)
+    return {
+        "covariance": d4p.covariance(**how).compute(x).covariance,
+        "pca": d4p.pca(**how).compute(x).eigenvalues.ravel(),
+        "svd": d4p.svd(**how).compute(x).singularValues.ravel(),
+        "qr": upper(d4p.qr(**how).compute(x).matrixR),
+        "linear regression": linear.compute(x, y).model.Beta.ravel(),
+        "ridge regression": ridge.compute(x, y).model.Beta.ravel(),
+    }
 
 
-def main(args):
+def by_numpy(x: np.ndarray, y: np.ndarray) -> dict:
+    """The same six answers from all rows, in another way where there is
+    one."""
+    ones = np.column_stack([np.ones(len(x)), x])  # (rows, 1 + columns)
+    # The intercept, which comes first, is not held down.
+    hold = RIDGE * np.diag([0.0] + [1.0] * x.shape[1])
+    return {
+        "covariance": np.cov(x, rowvar=False),
+        "pca": np.linalg.eigvalsh(np.corrcoef(x, rowvar=False))[::-1],
+        "svd": np.linalg.svd(x, compute_uv=False),
+        "qr": upper(np.linalg.qr(x, mode="r")),
+        "linear regression": np.linalg.lstsq(ones, y)[0].ravel(),
+        "ridge regression": np.linalg.solve(ones.T @ ones + hold,
+                                            ones.T @ y).ravel(),
+    }
+
+
+def upper(r: np.ndarray) -> np.ndarray:
+    """R with a diagonal above 0: its rows' signs are anyone's choice."""
+    return r * np.sign(np.diag(r))[:, None]
+
+
+def main(args: argparse.Namespace) -> None:
     # Distributed: everybody who takes part
     comm = MPI.COMM_WORLD
     rank = comm.Get_rank()
     ranks = comm.Get_size()
-    if args.mode != "distributed" and ranks > 1:
-        refuse(f"The {args.mode} mode knows one process: start it with -n 1.")
-    if args.rows < ranks:
-        refuse(f"{ranks} ranks need {ranks} rows: take more --rows.")
-
+    if args.rows < ranks * args.columns:
+        refuse(f"{ranks} ranks need {args.columns} rows each: take more "
+               "--rows.")
     d4p.daalinit(int(os.environ.get("OMP_NUM_THREADS", -1)))
-    if args.mode == "online":
-        beta, fit_s = train_online(args)
-    else:
-        # Distributed: each rank has its own part of the rows
-        mine = data.shard(args.rows, rank, ranks)
-        beta, fit_s = train_at_once(args, mine)
-    # The intercept comes first; every rank has the same coefficients.
-    beta = beta.ravel()  # (1 + columns,)
-    assert beta.shape == (1 + args.columns,)
+    # Distributed: each rank has its own part of the rows
+    mine = data.shard(args.rows, rank, ranks)
+    together = by_daal4py(*table(mine, args.columns, args.seed), True)
 
-    # Distributed: the job is as fast as its slowest rank
-    fit_s = comm.allreduce(fit_s, op=MPI.MAX)
-    # Distributed: one report, not one from each rank
+    # Distributed: one rank does all again alone, and reports
     if rank == 0:
-        first = " ".join(f"{value:.4f}" for value in beta[:4])
-        print(f"{args.mode} on {ranks} rank(s): {fit_s:.3f} s, "
-              f"coefficients {first} ...", flush=True)
-        records.write(
-            lab="04_kmeans",
-            variant=f"linear, {args.mode}",
-            ranks=ranks,
-            step_s=[fit_s],
-            metrics={"rows": args.rows, "columns": args.columns,
-                     "beta": beta},
-        )
-    return beta
+        whole = table(slice(0, args.rows), args.columns, args.seed)
+        alone = by_daal4py(*whole, False)
+        wanted = by_numpy(*whole)
+        print(f"{'method':18} {'batch':>10} {ranks:>5} ranks", flush=True)
+        for method, right in wanted.items():
+            off = [float(np.abs(saw[method] - right).max()
+                         / np.abs(right).max()) for saw in (alone, together)]
+            print(f"{method:18} {off[0]:10.1e} {off[1]:11.1e}", flush=True)
+            records.write(
+                lab="04_kmeans", variant=method, ranks=ranks,
+                metrics={"batch": off[0], "distributed": off[1],
+                         "answer": together[method]})
 
 
 if __name__ == "__main__":
