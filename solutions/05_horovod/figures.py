@@ -198,17 +198,16 @@ def second_look(search, final, tuned, goal: float) -> str:
             f"{change} than promised. The goal of {goal:g} is {missed}.")
 
 
-def fp16_in_words(final, tuned) -> str:
-    """Say how the two forms in which gradients are sent compare."""
-    ratio = final.between(f"{tuned}, fp16", tuned)
-    said = (f"fp16: {ratio.middle:.2f} times as fast as fp32 ({ratio.low:.2f} "
-            f"to {ratio.high:.2f})")
+def against(result, one: str, other: str) -> str:
+    """Say how two variants compare, neither of which is the baseline."""
+    ratio = result.between(one, other)
+    said = (f"{one}: {ratio.middle:.2f} times as fast as {other} "
+            f"({ratio.low:.2f} to {ratio.high:.2f})")
     if ratio.low <= 1 <= ratio.high:
         return f"{said}. The interval holds 1: no difference is shown."
-    gain = ratio.middle - 1
-    if abs(gain) <= final.noise:
+    if abs(ratio.middle - 1) <= result.noise:
         return f"{said}. The noise alone makes as much."
-    return f"{said}. That is a {'gain' if gain > 0 else 'loss'}."
+    return f"{said}. That is {'faster' if ratio.middle > 1 else 'slower'}."
 
 
 def _split(steps, alone_s: float):

@@ -462,3 +462,12 @@ def test_a_winner_that_shrank_and_a_missed_goal_are_said() -> None:
         "(0.74 to 0.77), less than promised. The goal of 0.85 is missed."
     )
     assert "no less than promised. The goal of 0.7 is reached" in said(final, search, name, 0.7)
+
+
+def test_two_variants_are_compared_by_their_own_ratio() -> None:
+    found = tuned({4: [150, 151, 152], 8: [180, 181, 182]})
+    said = lesson("05_horovod").against
+    four, eight = "2 ranks, cycle 4 ms", "2 ranks, cycle 8 ms"
+    assert said(found, four, eight).startswith(f"{four}: 0.83 times as fast as {eight} (0.83 to")
+    assert said(found, four, eight).endswith("That is slower.")
+    assert said(found, eight, four).endswith("That is faster.")
