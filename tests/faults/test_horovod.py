@@ -77,6 +77,7 @@ def test_a_rank_that_fails_ends_the_job_and_others_go_on_from_the_checkpoint(
         job(1, **brief)
 
 
+@pytest.mark.choice
 def test_the_timeline_of_a_clean_end(tmp_path: Path) -> None:
     file = tmp_path / "timeline.json"
     env = {"HOROVOD_TIMELINE": str(file), "HOROVOD_CACHE_CAPACITY": "0"}
