@@ -36,7 +36,8 @@ BYTES = re.compile(r"[kKMGT]?i?[bB](?:ytes|its?)?/", re.ASCII)  # a download's r
 FIGURE = "([0-9]+(?:[.,e+]+[0-9]+)*)"
 LONGEST = 500  # characters of a line that a person would read a rate in
 EXAMPLE = (
-    "'images/s: ([0-9.]+)'  with the words that your program prints before its rate, or after it."
+    "wall_s  for the seconds that the job takes, or  --metric 'images/s: ([0-9.]+)'  with the words "
+    "that your program prints before its rate, or after it."
 )
 
 
