@@ -130,7 +130,9 @@ def interpreter(python: str | Path) -> str:
     named = os.sep in path and "\0" not in path
     if not named or not os.access(path, os.X_OK) or Path(path).is_dir():
         beside = Path(sys.prefix).parent.glob(".side/*/bin/python")
-        known = " or ".join(sorted(map(str, beside))) or "that of  make torch, .side/torch/bin/python"
+        known = (
+            " or ".join(sorted(map(str, beside))) or "that of  make torch, .side/torch/bin/python"
+        )
         raise ScaleoutError(
             f"There is no Python to start at {path or repr(path)}: give its path, such as {known}"
         )

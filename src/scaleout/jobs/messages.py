@@ -19,7 +19,8 @@ MESSAGES = {
     r"Torch not compiled with CUDA enabled",
     "ModuleNotFoundError: No module named 'torch'": r"No module named 'torch'",
     "No module named mpi4py": r"No module named '?mpi4py",
-    "operator torchvision::nms does not exist": r"operator torchvision::\w+ does not exist|No module named 'torchvision'",
+    "operator torchvision::nms does not exist": r"operator torchvision::\w+ does not exist|"
+    r"No module named 'torchvision'",
     "Stalled tensor": r"tensors were submitted to be (reduced|allreduced|gathered|broadcast).* by subset of ranks",
     "not enough slots": r"not enough slots available",
     "NoSuchKernel": r"No such kernel named",
