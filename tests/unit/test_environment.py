@@ -23,7 +23,7 @@ TOOL = ("cli", "jobs", "sweeps", "comparisons", "scaling", "doctor", "machine", 
 # What they import for the course alone, when they are asked to.
 FOR_THE_COURSE = {"jobs/engines.py", "doctor/probe.py", "machine/limits.py", "plots/machine.py"}
 # For another Python, which its test asks for and skips without.
-ELSEWHERE = {"seven_in_jax.py": {"jax"}}
+ELSEWHERE = {"seven_in_jax.py": {"jax"}, "torch_steps.py": {"common"}}
 
 
 def names(lines: list[str]) -> set[str]:
