@@ -137,10 +137,8 @@ def cliff(result, crowds, guess: float | None = None):
     """Draw the rates of a comparison of crowded jobs, as times that of its
     baseline; crowds: {variant: threads for each core}."""
     figure, axes = plt.subplots(figsize=(6.5, 3.6))
-    if np.isfinite(result.noise):
-        axes.axhspan(1 / (1 + result.noise), 1 + result.noise,
-                     color=look.PALE, zorder=0,
-                     label="two identical jobs could differ so much")
+    draw.noise_band(axes, result.noise, upright=True,
+                    label="noise: two equal jobs could differ by as much")
     axes.plot([crowds[result.baseline]], [1.0], "s", color=look.DARK)
     found = []
     for name in result.variants:

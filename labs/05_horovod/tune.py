@@ -18,7 +18,6 @@ import contextlib
 import importlib
 import os
 import sys
-import time
 from pathlib import Path
 
 # Distributed: a rank that waits in vain says so, and then the job ends
@@ -32,6 +31,7 @@ from mpi4py import MPI
 
 from scaleout import data, machine, records
 from scaleout.flags import Parser, one_or_more, refuse
+from scaleout.waiting import sleep_until_all_are_here
 
 DEFAULTS = {
     "ranks": 2,
@@ -125,14 +125,6 @@ def bind(cpus: set[int]) -> None:
         # A thread may have ended since it was listed
         with contextlib.suppress(ProcessLookupError):
             os.sched_setaffinity(int(thread), cpus)
-
-
-def sleep_until_all_are_here(comm: MPI.Comm) -> None:
-    """A barrier that leaves the cores to those who still compute."""
-    # Distributed: a rank without work must not ask again and again
-    request = comm.Ibarrier()
-    while not request.Test():
-        time.sleep(0.01)
 
 
 def start_horovod(how: dict, comm: MPI.Comm, trace: str) -> None:

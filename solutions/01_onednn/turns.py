@@ -24,6 +24,7 @@ from runme import NETWORKS, batches, prepare
 
 from scaleout import data, records
 from scaleout.flags import Parser, one_or_more, refuse, zero_or_more
+from scaleout.waiting import sleep_until_all_are_here
 
 
 def settings() -> argparse.Namespace:
@@ -51,14 +52,6 @@ def settings() -> argparse.Namespace:
     if data.quick():
         args.rounds, args.steps = 1, min(args.steps, 5)
     return args
-
-
-def sleep_until_all_are_here(comm: MPI.Comm) -> None:
-    """A barrier that leaves the cores to the one who computes."""
-    # Distributed: a rank without work must not ask again and again
-    request = comm.Ibarrier()
-    while not request.Test():
-        time.sleep(0.001)
 
 
 def tensorflow_step(args: argparse.Namespace, kind: str):

@@ -24,6 +24,7 @@ from trained import Model, read
 
 from scaleout import data, records
 from scaleout.flags import Parser, one_or_more
+from scaleout.waiting import sleep_until_all_are_here
 
 
 def settings() -> argparse.Namespace:
@@ -38,14 +39,6 @@ def settings() -> argparse.Namespace:
                         default=1 if data.quick() else 7,
                         help="measurements of each (7)")
     return parser.parse_args()
-
-
-def sleep_until_all_are_here(comm: MPI.Comm) -> None:
-    """A barrier that leaves the cores to those who still compute."""
-    # Distributed: a rank without work must not ask again and again
-    request = comm.Ibarrier()
-    while not request.Test():
-        time.sleep(0.001)
 
 
 def serve(comm: MPI.Comm, model: Model, x: np.ndarray) -> tuple:

@@ -28,6 +28,7 @@ from server import SharedFiles
 
 from scaleout import ScaleoutError, data, records
 from scaleout.flags import Parser, above_zero, one_or_more, refuse
+from scaleout.waiting import sleep_until_all_are_here
 
 IMAGES = 600
 HERE = Path(__file__).resolve().parent
@@ -145,9 +146,7 @@ def measure(reader: Reader, way: str, readers: int) -> tuple:
     images = getattr(reader, way)(readers)
     mine_s = time.perf_counter() - start
     # Distributed: a rank that waits sleeps, and leaves the cores to others
-    done = comm.Ibarrier()
-    while not done.Test():
-        time.sleep(1e-3)
+    sleep_until_all_are_here(comm)
     # Distributed: the slowest rank counts
     seconds = comm.allreduce(mine_s, op=MPI.MAX)
     # Distributed: each image was read by exactly one rank

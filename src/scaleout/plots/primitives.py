@@ -192,11 +192,13 @@ def interval(
     axes.errorbar(*place, label=label, **own)
 
 
-def noise_band(axes: Axes, noise: float, label: str = "") -> None:
-    """The ratios by which two identical jobs could differ, and the line at 1."""
+def noise_band(axes: Axes, noise: float, label: str = "", upright: bool = False) -> None:
+    """The ratios by which two identical jobs could differ, and the line at 1; upright: ratios run
+    upwards."""
+    span, line = (axes.axhspan, axes.axhline) if upright else (axes.axvspan, axes.axvline)
     if np.isfinite(noise):
-        axes.axvspan(1 / (1 + noise), 1 + noise, color=PALE, label=label, zorder=0)
-    axes.axvline(1, color=GREY, linestyle="--", linewidth=1)
+        span(1 / (1 + noise), 1 + noise, color=PALE, label=label, zorder=0)
+    line(1, color=GREY, linestyle="--", linewidth=1)
 
 
 def heat(
