@@ -34,6 +34,8 @@ def settings() -> argparse.Namespace:
                         help="timed steps (20)")
     parser.add_argument("--warmup", type=zero_or_more, default=3,
                         help="steps before those (3)")
+    parser.add_argument("--blocking", action="store_true",
+                        help="Allreduce, which waits, after each layer")
     parser.add_argument("--one", type=float, default=0.0,
                         help="the step of one rank alone, in seconds (0)")
     args = parser.parse_args()
@@ -114,6 +116,23 @@ def step(comm: MPI.Intracomm, x: np.ndarray, error: np.ndarray, rows: int,
     return gradients, log, len(begun)
 
 
+def step_that_waits(comm: MPI.Intracomm, x: np.ndarray, error: np.ndarray,
+                    rows: int, layers: int
+                    ) -> tuple[list[np.ndarray], list[tuple], int]:
+    """The same step, which has each sum before it computes the next layer."""
+    gradients = []
+    log = []
+    for layer in range(layers):
+        start = perf_counter()
+        gradients.append(x.T @ error / rows)  # (width, width)
+        middle = perf_counter()
+        # Distributed: returns when the sum is here
+        comm.Allreduce(MPI.IN_PLACE, gradients[layer])
+        log.append(("compute", start, middle))
+        log.append(("exchange", middle, perf_counter()))
+    return gradients, log, 0
+
+
 def seconds_of(what: str, log: list[tuple]) -> float:
     """How long a step spent on it: compute or exchange."""
     return sum(stop - start for did, start, stop in log if did == what)
@@ -134,6 +153,7 @@ def main(args: argparse.Namespace) -> None:
     x = data.points(mine, args.width, seed=0) - 0.5  # (rows_local, width)
     error = data.points(mine, args.width, seed=1) - 0.5
 
+    one_step = step_that_waits if args.blocking else step
     job = records.Job("07_scaling", rank, ranks, warmup=args.warmup)
     logs = []
     begin = perf_counter()
@@ -141,7 +161,8 @@ def main(args: argparse.Namespace) -> None:
         # Distributed: all begin together
         comm.Barrier()
         with job.step(work=len(x)):
-            gradients, log, begun = step(comm, x, error, whole, args.layers)
+            gradients, log, begun = one_step(comm, x, error, whole,
+                                             args.layers)
         # Distributed: nobody's gradients go before all have read them
         comm.allreduce(begun)
         logs.append([(what, a - begin, b - begin) for what, a, b in log])

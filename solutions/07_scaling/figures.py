@@ -4,6 +4,7 @@ laws with their intervals."""
 import matplotlib.pyplot as plt
 import numpy as np
 
+from scaleout import scaling
 from scaleout.plots import look, primitives
 
 PARTS = {
@@ -130,6 +131,62 @@ def amdahl_law(law, measured, most: int = 64, guess: float | None = None):
         figure, f"If the law holds, {most} ranks are {low[-1]:.0f} to "
         f"{high[-1]:.0f} times as fast as one.", f"Measured: {points}.",
         legend=5)
+
+
+def on_wires(records):
+    """For each gradient, {wire: (predicted with its interval, measured)}, in
+    seconds. The formula puts two messages of half the bytes behind the
+    compute; the ends of its interval are those of alpha and beta."""
+    found: dict[int, dict] = {}
+    for wire, jobs in records.groupby("variant", sort=False):
+        kept = list(jobs["metrics"])
+        sizes = [n for job in kept for n in job["sizes"]]
+        line = scaling.fit_alpha_beta(
+            sizes, [s for job in kept for s in job["messages_s"]])
+        ends = list(zip(line.alpha_range_s, line.beta_range_s, strict=True))
+        for same in zip(*(job["steps"] for job in kept), strict=True):
+            n = same[0]["bytes"]
+            compute = np.median([step["compute_s"] for step in same])
+            low, middle, high = (
+                compute + scaling.ring_allreduce_s(n, 2, alpha, beta)
+                for alpha, beta in (ends[0], (line.alpha_s, line.beta_s),
+                                    ends[1]))
+            fact = np.median([np.median(step["step_s"]) for step in same])
+            found.setdefault(n, {})[wire] = (low, middle, high, fact)
+    return found
+
+
+@look.style
+def wires(records, names, guess: float | None = None):
+    """Draw a step over several wires: predicted from alpha and beta, and
+    measured. A panel for each name, with a gradient of its own."""
+    figure, panels = primitives.panels(names, (8, 4.4), sharey=False)
+    said = []
+    each = []
+    for axes, name, found in zip(panels.values(), names,
+                                 on_wires(records).values(), strict=True):
+        off = []
+        for place, (wire, times) in enumerate(found.items()):
+            low, middle, high, fact = 1e3 * np.array(times)
+            primitives.interval(axes, place, low, middle, high,
+                                "predicted, 95 %", upright=True, fmt="_",
+                                markersize=14)
+            axes.plot(place, fact, "o", color=look.MIDDLE, markersize=8,
+                      label="measured")
+            off.append(100 * (middle / fact - 1))
+            each.append(f"{name}, {wire}: {middle:.3g} ({low:.3g} to "
+                        f"{high:.3g}) ms predicted, {fact:.3g} measured")
+        said.append(f"{name} {min(off):+.0f} to {max(off):+.0f} %")
+        axes.set_xticks(range(len(found)), found)
+        axes.set_xlim(-0.5, len(found) - 0.5)
+        axes.set_ylim(0, None)
+    first = next(iter(panels.values()))
+    first.set_ylabel("time (ms)")
+    if guess is not None:
+        look.guess_star(first, 1, guess, f"{guess:g}")
+    return look.finish(figure, f"Predicted, against what was measured: "
+                       f"{', '.join(said)}.", f"{'; '.join(each)}.",
+                       legend=3)
 
 
 @look.style

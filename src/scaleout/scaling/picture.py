@@ -10,13 +10,16 @@ from matplotlib.figure import Figure
 from ..plots.look import GREY, LINES, Look, guess_star, style
 from .step import Step
 
+ALPHA_WITHIN = 10  # a network's alpha is known up to this factor
+
 
 @style
 def efficiency_of_networks(
     networks: Mapping[str, Sequence[Step]], most: int = 1024, guess: float | None = None
 ) -> Figure:
     """The part of a step that is compute, over the ranks: a panel for each network that is trained,
-    a line for each network between the ranks.
+    a line for each network between the ranks. A band reaches from no overlap and ten times the
+    alpha to all that can hide and a tenth of it.
     """
     figure, panels = plt.subplots(1, len(networks), sharey=True, squeeze=False, figsize=(8, 4))
     counts = [2**k for k in range(int(np.log2(most)) + 1)]
@@ -24,8 +27,12 @@ def efficiency_of_networks(
     for axes, (name, steps) in zip(panels[0], networks.items(), strict=True):
         for step, look in zip(steps, LINES, strict=False):
             none, whole, worth = (
-                [replace(step, overlap=part).efficiency(count) for count in counts]
-                for part in (0.0, 1.0, step.overlap)
+                [_with(step, part, factor).efficiency(count) for count in counts]
+                for part, factor in (
+                    (0.0, ALPHA_WITHIN),
+                    (1.0, 1 / ALPHA_WITHIN),
+                    (step.overlap, 1.0),
+                )
             )
             axes.fill_between(counts, none, whole, color=look["color"], alpha=0.18, linewidth=0)
             label = step.network.name if axes is panels[0, 0] else ""
@@ -49,3 +56,9 @@ def efficiency_of_networks(
     figure.legend(loc="outside upper center", ncols=3, fontsize=9)
     figure.set_label(" ".join(said))
     return figure
+
+
+def _with(step: Step, overlap: float, factor: float) -> Step:
+    """The same step with another overlap, and its network's alpha so many times as long."""
+    network = replace(step.network, alpha_s=factor * step.network.alpha_s)
+    return replace(step, overlap=overlap, network=network)

@@ -239,6 +239,18 @@ def _amdahl_law(draw: Draw, guess: Any) -> Any:
     return draw(scaling.Amdahl.assumed(2, ratio), {2: ratio}, guess=guess)
 
 
+def _wires(draw: Draw, guess: Any) -> Any:
+    """Messages of 10 us and 1 GB/s; 2 MB beside 8 ms of compute then take 10.02 ms."""
+    sizes = [8, 512, 8192, 131072, 1 << 20]
+    job = {
+        "sizes": sizes,
+        "messages_s": [1e-5 + 1e-9 * n for n in sizes],
+        "steps": [{"bytes": 2_000_000, "compute_s": 0.008, "step_s": [0.02004]}],
+    }
+    rows = [{"variant": name, "metrics": job} for name in ("memory", "TCP")]
+    return draw(pd.DataFrame(rows), ["small"], guess)
+
+
 def _rate_predictions(draw: Draw, guess: Any) -> Any:
     tables = scaling.published()[:2]
     fits = [scaling.fit_rates(table.nodes[:4], table.rates[:4]) for table in tables]
@@ -396,6 +408,7 @@ FIGURES: dict[str, dict[str, tuple[Draw, str, object]]] = {
     "07_scaling": {
         "step_parts": (_step_parts, "on 2 ranks: strong 20 % of 500 ms, weak 20 % of 500 ms.", 0.5),
         "amdahl_law": (_amdahl_law, "times as fast as one. Measured: 2 ranks: 1.90 times.", 40),
+        "wires": (_wires, "small, TCP: 10 (10 to 10) ms predicted, 20 measured", 15),
         "rate_predictions": (_rate_predictions, "intervals hold the row that was held out.", 5500),
     },
     "08_precision": {
