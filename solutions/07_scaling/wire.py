@@ -4,7 +4,7 @@
 
 Two ranks exchange messages from 8 bytes to 64 MiB, for alpha and beta. Then
 they compute for so many seconds, and add up gradients of so many bytes. You
-will see the time of both. It takes 4 seconds.
+will see the time of both, after some seconds.
 """
 
 import argparse
