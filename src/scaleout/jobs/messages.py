@@ -21,6 +21,7 @@ MESSAGES = {
     "No module named mpi4py": r"No module named '?mpi4py",
     "operator torchvision::nms does not exist": r"operator torchvision::\w+ does not exist|"
     r"No module named 'torchvision'",
+    "urlopen error": r"urlopen error|URL fetch failure|Failed to resolve '",
     "Stalled tensor": r"tensors were submitted to be (reduced|allreduced|gathered|broadcast).* by subset of ranks",
     "not enough slots": r"not enough slots available",
     "NoSuchKernel": r"No such kernel named",

@@ -21,6 +21,7 @@ SEEN = {
     "One or more tensors were submitted to be reduced by subset of ranks and": "stalled-tensor",
     "AttributeError: 'Variable' object has no attribute 'ref'": "variable-object-has-no-attribute-ref",
     "AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'": "distributed-package-doesnt-have",
+    "URLError: <urlopen error [Errno -3] Temporary failure in name resolution>": "urlopen-error",
     "There are not enough slots available in the system": "not-enough-slots",
     "jupyter_client.kernelspec.NoSuchKernel: No such kernel named python3": "nosuchkernel",
     "HorovodInternalError: Horovod has been shut down. This was caused by": "horovod-has-been-shut-down",
