@@ -28,6 +28,8 @@ LAUNCHER = re.compile(r"<frozen runpy>|/mpi4py/(__main__|run)\.py")  # of no scr
 NATIVE_FRAME = re.compile(
     r"\[0x[0-9a-f]+\]$"
 )  # of the backtrace that an MPI library prints of itself
+# What C++ says when a thread outlives what holds it.
+OUTLIVED = "terminate called without an active exception"
 SIGNALS = {
     "4": "a rank crashed in native code (signal 4), as TensorFlow may when refused memory",
     "6": "a rank gave up in native code (signal 6), as TensorFlow does when refused memory, MPI when called wrongly",
@@ -55,6 +57,11 @@ def explain(run: Run) -> str:
         how = SIGNALS.get(
             killed[2], f"a rank was ended by signal {killed[2]} ({killed[1].lower()})"
         )
+        if killed[2] == "6" and OUTLIVED in run.output:
+            how = (
+                "a rank aborted while one of its threads still ran (signal 6), as a PyTorch job "
+                "may at its very end"
+            )
     elif run.status is not None and run.status < 0:
         how = f"mpirun itself was ended by signal {-run.status}"
     who = f"{run.name} failed" + ("" if rank is None else f" first on rank {rank}")

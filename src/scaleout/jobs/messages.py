@@ -18,6 +18,7 @@ MESSAGES = {
     "Distributed package doesn't have NCCL built in": r"Distributed package doesn't have NCCL built in|_cuda_setDevice|"
     r"Torch not compiled with CUDA enabled",
     "ModuleNotFoundError: No module named 'torch'": r"No module named 'torch'",
+    "terminate called without an active exception": r"terminate called without an active exception",
     "No module named mpi4py": r"No module named '?mpi4py",
     "operator torchvision::nms does not exist": r"operator torchvision::\w+ does not exist|"
     r"No module named 'torchvision'",

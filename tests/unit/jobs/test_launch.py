@@ -223,6 +223,11 @@ def _killed(number: int, words: str) -> list[tuple[int | None, str]]:
             _killed(6, "Aborted"),
             "a rank gave up in native code (signal 6), as TensorFlow does when refused memory",
         ),
+        (
+            6,
+            [(1, "terminate called without an active exception"), *_killed(6, "Aborted")],
+            "a rank aborted while one of its threads still ran (signal 6)",
+        ),
         (9, [], "exit status 9"),  # os._exit(9) is no signal
         (
             3,
