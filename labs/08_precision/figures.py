@@ -69,21 +69,30 @@ def loss_curves(records, guess: float | None = None):
         percent = 100 * np.array(row["metrics.accuracy"], float)
         right.plot([nth] * len(percent), percent,
                    **{**own, "linestyle": "", "alpha": 0.8})
-        ends = sorted({f"{percent.min():.1f}", f"{percent.max():.1f}"},
-                      key=float)
+        if nth == 0:
+            first = percent
+            title = (f"fp32: {spread(percent, '.1f')} % of the test images "
+                     "right. Beside it, seed by seed: ")
+        else:
+            found.append(f"{row['metrics.how']} "
+                         f"{spread(percent - first, '+.1f')}")
         lost = row.get("metrics.lost")
         zeros = "" if lost is None else f"{100 * lost:.0f} % to 0"
         names.append(f"{fill(row['metrics.how'], 9)}\n{zeros}".strip())
-        found.append(f"{row['metrics.how']} {' to '.join(ends)} %"
-                     + f" ({zeros})" * bool(zeros))
     if guess is not None:
         look.guess_star(right, min(2, len(names) - 1), guess, f"{guess:g} %")
     left.set(xlabel="step (number)", ylabel="loss (cross-entropy)",
              ylim=(0, None))
     right.set_xticks(range(len(names)), names, fontsize=8)
     right.set(ylabel="test images right (%)", xlim=(-0.5, len(names) - 0.5))
-    title = f"Test images right, over the seeds: {'; '.join(found)}."
+    title += f"{'; '.join(found)} points."
     return look.finish(figure, title, legend=4)
+
+
+def spread(values: np.ndarray, digits: str) -> str:
+    """From the lowest to the highest; one number where they are equal."""
+    return " to ".join(dict.fromkeys(f"{end:{digits}}" for end in
+                                     (values.min(), values.max())))
 
 
 @look.style
@@ -162,10 +171,9 @@ def ladder(table, units, guess: float | None = None):
     bar.ax.yaxis.set_major_formatter(plain)
     bar.ax.yaxis.set_minor_formatter(plain)
     every = times.stack().dropna()
-    products = every[every.index.get_level_values(1).str.startswith("GEMM")]
-    step, name = products.idxmax()
-    title = (f"The highest median of the products: {name.split()[1]} on "
-             f"{step}, {products.max():.1f}x")
+    products = times["GEMM int8"].dropna()
+    title = (f"The product in int8 on {products.index[-1]}: "
+             f"{products.iloc[-1]:.1f}x fp32 on the lowest step")
     if guess is not None:
         title += f" (your guess: {guess:g}x)"
     each = ", ".join(f"{step} {name} {value:.1f}x"

@@ -22,11 +22,11 @@ import numpy as np
 # Distributed: this import also starts MPI
 from mpi4py import MPI
 from rounds import calls_per_s
-from streams import sleep_until_all_are_here
 from trained import make_model
 
 from scaleout import data, records
 from scaleout.flags import Parser, one_or_more, refuse
+from scaleout.waiting import sleep_until_all_are_here
 
 NUMBERS = ["fp32", "bf16", "int8"]
 WORK = ["GEMM", "tiny", "CNN", "ResNet-50"]
