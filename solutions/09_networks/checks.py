@@ -238,7 +238,8 @@ def the_ranks_know_each_other(job):
 )
 def each_image_is_seen_once(job):
     """In an epoch two ranks have each image once between them."""
-    fewest, most = first_job(job)["seen"]
+    metrics = first_job(job)
+    fewest, most = metrics["seen"]
     because = "Is an image left over: more parts than ranks?"
     if fewest == most:
         because = "Both ranks have all of them: say how many ranks there are."
@@ -251,6 +252,14 @@ def each_image_is_seen_once(job):
         f"expected every image once in each of {EPOCHS} epochs, on one of "
         f"the two ranks; saw some {fewest} times in all, some {most} times. "
         f"{because}"
+    )
+    half = metrics["images"] / 2
+    mine = [*metrics["dealt"][0], *metrics["firsts"]]
+    assert min(mine) < half <= max(mine), (
+        "expected rank 0 to have images from everywhere, as cards are dealt; "
+        f"saw only some between {min(mine)} and {max(mine)}, of "
+        f"{metrics['images']}. Is it a block of its own, the same in each "
+        "epoch? DistributedSampler deals all of them anew."
     )
 
 
