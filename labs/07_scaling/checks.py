@@ -1,8 +1,17 @@
-"""What each TODO of 07_scaling is checked by: small jobs on up to four ranks.
+"""What each TODO of 07_scaling is checked by: small jobs on up to four ranks,
+and for job.sh what it asks for and starts.
 
 The checks look at the records, never at the code or the clock. 103 rows leave
 3 when four ranks share them.
 """
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic, sleep
 
 from scaleout import todo
 
@@ -10,6 +19,7 @@ RANKS = 4
 ROWS = 103
 LAYERS = 3
 ONE_S = 0.5
+PATIENCE_S = 60.0  # with the queue; a job that waits longer is taken back
 SMALL = {
     "threads": 1,
     "batch": ROWS,
@@ -18,6 +28,17 @@ SMALL = {
     "steps": 2,
     "one": ONE_S,
 }
+HERE = Path(__file__).parent
+SHORT = {"N": "nodes", "n": "ntasks", "c": "cpus-per-task", "t": "time",
+         "o": "output"}
+ASK = re.compile(r"#SBATCH\s+(?:--([\w-]+)[=\s]|-(\w)[=\s]?)\s*(\S+)")
+ENDS = ("COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "NODE_FAIL",
+        "OUT_OF_MEMORY")
+STARTERS = ("srun", "mpirun", "mpiexec", "python")
+# Stands in for what starts the ranks, and writes down how it was called.
+STAND_IN = """#!/bin/bash
+printf '%s\\n' "${0##*/}" "$OMP_NUM_THREADS" "$*" > "$CALLED"
+"""
 
 
 def small_job(job, ranks=RANKS, mode="strong"):
@@ -196,4 +217,136 @@ def the_efficiency_is_the_part_that_was_worth_it(job):
             f"{mode}: expected {asked} = {wanted:.3g}, with the {ONE_S:g} s "
             f"that this check gives as args.one, a made-up time; saw "
             f"{saw:.3g}. {because}"
+        )
+
+
+def asks(text):
+    """What a job script asks sbatch for, which reads up to a command."""
+    found = {}
+    for line in text.splitlines():
+        if line.strip() and not line.startswith("#"):
+            break
+        if ask := ASK.match(line):
+            found[ask[1] or SHORT.get(ask[2], ask[2])] = ask[3]
+    return found
+
+
+def minutes(text):
+    """A time limit in minutes, as sbatch reads it: M, M:S or H:M:S."""
+    if not re.fullmatch(r"\d+(:\d+){0,2}", text):
+        return None
+    parts = [int(part) for part in text.split(":")]
+    if len(parts) == 3:
+        return 60 * parts[0] + parts[1] + parts[2] / 60
+    return parts[0] + (parts[1] / 60 if len(parts) == 2 else 0)
+
+
+def started(script):
+    """What the script starts the ranks with, the threads, and its words."""
+    with TemporaryDirectory() as folder:
+        for name in STARTERS:
+            path = Path(folder, name)
+            path.write_text(STAND_IN)
+            path.chmod(0o755)
+        (called := Path(folder, "called")).write_text("")
+        env = os.environ | {
+            "PATH": f"{folder}:{os.environ['PATH']}", "CALLED": str(called),
+            "SLURM_CPUS_PER_TASK": "7", "SLURM_JOB_ID": "4711",
+            "SLURM_NTASKS": "2", "OMP_NUM_THREADS": ""}
+        ended = subprocess.run(["bash", script], cwd=folder, env=env,
+                               capture_output=True, text=True, timeout=20)
+        program, threads, words = [*called.read_text().split("\n"), "", ""][:3]
+    return program, threads, words, ended.stderr
+
+
+def ask(*command):
+    """What a command of Slurm's prints; "" where Slurm does not answer."""
+    if shutil.which(command[0]) is None:
+        return ""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20)
+    return "" if done.returncode else done.stdout.strip()
+
+
+def by_slurm(script):
+    """How the job ended in the queue, and its output; None if it waits."""
+    number = ask("sbatch", "--parsable", f"--chdir={HERE}", str(script))
+    number = number.partition(";")[0]
+    assert number, (
+        "expected Slurm to take the job; it refused. Type  sbatch job.sh  in "
+        "this folder to see why: most often a partition or account is missing."
+    )
+    output = HERE / f"train-{number}.txt"
+    end = monotonic() + PATIENCE_S
+    while True:
+        told = ask("scontrol", "show", "job", "--oneliner", number)
+        state = re.search(r"JobState=(\w+)|$", told)[1]
+        if state in ENDS:
+            said = output.read_text() if output.exists() else ""
+            output.unlink(missing_ok=True)
+            shutil.rmtree(HERE / f"kept-{number}", ignore_errors=True)
+            return state, said
+        if state == "PENDING" and monotonic() > end:
+            ask("scancel", number)
+            return None
+        sleep(0.5)
+
+
+@todo(
+    5,
+    hints=[
+        "Lines that begin with #SBATCH are read by Slurm, and only above the "
+        "first command. What starts a program on all nodes?",
+        "--nodes, --ntasks-per-node, --cpus-per-task, --time, --output with "
+        "%j for the number. Then OMP_NUM_THREADS, and srun.",
+        "#SBATCH --nodes=2, and so on; export "
+        "OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK; srun --mpi=pmi2 python -m "
+        'mpi4py train.py --folder "kept-$SLURM_JOB_ID"',
+    ],
+    script="job.sh",
+)
+def the_job_script_asks_and_starts(job):
+    """Two nodes, a task on each, and all tasks are started."""
+    script = HERE / "job.sh"
+    text = script.read_text()
+    saw = asks(text)
+    late = text.count("\n#SBATCH") - len(saw)
+    because = (f"{late} lines with #SBATCH are not read: Slurm stops at the "
+               "first command." if late > 0 else "")
+    tasks = saw.get("ntasks", saw.get("ntasks-per-node", "1"))
+    wanted = "2" if "ntasks" in saw else "1"
+    for what, number, asked in (
+        ("nodes", saw.get("nodes"), "2"),
+        ("tasks, in --ntasks or for each node", tasks, wanted),
+        ("cores for each task", saw.get("cpus-per-task"), "2"),
+        ("minutes", minutes(saw.get("time", "")), 5),
+    ):
+        assert number == asked, (
+            f"expected the job to ask for {asked} {what}; saw {number}. "
+            f"{because}"
+        )
+    assert saw.get("output") == "train-%j.txt", (
+        f"expected the output in train-%j.txt; saw {saw.get('output')}. "
+        "Slurm writes the job's number in the place of %j."
+    )
+    program, threads, words, complaint = started(script)
+    assert program, f"expected it to start train.py; it says: {complaint}"
+    assert program != "python", (
+        "expected one Python for each task; saw one in all. Slurm runs the "
+        "script once, on the first node: srun starts the others."
+    )
+    assert "-m mpi4py train.py" in words, (
+        "expected python -m mpi4py train.py to be started; saw "
+        f"{program} {words}."
+    )
+    assert threads == "7", (
+        "expected OMP_NUM_THREADS to be what SLURM_CPUS_PER_TASK says, here "
+        f"7; saw {threads or 'none'}. Is it exported?"
+    )
+    if not ask("sinfo"):
+        return  # nobody to submit it to
+    if ended := by_slurm(script):
+        state, output = ended
+        assert state == "COMPLETED" and "2 ranks, from step 0" in output, (
+            f"expected two ranks to train; Slurm's job ended as {state}, and "
+            f"its output ends so: {output[-300:]}"
         )

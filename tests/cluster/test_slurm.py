@@ -4,6 +4,7 @@ which they end."""
 import contextlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -420,3 +421,38 @@ def test_a_full_queue_is_told_at_once(
             launch.run(["true"], name="x", site=SITE, echo=None)
     finally:
         cluster.ask("scancel", "--name=fill")
+
+
+SCALING = ROOT / "solutions" / "07_scaling"
+
+
+def test_the_job_script_that_people_write_trains_on_two_nodes() -> None:
+    checks = lab("07_scaling", solution=True).module("checks")
+    state, output = checks.by_slurm(SCALING / "job.sh")
+    assert state == "COMPLETED"
+    assert "2 ranks, from step 0" in output and "stopped after step 200" in output
+    assert not list(SCALING.glob("train-*")) and not list(SCALING.glob("kept-*"))
+
+
+def test_a_warned_job_goes_back_into_the_queue_and_goes_on(tmp_path: Path) -> None:
+    folder = tmp_path / "labs" / "07_scaling"
+    folder.mkdir(parents=True)
+    (tmp_path / ".venv").symlink_to(ROOT / ".venv")
+    for name in ("again.sh", "train.py"):
+        shutil.copy(SCALING / name, folder)
+    number = slurm_commands.ask(
+        "sbatch", "--parsable", f"--chdir={folder}", str(folder / "again.sh")
+    ).stdout.strip()
+    output = folder / f"again-{number}.txt"
+    try:
+        until(lambda: output.exists() and "kept: step 20\n" in output.read_text(), 60)
+        slurm_commands.ask("scancel", "--batch", "--signal=USR1", number)
+        until(lambda: slurm_commands.state(number).get("Restarts") == "1", 60)
+        stopped = int(re.findall(r"stopped after step (\d+)", output.read_text())[-1])
+        until(lambda: slurm_commands.state(number)["JobState"] == "PENDING", 30)
+        slurm_commands.ask("scontrol", "update", f"jobid={number}", "starttime=now")
+        until(lambda: slurm_commands.state(number)["JobState"] == "COMPLETED", 90)
+        assert stopped < 200 and f"from step {stopped}\n" in output.read_text()
+        assert "stopped after step 200" in output.read_text()
+    finally:
+        slurm_commands.ask("scancel", number)

@@ -1,5 +1,13 @@
-"""07_scaling: the wires between two ranks, and the step that waits for each sum."""
+"""07_scaling: the wires between two ranks, the step that waits for each sum, and the training that
+goes on."""
 
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -48,3 +56,60 @@ def test_a_step_that_waits_has_the_same_sum() -> None:
     waited, began = (job.records["metrics"].iloc[0]["shares"][0] for job in ways)
     assert (waited["begun"], began["begun"]) == (0, 4)
     assert waited["sum"] == pytest.approx(began["sum"])
+
+
+def _train(folder: Path, every: int = 3) -> "subprocess.Popen[str]":
+    words = ["--folder", str(folder), "--steps", "120", "--every", str(every)]
+    return subprocess.Popen(
+        [sys.executable, "-m", "mpi4py", str(LAB / "train.py"), *words],
+        stdout=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+
+
+def _steps(said: str) -> tuple[int, int]:
+    """The step that a training went on from, and the last that it kept."""
+    began = int(re.search(r"from step (\d+)", said)[1])
+    return began, max([began, *map(int, re.findall(r"kept: step (\d+)", said))])
+
+
+def test_a_training_that_is_killed_loses_one_interval_at_most_and_ends_the_same(
+    tmp_path: Path,
+) -> None:
+    whole = _train(tmp_path / "whole").communicate(timeout=60)[0]
+    chance = random.Random(7)
+    kept = kills = 0
+    while kills < 20:
+        job = _train(tmp_path / "killed")
+        said = job.stdout.readline()
+        time.sleep(chance.uniform(0, 0.03))
+        job.kill()
+        said += job.communicate(timeout=60)[0]
+        kills += job.returncode == -signal.SIGKILL
+        if job.returncode == 0 and kills < 20:  # done before the kill: once more from the start
+            assert said.splitlines()[-1].split()[-1] == whole.splitlines()[-1].split()[-1]
+            for path in (tmp_path / "killed").iterdir():
+                path.unlink()
+            kept = 0
+            continue
+        began, last = _steps(said)
+        # What is told as kept is there; a save that was not told any more may be there too.
+        assert kept <= began <= kept + 3
+        kept = last
+    end = _train(tmp_path / "killed").communicate(timeout=60)[0]
+    assert _steps(end)[0] >= kept
+    if "weights" in end:  # the last kill may have come after the last save
+        assert end.splitlines()[-1] == whole.splitlines()[-1]
+
+
+def test_a_warned_training_saves_and_stops(tmp_path: Path) -> None:
+    job = _train(tmp_path, every=1000)
+    said = job.stdout.readline()
+    job.send_signal(signal.SIGUSR1)
+    said += job.communicate(timeout=60)[0]
+    began = job.returncode, _steps(said)
+    again = _train(tmp_path, every=1000).communicate(timeout=60)[0]
+    save_ms, interval_s = map(
+        float, re.search(r"save took (\S+) ms.* every (\S+) s\.", said).groups()
+    )
+    assert interval_s == pytest.approx((2 * save_ms / 1e3 * 3 * 3600) ** 0.5, rel=0.02)
+    assert began[0] == 0 and _steps(again)[0] == began[1][1] > 0

@@ -29,7 +29,7 @@ TABLES = {
 
 def script_of(topic: str, number: int) -> Path:
     """The script of a topic in which a TODO stands."""
-    every = sorted((ROOT / "solutions" / topic).glob("*.py"))
+    every = sorted((ROOT / "solutions" / topic).glob("*.*"))
     (found,) = [path for path in every if number in numbers(path.read_text())]
     return found
 

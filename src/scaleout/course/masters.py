@@ -14,6 +14,7 @@ from ..paths import home, results, show, topic
 from .marks import GUESS, cut, numbers
 
 TOPIC = r"[0-9]{2}_[a-z0-9_]+"  # leaves out an attendee's own notebooks, such as Jupyter's 00_welcome-Copy1
+SCRIPTS = ("*.py", "*.sh")  # in which TODOs may stand
 STARTS = Path(
     "etc/starts"
 )  # in a class copy, which has no masters: the labs as they were given out
@@ -56,7 +57,7 @@ def generated() -> Iterator[tuple[Path, str]]:
         yield root / "notebooks" / book.name, _cut_notebook(read_text(book), show(book))
     for master in sorted((root / "solutions").glob("*/runme.py")):
         here = master.parent
-        kinds = ("*.py", "*.jsonl", "more/*.*")  # scripts, records, what is there for the curious
+        kinds = (*SCRIPTS, "*.jsonl", "more/*.*")  # scripts, records, what is there for the curious
         files = {file for kind in kinds for file in here.glob(kind)}
         for file in sorted({here / "checks.py", *files}):
             yield root / "labs" / file.relative_to(here.parent), _cut_lab(file, here.name)
@@ -73,7 +74,8 @@ def untouched(name: str) -> dict[str, str]:
     topic."""
     for folder, given in ((home() / STARTS / name, True), (home() / "solutions" / name, False)):
         if (folder / "runme.py").is_file():
-            others = sorted({*folder.glob("*.py")} - {folder / "runme.py"})
+            every = {path for kind in SCRIPTS for path in folder.glob(kind)}
+            others = sorted(every - {folder / "runme.py"})
             scripts = {
                 path.name: read_text(path) if given else _cut_lab(path, name)
                 for path in (folder / "runme.py", *others)

@@ -85,7 +85,7 @@ class Judge:
 
     def unreadable(self, number: int) -> Result | None:
         """What a text that Python cannot read means for a TODO; None when it can be read."""
-        error = syntax_error(self.text)
+        error = syntax_error(self.text) if self.script.suffix == ".py" else None
         if error is None:
             return None
         line, said = error

@@ -1,0 +1,113 @@
+"""A training that may be killed at any moment, and goes on.
+
+    mpirun -n 2 python -m mpi4py solutions/07_scaling/train.py --every 20
+
+The ranks fit a matrix, and rank 0 keeps checkpoints. End it with Ctrl-C, start
+it again, and you will see it go on from the newest. In the end it says how
+often a checkpoint would be worth its time. It takes some seconds.
+"""
+
+import argparse
+import signal
+from math import sqrt
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+# Distributed: this import also starts MPI
+from mpi4py import MPI
+
+from scaleout import data, records
+from scaleout.flags import Parser, one_or_more
+
+ROWS = 512
+WIDTH = 256
+FAILURES_S = 3 * 3600  # between two of them: Llama 3 on 16,384 GPUs, 2024
+
+
+def settings() -> argparse.Namespace:
+    """What was typed behind the name of this file."""
+    parser = Parser(__doc__)
+    parser.add_argument("--steps", type=one_or_more, default=200,
+                        help="until the end, all starts together (200)")
+    parser.add_argument("--every", type=one_or_more, default=20,
+                        help="steps between checkpoints (20)")
+    parser.add_argument("--folder", default="kept",
+                        help="of the checkpoints (kept)")
+    return parser.parse_args()
+
+
+def newest(folder: Path) -> tuple[np.ndarray, np.ndarray, int]:
+    """Weights, velocity and steps of the newest checkpoint, or the start."""
+    kept = sorted(folder.glob("checkpoint-*.npz"))
+    if not kept:
+        start = np.zeros((WIDTH, WIDTH), np.float32)
+        return start, start.copy(), 0
+    with np.load(kept[-1]) as arrays:
+        w, velocity, done = arrays.values()
+    return w, velocity, int(done)
+
+
+def young_s(save_s: float, failures_s: float) -> float:
+    """Seconds between checkpoints that lose the least time (Young, 1974)."""
+    return sqrt(2 * save_s * failures_s)
+
+
+def main(args: argparse.Namespace) -> None:
+    # Distributed: everybody who takes part
+    comm = MPI.COMM_WORLD
+    folder = Path(args.folder)
+    w, velocity, step = newest(folder)
+    # Distributed: one report, not one from each rank
+    if comm.rank == 0:
+        print(f"{comm.size} ranks, from step {step}", flush=True)
+
+    # Slurm can warn before the time is up. The step at hand is done first.
+    warnings = []
+    signal.signal(signal.SIGUSR1, lambda *_: warnings.append("USR1"))
+    # Distributed: each rank trains on its part of each batch
+    mine = data.shard(ROWS, comm.rank, comm.size)
+    step_s = []
+    save_s = []
+    warned = False
+    while step < args.steps and not warned:
+        start = perf_counter()
+        # The same batch for the same step, however often it is started
+        batch = np.random.default_rng(step).random((ROWS, WIDTH), np.float32)
+        x = batch[mine] - 0.5  # (rows_local, WIDTH)
+        gradient = x.T @ (x @ w - x) / ROWS
+        # Distributed: the gradient of all rows
+        comm.Allreduce(MPI.IN_PLACE, gradient)
+        velocity = 0.9 * velocity - gradient
+        w = w + velocity
+        step += 1
+        step_s.append(perf_counter() - start)
+
+        # Distributed: when one is warned, all stop after the same step
+        warned = comm.allreduce(bool(warnings), op=MPI.LOR)
+        if warned or step % args.every == 0 or step == args.steps:
+            start = perf_counter()
+            # Distributed: all have the same weights, so one keeps them
+            if comm.rank == 0:
+                records.keep_checkpoint(folder, [w, velocity, step], step)
+                print(f"kept: step {step}", flush=True)
+            save_s.append(perf_counter() - start)
+
+    # Distributed: one record of all ranks
+    if comm.rank == 0 and save_s:
+        median_s = float(np.median(save_s))
+        interval_s = young_s(median_s, FAILURES_S)
+        print(f"A save took {1e3 * median_s:.3g} ms, a step "
+              f"{1e3 * np.median(step_s):.3g} ms. With a failure every 3 "
+              f"hours, save every {interval_s:.3g} s.", flush=True)
+        weights = records.digest([w])
+        print(f"stopped after step {step}, weights {weights}", flush=True)
+        records.write(
+            lab="07_scaling", variant="train", ranks=comm.size,
+            step_s=step_s, metrics={"save_s": median_s, "step": step,
+                                    "weights": weights})
+
+
+if __name__ == "__main__":
+    main(settings())
