@@ -214,6 +214,30 @@ def first_to_reach(reached, goal: float) -> str:
     return f"{first} to reach {goal:g} %: {'; '.join(said)}."
 
 
+def images_to_reach(records, goal: float) -> str:
+    """Say how many images each job took to reach a goal in %, and how many
+    it trained on in a second: the time is the one over the other."""
+    said = []
+    for name, frame in records.items():
+        images = []
+        rates = []
+        for _, row in frame.iterrows():
+            job = row["metrics"]
+            each = row["batch_global"]
+            rates.append(each * job["at_step"][-1] / job["at_s"][-1])
+            images.append(next(
+                (each * step for step, share in
+                 zip(job["at_step"], job["accuracy"], strict=True)
+                 if 100 * share >= goal), math.inf))
+        rate = f"{statistics.median(rates):,.0f} images/s"
+        middle = statistics.median(images)
+        needs = f"{middle:,.0f} images"
+        if math.isinf(middle):
+            needs = "more images than most of its runs had"
+        said.append(f"{name} needs {needs}, at {rate}")
+    return f"To reach {goal:g} %: {'; '.join(said)}."
+
+
 def doubt_in_words(records) -> str:
     """Say how far two jobs may differ by the choice of test images alone."""
     job = next(iter(records.values()))["metrics"].iloc[0]

@@ -94,6 +94,19 @@ def test_the_first_to_reach_a_goal_is_one_whose_latest_run_beats_all_others() ->
     assert "a not in most runs" in said({"a": [math.inf] * 3, "b": [1.0] * 3}, 75)
 
 
+def test_the_images_that_a_goal_takes_stand_beside_the_rate() -> None:
+    job = {"at_s": [1.0, 2.0], "at_step": [10, 20], "accuracy": [0.5, 0.8]}
+    late = {**job, "accuracy": [0.5, 0.7]}
+    kinds = {
+        "one rank": pd.DataFrame({"batch_global": [64] * 3, "metrics": [job, job, late]}),
+        "yours": pd.DataFrame({"batch_global": [128] * 3, "metrics": [job, late, late]}),
+    }
+    assert lesson("06_tuning").images_to_reach(kinds, 75) == (
+        "To reach 75 %: one rank needs 1,280 images, at 640 images/s; yours needs more images than "
+        "most of its runs had, at 1,280 images/s."
+    )
+
+
 def test_memory_grows_only_when_all_runs_agree() -> None:
     said = lesson("06_tuning").growth_in_words
     assert said([0.20, 0.22, 0.21]) == "0.21 MiB (0.19 to 0.23), so it grows."
