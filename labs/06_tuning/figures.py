@@ -216,7 +216,8 @@ def first_to_reach(reached, goal: float) -> str:
 
 def images_to_reach(records, goal: float) -> str:
     """Say how many images each job took to reach a goal in %, and how many
-    it trained on in a second: the time is the one over the other."""
+    it trained on in a second of the whole job, in which graphs are built
+    too: the time is the one over the other."""
     said = []
     for name, frame in records.items():
         images = []
@@ -235,7 +236,8 @@ def images_to_reach(records, goal: float) -> str:
         if math.isinf(middle):
             needs = "more images than most of its runs had"
         said.append(f"{name} needs {needs}, at {rate}")
-    return f"To reach {goal:g} %: {'; '.join(said)}."
+    return (f"To reach {goal:g} %: {'; '.join(said)}, with the building of "
+            "the graphs counted.")
 
 
 def doubt_in_words(records) -> str:

@@ -103,7 +103,7 @@ def test_the_images_that_a_goal_takes_stand_beside_the_rate() -> None:
     }
     assert lesson("06_tuning").images_to_reach(kinds, 75) == (
         "To reach 75 %: one rank needs 1,280 images, at 640 images/s; yours needs more images than "
-        "most of its runs had, at 1,280 images/s."
+        "most of its runs had, at 1,280 images/s, with the building of the graphs counted."
     )
 
 
