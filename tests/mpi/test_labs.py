@@ -11,7 +11,7 @@ import pytest
 from scaleout import lab
 from scaleout.course import checks
 from scaleout.course.marks import numbers
-from scaleout.course.masters import generate
+from scaleout.course.masters import SCRIPTS, generate
 from scaleout.jobs.job import JobFailed
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(1500)]
@@ -53,7 +53,8 @@ def _every_job_ends(results: Path, no_process_left, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("topic", TOPICS)
 def test_every_todo_has_one_check_and_hints_from_vague_to_plain(topic: str, copy: Path) -> None:
     marked = checks._checks(lab(topic, solution=True))
-    scripts = (copy / "solutions" / topic).glob("*.py")
+    folder = copy / "solutions" / topic
+    scripts = [path for kind in SCRIPTS for path in folder.glob(kind)]
     where = {number: path.name for path in scripts for number in numbers(path.read_text())}
     asked = list(where)
     assert {check.todo: check.script for check in marked} == where
