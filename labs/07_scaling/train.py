@@ -38,17 +38,6 @@ def settings() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def newest(folder: Path) -> tuple[np.ndarray, np.ndarray, int]:
-    """Weights, velocity and steps of the newest checkpoint, or the start."""
-    kept = sorted(folder.glob("checkpoint-*.npz"))
-    if not kept:
-        start = np.zeros((WIDTH, WIDTH), np.float32)
-        return start, start.copy(), 0
-    with np.load(kept[-1]) as arrays:
-        w, velocity, done = arrays.values()
-    return w, velocity, int(done)
-
-
 def young_s(save_s: float, failures_s: float) -> float:
     """Seconds between checkpoints that lose the least time (Young, 1974)."""
     return sqrt(2 * save_s * failures_s)
@@ -58,7 +47,15 @@ def main(args: argparse.Namespace) -> None:
     # Distributed: everybody who takes part
     comm = MPI.COMM_WORLD
     folder = Path(args.folder)
-    w, velocity, step = newest(folder)
+    w = np.zeros((WIDTH, WIDTH), np.float32)
+    velocity = np.zeros_like(w)
+    done = np.zeros(1, int)
+    # Distributed: one rank reads, and all go on from the same
+    if comm.rank == 0:
+        records.take_checkpoint(folder, [w, velocity, done])
+    for array in (w, velocity, done):
+        comm.Bcast(array)
+    step = int(done[0])
     # Distributed: one report, not one from each rank
     if comm.rank == 0:
         print(f"{comm.size} ranks, from step {step}", flush=True)
@@ -90,7 +87,7 @@ def main(args: argparse.Namespace) -> None:
             start = perf_counter()
             # Distributed: all have the same weights, so one keeps them
             if comm.rank == 0:
-                records.keep_checkpoint(folder, [w, velocity, step], step)
+                records.keep_checkpoint(folder, [w, velocity, [step]], step)
                 print(f"kept: step {step}", flush=True)
             save_s.append(perf_counter() - start)
 

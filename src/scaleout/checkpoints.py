@@ -41,7 +41,7 @@ def keep_checkpoint(folder: Path | str, arrays: Sequence[Any], number: int) -> s
 
 
 def take_checkpoint(folder: Path | str, variables: Sequence[Any]) -> str | None:
-    """Assigns to the variables what the newest whole checkpoint holds.
+    """Assigns to the variables, or NumPy arrays, what the newest whole checkpoint holds.
 
     It prints that one's name, and that of each damaged one (or another network's) that it passes
     over.
@@ -60,7 +60,10 @@ def take_checkpoint(folder: Path | str, variables: Sequence[Any]) -> str | None:
             print(f"{path.name} is of another network: it is passed over.", flush=True)
             continue
         for variable, array in zip(variables, arrays, strict=True):
-            variable.assign(array)
+            if isinstance(variable, np.ndarray):
+                variable[...] = array
+            else:
+                variable.assign(array)
         print(f"Going on from {path.name}.", flush=True)
         return path.name
     return None
