@@ -263,7 +263,11 @@ def ask(*command):
     """What a command of Slurm's prints; "" where Slurm does not answer."""
     if shutil.which(command[0]) is None:
         return ""
-    done = subprocess.run(command, capture_output=True, text=True, timeout=20)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True,
+                              timeout=20)
+    except subprocess.TimeoutExpired:  # a full queue lets sbatch wait
+        return ""
     return "" if done.returncode else done.stdout.strip()
 
 
@@ -273,7 +277,8 @@ def by_slurm(script):
     number = number.partition(";")[0]
     assert number, (
         "expected Slurm to take the job; it refused. Type  sbatch job.sh  in "
-        "this folder to see why: most often a partition or account is missing."
+        "this folder to see why: most often a partition or account is "
+        "missing, or the queue is full."
     )
     output = HERE / f"train-{number}.txt"
     end = monotonic() + PATIENCE_S
