@@ -4,23 +4,30 @@ PYTHON ?= python3
 ARGS ?=
 IN_ENV = $(PYTHON) tools/setup_env.py $(if $(filter command,$(origin PYTHON)),--this-python)
 
-# Three tests at once, as some mostly wait; tests/conftest.py says which stay together. ARGS='-n 0' is one after another.
-WORKERS = -n 3 --dist loadscope --no-loadscope-reorder --durations=30
+# Two tests at once; tests/conftest.py says which stay together. ARGS='-n 0' is one after another.
+WORKERS = -n 2 --dist loadscope --no-loadscope-reorder --durations=500 --durations-min=0.5
 
-.PHONY: help lab tour test quick test-all lint clean lock mpis intel ccl torch pages
+.PHONY: help lab tour test quick test-all lint clean lock mpis intel ccl torch hub canary pages handouts cluster cluster-off \
+	image pack
 
 help:
 	@echo "make lab    open the workshop in JupyterLab"
-	@echo "make tour   every topic on this machine, one page in results/   (ARGS=--quick: 2 to 4 minutes)"
-	@echo "make test   run the tests, 25 to 50 minutes on 2 cores          (ARGS='-k launch' chooses)"
-	@echo "make quick  those that start no training, 1 to 2 minutes;  make test-all  all, over an hour"
+	@echo "make tour   every topic on this machine, one page in results/   (ARGS=--quick: 4 to 6 minutes)"
+	@echo "make test   run the tests, 20 to 40 minutes on 2 cores          (ARGS='-k launch' chooses)"
+	@echo "make quick  those that start no training, a minute;  make test-all  all, over an hour"
 	@echo "make lint   check the code's style"
 	@echo "make clean  remove .venv and everything generated; your labs and results stay"
 	@echo "make mpis   Intel MPI and Open MPI beside ours, for the comparison in 03"
 	@echo "make intel  TensorFlow's OpenMP build beside ours, for 02 (370 MB, Python 3.11)"
 	@echo "make ccl    Horovod on oneCCL beside ours, for 05 (700 MB, 2 minutes to compile)"
 	@echo "make torch  PyTorch for CPUs beside ours, for 09, 10, 11 and scripts of your own (270 MB, Python 3.11)"
+	@echo "make hub    a JupyterHub beside ours, for a class on one large machine"
+	@echo "make canary  which notebook would the next TensorFlow, daal4py or MPICH stop? (700 MB, 10 minutes)"
 	@echo "make pages  the course as web pages, in results/pages  (ARGS=--with-answers: the solutions)"
+	@echo "make handouts  what a class gets on paper: two pages a day, all exercises, tasks for the quick"
+	@echo "make cluster  a small Slurm on this machine, to learn the queue with;  make cluster-off ends it"
+	@echo "make image  the whole workshop as a container image, by podman, buildah or docker"
+	@echo "make pack   the environment as one file, for a file system that many nodes share"
 	@echo "make lock   choose all versions anew: writes requirements.lock and environment.yml"
 	@echo
 	@echo "The first run builds the environment: 3 to 5 minutes. It needs Linux on x86-64,"
@@ -39,13 +46,14 @@ test:
 quick:
 	@exec $(IN_ENV) pytest $(WORKERS) -m "not mpi and not slow" tests/unit $(ARGS)
 
-# Also with the other MPI libraries and builds, on MNIST itself, and with a class of eight.
+# Also with the other MPI libraries and builds, on MNIST itself, and with a class of eight, and on a JupyterHub.
 test-all: export SCALEOUT_DATA ?= $(CURDIR)/.setup/mnist
 test-all: export SCALEOUT_ATTENDEES ?= 8
 test-all: mpis intel ccl torch
 	@$(IN_ENV) scaleout data fetch mnist
 	@$(IN_ENV) pytest $(WORKERS) --everything --ignore tests/classroom $(ARGS)
-	@$(IN_ENV) pytest -s tests/classroom
+	-@$(IN_ENV) python tools/make_hub.py
+	@$(IN_ENV) pytest -s --everything tests/classroom
 
 lint:
 	@$(IN_ENV) ruff check
@@ -59,11 +67,30 @@ clean:
 	rm -rf .venv .side .setup build dist src/*.egg-info .pytest_cache .ruff_cache
 	find . \( -name .git -o -name results \) -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
-mpis intel ccl torch:
+mpis intel ccl torch hub:
 	@exec $(IN_ENV) python tools/make_$@.py
+
+canary:
+	@exec $(IN_ENV) python tools/canary.py
 
 pages:
 	@exec $(IN_ENV) python tools/make_pages.py $(ARGS)
+
+handouts:
+	@exec $(IN_ENV) python tools/make_handouts.py $(ARGS)
+
+cluster:
+	@exec $(IN_ENV) python tools/mini_slurm.py on
+
+cluster-off:
+	@exec $(IN_ENV) python tools/mini_slurm.py off
+
+# All is made inside: nothing is set up here.
+image:
+	@exec $(PYTHON) tools/make_image.py
+
+pack:
+	@exec $(IN_ENV) python tools/make_pack.py
 
 lock:
 	@$(PYTHON) tools/make_lock.py

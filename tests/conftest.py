@@ -68,6 +68,7 @@ WAITING = ("tests/cluster", "tests/browser")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--everything", action="store_true", help="also tests marked as a choice")
+    parser.addoption("--nbclient", action="store_true", help="run the notebooks without nbval")
 
 
 def pytest_configure() -> None:

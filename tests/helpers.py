@@ -2,6 +2,7 @@
 left."""
 
 import re
+import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -10,13 +11,20 @@ from types import ModuleType
 from typing import Any
 
 import psutil
+import pytest
 
+from scaleout.comparisons.comparison import Comparison
 from scaleout.course.lab import lab
 from scaleout.jobs import run as launch
 from scaleout.jobs.job import Run
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMAND = str(Path(sys.executable).with_name("scaleout"))
+CHROMIUM = shutil.which("chromium")
+QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]  # of chromium
+needs_a_browser = pytest.mark.skipif(
+    CHROMIUM is None, reason="no chromium on this machine (Debian: apt install chromium)"
+)
 PATIENCE_S = 60.0  # for what comes within a second on a calm machine; a busy one is no failure
 
 
@@ -71,12 +79,39 @@ def left_of(run_id: str) -> dict[int, str]:
     return processes_with("SCALEOUT_RUN_ID", run_id)
 
 
+def pss_mib(pid: int) -> float:
+    """A process's memory, what it shares divided by those who share it."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("Pss:")), 0.0)
+
+
 def lesson(topic: str, name: str = "figures") -> ModuleType:
     """A module of a topic's folder in solutions/, as its notebook has it."""
     return lab(topic, solution=True).module(name)
 
 
-UNIT = re.compile(r"\(.+\)|/s\b|/|times|speed-up|efficiency|share|number|of \d+ ranks")
+def compared(times: dict[str, float], rounds: int = 5) -> Comparison:
+    """A comparison that nothing has disturbed: the first is the baseline, the others are so many
+    times as fast."""
+    order = [
+        (name, again) for at, name in enumerate(times) for again in ((0, 1) if not at else (0,))
+    ]
+    return Comparison(
+        [
+            {"round": n, "place": place, "variant": name, "again": again, "run_id": f"{n}-{place}"}
+            | {"value": 100 * times[name] * (1 + 0.001 * ((n + again) % 3)), "unit": "images/s"}
+            for n in range(rounds)
+            for place, (name, again) in enumerate(order)
+        ]
+    )
+
+
+UNIT = re.compile(
+    r"\(.+\)|/s\b|/|times|speed-up|efficiency|share|number|training step|of \d+ ranks"
+)
 
 
 def read_figure(figure: Any) -> str:

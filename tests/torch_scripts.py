@@ -3,12 +3,10 @@
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
 
 import pytest
 from helpers import ROOT
 
-from scaleout import lab
 from scaleout.jobs.job import Run
 from scaleout.paths import WHOLE
 
@@ -59,19 +57,3 @@ def said(run: Run) -> list[str]:
 
 
 FRAMEWORKS = ["tensorflow", pytest.param("torch", marks=with_torch)]
-
-
-def train_on_two_nodes(framework: str, **how: Any) -> None:
-    """Trains 09's small network by a rank on each of two nodes, and looks at its record."""
-    own = {"python": TORCH / "bin" / "python"} if framework == "torch" else {}
-    asked = {"ranks": 2, "threads": 1, "batch": 32, "warmup": 2, "steps": 6, "echo": False}
-    run = lab("09_networks", solution=True).run(**{**asked, **own, **how}, framework=framework)
-    (record,) = run.records.to_dict("records")
-    assert (record["ranks"], record["nodes"]) == (2, 2)
-    assert (record["batch_per_rank"], record["batch_global"]) == (16, 32)
-    assert record["metrics.framework"] == framework
-    assert len(record["step_s"]) == len(record["metrics.copies_s"]) == 6
-    assert record["rate"] > 0 and record["metrics.efficiency"] > 0
-    first, second = (share["loss"] for share in record["metrics.shares"])
-    assert first != second, "each rank has images of its own"
-    assert run.talked is not False, "the ranks averaged their gradients"

@@ -7,8 +7,10 @@ After 02_threads.ipynb was run whole on a quiet machine with `make intel`, or 01
 09_networks.ipynb with `make torch`; RESULTS is the folder that it wrote to (results/). Then
 scaleout exercises  copies the file to labs/."""
 
+import json
 import os
 import sys
+import warnings
 from pathlib import Path
 
 from scaleout import Comparison, lab, records
@@ -21,10 +23,29 @@ KERNELS = SOLUTIONS / "01_onednn" / references.REFERENCE
 FRAMEWORKS = SOLUTIONS / "09_networks" / references.REFERENCE
 
 
+def keep(found: Comparison, name: str, file: Path) -> None:
+    """Puts a comparison into a file of references, in place of one of the same name."""
+    old = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+    lines = [text for text in old if json.loads(text).get("compared", {}).get("name") != name]
+    placed = found.runs.set_index("run_id")
+    for _, job in found.records.iterrows():
+        metrics = dict(job.metrics)
+        if "shares" in metrics:
+            metrics["shares"] = [
+                {name: value for name, value in share.items() if name != "cpu_s"}
+                for share in metrics["shares"]
+            ]
+        where = {"name": name, "run_id": job.run_id, **placed.loc[job.run_id].to_dict()}
+        lines.append(references.line(job, where, metrics))
+    file.write_text("".join(f"{text}\n" for text in lines), encoding="utf-8")
+
+
 def both_frameworks(results: Path) -> None:
     """One file of all that 09 has kept."""
     parts = sorted((results / "frameworks").glob("*.jsonl"))
     FRAMEWORKS.write_text("".join(part.read_text(encoding="utf-8") for part in parts))
+    warnings.simplefilter("error")  # a line that nobody could read
+    records.read(FRAMEWORKS)
     print(f"{', '.join(part.stem for part in parts)}: kept.")
 
 
@@ -38,7 +59,7 @@ def beside_pytorch(results: Path) -> None:
         raise ScaleoutError(f"{results} has no job of turns.py with PyTorch.")
     kept = kernels.Turns(found[-1])
     KERNELS.unlink(missing_ok=True)
-    references.keep(kept, kernels.NAME, KERNELS)
+    keep(kept, kernels.NAME, KERNELS)
     print(kept.summary)
 
 
@@ -48,7 +69,7 @@ def main(results: Path) -> None:
     made = {name: Comparison.read(results / "compare" / name) for name in ("knobs",)}
     FILE.unlink(missing_ok=True)
     for name, found in made.items():
-        references.keep(found, name, FILE)
+        keep(found, name, FILE)
         print(f"{name}: {found.summary}")
 
 

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-UV = "uv==0.13.8"
+UV = "uv==0.13.9"
 PLATFORM = "platform_machine == 'x86_64' and sys_platform == 'linux'"
 HEADER = "# Written by: make lock. Every package for Python 3.11 and 3.12 on Linux x86-64, from pyproject.toml.\n"
 

@@ -32,11 +32,12 @@ body {{ font: 17px/1.55 system-ui, sans-serif; max-width: 50rem; margin: 2rem au
 nav {{ font-size: .85rem; margin-bottom: 2rem }}
 nav a {{ margin-right: .8rem }}
 img {{ max-width: 100% }}
-pre {{ overflow-x: auto; background: #f6f6f4; padding: .6rem .8rem; font-size: .82rem;
+pre {{ white-space: pre-wrap; overflow-wrap: anywhere; background: #f6f6f4; padding: .6rem .8rem; font-size: .82rem;
        line-height: 1.4; margin: .4rem 0 }}
 .jp-OutputArea-output pre, .output_subarea pre {{ background: none; border-left: 3px solid #7fb7be }}
 .jp-InputPrompt, .jp-OutputPrompt, .prompt, .anchor-link {{ display: none }}
-table {{ border-collapse: collapse; font-size: .85rem; margin: 1rem 0; display: block; overflow-x: auto }}
+table {{ border-collapse: collapse; font-size: .85rem; margin: 1rem 0 }}
+.wide {{ overflow-x: auto }}
 td, th {{ border-bottom: 1px solid #ccc; padding: .25rem .7rem; text-align: left }}
 details {{ margin: .4rem 0 }}
 summary {{ cursor: pointer }}
@@ -107,8 +108,11 @@ def _write(path: Path, title: str, body: str, names: dict[str, str]) -> None:
     body = re.sub(
         r'<(h[1-6]) id="[^"]*">(.*?)<a class="anchor-link".*?</a>', _heading, body, flags=re.S
     )
+    # what can be scrolled must be reached without a mouse
+    body = body.replace("<table", '<div class="wide" tabindex="0"><table')
+    body = body.replace("</table>", "</table></div>")
     nav = "".join(f'<a href="{name}">{html.escape(said)}</a>' for name, said in names.items())
-    style = HtmlFormatter(style="tango").get_style_defs(".highlight")
+    style = HtmlFormatter(style="xcode").get_style_defs(".highlight")
     path.write_text(
         PAGE.format(title=html.escape(title), nav=nav, body=body, code_style=style),
         encoding="utf-8",

@@ -8,11 +8,12 @@ tree, editable). Each leaves a stamp, the hash of all that went into it, and run
 that hash changes: a finished environment costs milliseconds, an interrupted set-up goes on where it
 stopped.
 
-pip does the installing, so a site's pip.conf and PIP_* variables count (index, proxy,
-certificates). Standard library only, and nothing newer than Python 3.6, so that an old python3 gets
-a sentence to act on."""
+uv puts the packages in place, in a third of pip's time; pip does where uv cannot. A site's pip.conf
+and PIP_* variables count for both (index, proxy, certificates). Standard library only, and nothing
+newer than Python 3.6, so that an old python3 gets a sentence to act on."""
 
 import argparse
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -30,9 +31,21 @@ ROOT = Path(__file__).resolve().parent.parent
 STAGES = ("python", "packages", "horovod", "scaleout")
 # Measured: .venv takes 2.4 GiB, Horovod 0.4 GiB more while it compiles; the rest is air.
 NEEDED_GIB = {"python": 0.1, "packages": 2.9, "horovod": 0.5, "scaleout": 0.0}
-BATCH = 25  # packages in one pip call: what one call put in place, a lost network cannot take back
-LIMIT_S = 7200.0  # for one stage, and for waiting on another set-up
+LIMIT_S = 7200.0  # for one stage
 COMPILE_GIB = 1.7  # memory that the largest of Horovod's files takes to compile (measured: 1.6)
+# What pip calls a setting, and the variable in which uv looks for it.
+UV_NAMES = {
+    "index-url": "UV_DEFAULT_INDEX",
+    "extra-index-url": "UV_INDEX",
+    "find-links": "UV_FIND_LINKS",
+    "no-index": "UV_NO_INDEX",
+    "trusted-host": "UV_INSECURE_HOST",
+    "default-timeout": "UV_HTTP_TIMEOUT",
+    "timeout": "UV_HTTP_TIMEOUT",
+    "proxy": "ALL_PROXY",
+    "cert": "SSL_CERT_FILE",
+    "client-cert": "SSL_CLIENT_CERT",
+}
 HOROVOD_BUILD = {
     "HOROVOD_WITH_MPI": "1",
     "HOROVOD_WITH_GLOO": "1",
@@ -56,8 +69,8 @@ COMPILER_HELP = """Type one of these, then run make again:
   sudo dnf install gcc-c++ make                       (Fedora, Rocky)
   conda install -c conda-forge gxx_linux-64=13 make   (in an active conda environment)"""
 
-# A package that pip was writing when it was killed can look installed to the next pip. Its RECORD,
-# which pip writes last, tells. What conda installed is conda's own affair.
+# A package that was being written when the set-up was killed can look installed to the next one. The
+# files in its RECORD tell. What conda installed is conda's own affair.
 DROP_HALF_WRITTEN = """
 import importlib.metadata, os, pathlib, shutil, sysconfig
 site = pathlib.Path(sysconfig.get_path("purelib"))
@@ -68,7 +81,7 @@ def whole(f):
     return f.suffix == ".pyc" or (os.path.isfile(path) and f.size in (None, os.path.getsize(path)))
 for info in site.glob("*.dist-info"):
     installer = info / "INSTALLER"
-    if installer.exists() and installer.read_text().strip() not in ("", "pip"):
+    if installer.exists() and installer.read_text().strip() not in ("", "pip", "uv"):
         continue
     files = importlib.metadata.Distribution.at(info).files
     if not files or not all(map(whole, files)):
@@ -227,13 +240,6 @@ def free_gib(folder: Path) -> float:
     return shutil.disk_usage(str(folder)).free / 2**30
 
 
-def folder_gib(folder: Path) -> float:
-    files = (
-        os.path.join(where, name) for where, _, names in os.walk(str(folder)) for name in names
-    )
-    return sum(os.lstat(name).st_size for name in files) / 2**30
-
-
 def compile_jobs() -> int:
     """Files to compile at once: one a core that this process may use, as far as memory goes."""
     limits = [
@@ -243,6 +249,25 @@ def compile_jobs() -> int:
     if cgroup.exists() and cgroup.read_text().strip().isdigit():
         limits.append(int(cgroup.read_text()))
     return int(max(1, min(len(os.sched_getaffinity(0)), 8, min(limits) / 2**30 // COMPILE_GIB)))
+
+
+def pip_settings(listed: str) -> dict:
+    """What `pip config list` shows, as {name: its values}."""
+    settings = {}
+    for section in ("global", "install", ":env:"):  # from the weakest to the strongest
+        for name, value in re.findall(rf"^{section}\.([\w-]+)='(.*)'$", listed, re.M):
+            settings[name] = value.replace("\\n", " ").split()
+    return settings
+
+
+def uv_settings(listed: str) -> dict:
+    """The same as uv's variables: a site's index, proxy and certificates."""
+    # Both as pip does.
+    settings = {"UV_INDEX_STRATEGY": "unsafe-best-match", "UV_SYSTEM_CERTS": "1"}
+    for name, values in pip_settings(listed).items():
+        if name in UV_NAMES:
+            settings[UV_NAMES[name]] = ("," if name == "find-links" else " ").join(values)
+    return settings
 
 
 def read_lock(text: str) -> dict:
@@ -262,8 +287,8 @@ class Setup:
         self.conda = prefix != ROOT / ".venv"
         self.python_path = str(prefix / "bin" / "python")
         self.state = prefix / ".scaleout"
-        self.unfinished = self.state / "unfinished"  # stands while .venv itself is being made
         self.log = ROOT / ".setup" / "setup.log"
+        self.unfinished = ROOT / ".setup" / "unfinished"  # stands while .venv itself is being made
         self.lock_handle = -1
         self.locked = read_lock((ROOT / "requirements.lock").read_text())
         # The environment is whole by itself, and nothing of make's belongs in it: Horovod compiles
@@ -325,10 +350,8 @@ class Setup:
         if "horovod" in due:
             check_path(self.prefix)
             check_compiler(self.environ)
-        here_gib = folder_gib(self.prefix / "lib") if "packages" in due else 0.0
-        check_disk(
-            self.prefix, max(sum(map(NEEDED_GIB.get, due)) - here_gib, 0.5), free_gib(self.prefix)
-        )
+        new = [stage for stage in due if not (self.state / stage).exists()]
+        check_disk(self.prefix, max(sum(map(NEEDED_GIB.get, new)), 0.5), free_gib(self.prefix))
         now = time.strftime("%Y-%m-%d %H:%M:%S")
         self.log.write_text(f"{now}, Python {platform.python_version()}, {self.prefix}\n")
         say(f"Setting up {self.prefix if self.conda else '.venv'}:")
@@ -348,38 +371,41 @@ class Setup:
             quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
             if subprocess.call([self.python_path, "-m", "pip", "--version"], **quiet) == 0:
                 return
-        self.state.mkdir(parents=True, exist_ok=True)
         self.unfinished.touch()
-        for path in self.prefix.iterdir():
-            if path.is_dir() and not path.is_symlink():
-                if path != self.state:
-                    shutil.rmtree(str(path))
-            else:
-                path.unlink()
         # When a virtual environment's Python runs this (.venv's own, even), the one it was made
         # from makes the new.
         base = getattr(sys, "_base_executable", sys.executable)
-        self.run(
-            f"python {platform.python_version()}", [[base, "-m", "venv", str(self.prefix)]], {}
-        )
+        make = [base, "-m", "venv", "--clear", str(self.prefix)]
+        self.run(f"python {platform.python_version()}", [make], {})
         self.unfinished.unlink()
 
     def packages(self) -> None:
         """All of requirements.lock but Horovod: wheels only, each checked by its hash."""
-        names = [name for name in self.locked if name != "horovod"]
-        commands = [[self.python_path, "-c", DROP_HALF_WRITTEN]]
-        for first in range(0, len(names), BATCH):
-            wanted = self.requirements(names[first : first + BATCH])
-            commands.append(self.pip("--require-hashes", "--only-binary", ":all:", "-r", wanted))
-        self.run(f"{len(names)} packages", commands, {})
+        names = [name for name in self.locked if name not in ("horovod", "uv")]
+        title, wanted = f"{len(names)} packages", self.requirements(names)
+        checked = ["--no-deps", "--require-hashes", "--only-binary", ":all:", "-r"]
+        uv = [str(self.prefix / "bin" / "uv"), "pip", "install", "--python", self.python_path]
+        drop = [self.python_path, "-c", DROP_HALF_WRITTEN]
+        # Kept until all packages are there, on their own disk: nothing is fetched twice, or copied.
+        cache = self.state / "uv"
+        listed = [self.python_path, "-m", "pip", "config", "list"]
+        said = subprocess.run(listed, stdout=subprocess.PIPE, env=self.environ).stdout
+        variables = dict(uv_settings(said.decode(errors="replace")), UV_CACHE_DIR=str(cache))
+        get_uv = self.pip(*checked, self.requirements(["uv"]))
+        by_uv = [*uv, "--compile-bytecode", *checked, wanted]
+        try:
+            self.run(title, [drop, get_uv, by_uv], variables)
+        except Stop as why:
+            say(f"not by uv: {why}")
+            self.run(f"{title}, by pip", [drop, self.pip(*checked, wanted)], {})
+        shutil.rmtree(str(cache), ignore_errors=True)
 
     def horovod(self) -> None:
         """Horovod, compiled against this TensorFlow and this MPI: never a wheel that was built
         elsewhere."""
-        build = self.pip(
-            "--require-hashes", "--no-build-isolation", "--no-cache-dir", "--force-reinstall"
-        )
-        build += ["--verbose", "--no-binary", "horovod", "-r", self.requirements(["horovod"])]
+        build = self.pip("--no-deps", "--require-hashes", "--no-build-isolation", "--no-cache-dir")
+        build += ["--force-reinstall", "--verbose", "--no-binary", "horovod"]
+        build += ["-r", self.requirements(["horovod"])]
         compiler = check_compiler(self.environ)
         flags = f"{self.environ.get('CXXFLAGS', '')} {HOROVOD_CXXFLAGS}".strip()
         cmake = self.state / "cmake"
@@ -398,14 +424,11 @@ class Setup:
 
     def scaleout(self) -> None:
         """Install this tree's own package, editable."""
-        command = self.pip("--no-build-isolation", "--editable", str(ROOT))
+        command = self.pip("--no-deps", "--no-build-isolation", "--editable", str(ROOT))
         self.run("scaleout", [command], {"PIP_REQUIRE_HASHES": "0"})
-        # An environment of before had an import hook; nothing of ours changes its Python now.
-        for hook in self.prefix.glob("lib/python*/site-packages/start_sooner.*"):
-            hook.unlink()
 
     def pip(self, *args: str) -> list:
-        return [self.python_path, "-m", "pip", "install", "--no-deps", *args]
+        return [self.python_path, "-m", "pip", "install", *args]
 
     def requirements(self, names: list) -> str:
         """The path of a requirements file with these packages of the lock."""
@@ -417,9 +440,8 @@ class Setup:
         """Run commands one after another, their output in the log, one line on the screen; Stop
         when one fails."""
         began = time.monotonic()
-        scratch = (
-            self.state / "tmp"
-        )  # on the disk that was checked; /tmp may be small, or not let programs run
+        # On the disk that was checked: /tmp may be small, or not let programs run.
+        scratch = self.state / "tmp"
         shutil.rmtree(str(scratch), ignore_errors=True)
         scratch.mkdir(parents=True)
         environ = dict(self.environ, TMPDIR=str(scratch), **variables)
@@ -427,9 +449,17 @@ class Setup:
         # questions.
         environ.update(PIP_USER="0", PIP_REQUIRE_VIRTUALENV="0", PIP_NO_INPUT="1")
         environ.update(PIP_ROOT_USER_ACTION="ignore", PIP_DISABLE_PIP_VERSION_CHECK="1")
-        line = Line(title)
+        live = sys.stderr.isatty()
+
+        def clock(end: str = "") -> None:
+            """Count the seconds on a terminal; in a file they are written once."""
+            if live or end:
+                start = f"\r  {title:<44}" if live else ""
+                say(f"{start}{time.monotonic() - began:5.0f} s", end=end)
+
+        say(f"  {title:<44}", end="")
         try:
-            for number, command in enumerate(commands):
+            for command in commands:
                 with self.log.open("ab+") as log:
                     log.write(f"\n$ {' '.join(command)}\n".encode())
                     log.flush()
@@ -442,17 +472,17 @@ class Setup:
                         env=environ,
                         cwd=str(ROOT),
                         start_new_session=True,  # so that pip, cmake and the compilers end together
-                        pass_fds=[
-                            self.lock_handle
-                        ],  # so that the lock stands while any of them lives
+                        pass_fds=[self.lock_handle],  # the lock stands while any of them lives
                     )
                     try:
-                        while wait(child) is None:
-                            line.show(f"{number / len(commands):4.0%}" if number else "")
+                        while child.poll() is None:
+                            clock()
                             if time.monotonic() - began > LIMIT_S:
                                 raise Stop(
                                     f"\nNo end of {title} after {LIMIT_S / 3600:.0f} hours: run make again."
                                 )
+                            with contextlib.suppress(subprocess.TimeoutExpired):
+                                child.wait(timeout=0.5)
                     finally:
                         end_group(child)
                     if child.returncode:
@@ -464,33 +494,7 @@ class Setup:
                         )
         finally:
             shutil.rmtree(str(scratch), ignore_errors=True)
-        line.end()
-
-
-class Line:
-    """A stage's line: on a terminal it counts the seconds, in a file it is written once."""
-
-    def __init__(self, title: str) -> None:
-        self.title = title
-        self.began = time.monotonic()
-        self.live = sys.stderr.isatty()
-        say(f"  {title:<44}", end="")
-
-    def show(self, note: str) -> None:
-        if self.live:
-            say(f"\r  {self.title:<44}{time.monotonic() - self.began:5.0f} s {note:<6}", end="")
-
-    def end(self) -> None:
-        self.show("")
-        say("" if self.live else f"{time.monotonic() - self.began:5.0f} s")
-
-
-def wait(child: subprocess.Popen) -> object:
-    """The child's exit status; None when it still runs after half a second."""
-    try:
-        return child.wait(timeout=0.5)
-    except subprocess.TimeoutExpired:
-        return None
+        clock("\n")
 
 
 def end_group(child: subprocess.Popen) -> None:
@@ -506,22 +510,14 @@ def end_group(child: subprocess.Popen) -> None:
 
 
 def take_lock(path: Path) -> int:
-    """Hold this tree's one lock; wait while another set-up has it, but not for ever."""
+    """Hold this tree's one lock; another set-up that has it ends, as each of its stages does."""
     handle = os.open(str(path), os.O_RDWR | os.O_CREAT, 0o666)
-    began = time.monotonic()
-    told = False
-    while time.monotonic() - began < LIMIT_S:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return handle
-        except BlockingIOError:
-            if not told:
-                say("Another make is setting up here: waiting for it to end.")
-            told = True
-            time.sleep(0.5)
-    raise Stop(
-        f"Another set-up has held {path} for {LIMIT_S / 3600:.0f} hours: end it, then run make again."
-    )
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        say("Another make is setting up here: waiting for it to end.")
+        fcntl.flock(handle, fcntl.LOCK_EX)
+    return handle
 
 
 def interrupt(number: int, frame: object) -> None:

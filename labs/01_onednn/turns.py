@@ -50,7 +50,8 @@ def settings() -> argparse.Namespace:
         refuse(f"This script takes a rank for each of --kinds, not {ranks}: "
                f"mpirun -n {len(args.kinds)}")
     if data.quick():
-        args.rounds, args.steps = 1, min(args.steps, 5)
+        args.rounds = data.rounds(args.rounds)
+        args.steps = min(args.steps, 5)
     return args
 
 

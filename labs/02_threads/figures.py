@@ -12,7 +12,7 @@ from scaleout.plots import primitives as draw
 from scaleout.words import count, rounded
 
 # Threads for each core that are compared; the short form takes the ends.
-CROWDS = (1, 8) if data.quick() else (1, 2, 4, 8)
+CROWDS = (1, 8) if data.quick() else (1, 2, 8)
 SHADES = (look.DARK, look.MIDDLE, look.LIGHT, "#e6c229")
 
 
@@ -31,7 +31,8 @@ def rank_map(maps):
         across = _nodes(axes, nodes, ranks)
         text = f"{count(ranks, 'rank')} x {count(threads, 'thread')}"
         if len(nodes) > 1:
-            text += f", {across} of them in both memories"
+            shared = count(across, "rank") if across else "no rank"
+            text += f", {shared} with cores in both memories"
         axes.set_title(f"{name}: {text}", fontsize=10, loc="left")
         axes.set_axis_off()
     titles = [axes.get_title(loc="left") for axes in grid.flat]
@@ -87,7 +88,8 @@ def which_knob(builds, guess: float | None = None):
         moved.append(f"{build}: {_more(more)}.")
     if guess is not None:
         first = next(iter(panels.values()))
-        look.guess_star(first, guess, 1, f"{guess:g}")
+        # Below the bar: behind it stands its rate.
+        look.guess_star(first, guess, 1.38, f"{guess:g}")
     return look.finish(figure, " ".join(moved), legend=3)
 
 
@@ -109,7 +111,10 @@ def inter_intra(frame, guess: str | None = None):
     for row, column, rate in zip(inter, intra, frame.rate, strict=True):
         rates[rows.index(row), columns.index(column)] = rate
     figure, axes = plt.subplots(figsize=(6, 3.6))
-    missing = [["fails"] * len(columns)] * len(rows)
+    # The short form of a sweep leaves cells out: they did not fail.
+    missing = [["not run"] * len(columns) for _ in rows]
+    for row, column in zip(inter, intra, strict=True):
+        missing[rows.index(row)][columns.index(column)] = "fails"
     draw.heat(figure, axes, rates, [str(n) for n in rows],
               [str(n) for n in columns], "images/s", missing=missing)
     axes.set(xlabel="intra-op threads (count)",
@@ -119,15 +124,15 @@ def inter_intra(frame, guess: str | None = None):
              for x, column in enumerate(columns)}
     if guess is not None:
         look.guess_star(axes, *spots.get(guess, (np.nan, np.nan)), guess)
-    failed = int(np.isnan(rates).sum())
+    failed = int(frame.rate.isna().sum())
     title = "No setting gave a rate."
-    if failed < rates.size:
+    if failed < len(frame):
         row, column = np.unravel_index(np.nanargmax(rates), rates.shape)
         title = (f"Highest median: inter-op {rows[row]}, intra-op "
                  f"{columns[column]}, {rounded(np.nanmax(rates))} images/s.")
-    title += f" {failed} of {rates.size} settings failed." * bool(failed)
+    title += f" {failed} of {len(frame)} settings failed." * bool(failed)
     cells = [f"inter-op {rows[row]}, intra-op {columns[column]}: "
-             f"{'fails' if np.isnan(rate) else rounded(rate)}."
+             f"{missing[row][column] if np.isnan(rate) else rounded(rate)}."
              for (row, column), rate in np.ndenumerate(rates)]
     return look.finish(figure, title, values=" ".join(cells), legend=1)
 
@@ -138,20 +143,20 @@ def cliff(result, crowds, guess: float | None = None):
     baseline; crowds: {variant: threads for each core}."""
     figure, axes = plt.subplots(figsize=(6.5, 3.6))
     draw.noise_band(axes, result.noise, upright=True,
-                    label="noise: two equal jobs could differ by as much")
+                    label="noise: identical jobs could differ by this much")
     axes.plot([crowds[result.baseline]], [1.0], "s", color=look.DARK)
     found = []
     for name in result.variants:
         ratio = result.ratio(name)
         draw.interval(axes, crowds[name], ratio.low, ratio.middle, ratio.high,
                       upright=True)
-        found.append(f"{crowds[name]} threads for each core: "
-                     f"{ratio.middle:.2f} times the rate, "
+        found.append(f"{crowds[name]} threads for each core give "
+                     f"{ratio.middle:.2f} times the rate: "
                      f"{result.verdict(name)}.")
     if guess is not None:
         look.guess_star(axes, max(crowds.values()), guess, f"{guess:g}")
     axes.set(xscale="log", xlabel="threads for each core (count)",
-             ylabel="times the rate of the first")
+             ylabel="times the rate with 1 thread")
     axes.set_ylim(0, max(1.15, axes.get_ylim()[1]))
     axes.set_xticks(list(crowds.values()), list(map(str, crowds.values())))
     axes.minorticks_off()

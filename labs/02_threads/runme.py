@@ -38,8 +38,8 @@ def settings() -> argparse.Namespace:
                         help="bind each rank to cores of its own")
     parser.add_argument("--batch-per-rank", type=one_or_more, default=16,
                         help="images in a step of each rank (16)")
-    parser.add_argument("--steps", type=zero_or_more, default=150,
-                        help="steps that are timed (150)")
+    parser.add_argument("--steps", type=zero_or_more, default=100,
+                        help="steps that are timed (100)")
     parser.add_argument("--warmup", type=one_or_more, default=5,
                         help="steps before those, not timed (5)")
     args = parser.parse_args()

@@ -193,7 +193,14 @@ def all_ranks_find_one_palette(job):
 )
 def inertia_belongs_to_the_palette(job):
     """The inertia is that of all ranks' pixels, for the palette as it is."""
-    metrics, _ = small_job(job)
+    try:
+        metrics, _ = small_job(job)
+    except ScaleoutError as failed:
+        assert "object too deep" not in str(failed), (
+            "expected a label for each row, (rows_local,); saw a column, "
+            "(rows_local, 1). nearest.assignments.ravel() makes it flat."
+        )
+        raise
     rows_are_split(metrics)
     pixels = pixels_of_the_picture()
     start = np.array(metrics["shares"][0]["start"])

@@ -133,7 +133,7 @@ def _scaling(axes, records, what: str) -> str:
 
 @look.style
 def memory_modes(records, data_mib: float, guess: float | None = None):
-    """Draw three modes in one picture: the memory of each rank beside Python
+    """Draw three modes in one picture: the memory of each rank besides Python
     and its libraries, in groups by job; in the title whether the palettes
     agree."""
     figure, axes = plt.subplots()
@@ -162,11 +162,11 @@ def memory_modes(records, data_mib: float, guess: float | None = None):
     if guess is not None:
         look.guess_star(axes, ticks[1], guess, f"{guess:g} MiB")
     axes.set_xticks(ticks, list(records))
-    axes.set(ylabel="memory of each rank, beside\nPython and libraries (MiB)",
+    axes.set(ylabel="memory of each rank, besides\nPython and libraries (MiB)",
              ylim=(0, 1.15 * max(data_mib, guess or 0, *ends)))
     same = all(np.allclose(palette, palettes[0], rtol=1e-3)
                for palette in palettes)
     agree = "one and the same palette" if same else "DIFFERENT PALETTES"
-    title = (f"The modes find {agree}. A rank needs so many MiB beside "
-             f"Python and its libraries: {', '.join(most)}.")
+    title = (f"The modes find {agree}. Besides Python and its libraries, a "
+             f"rank needs this many MiB: {', '.join(most)}.")
     return look.finish(figure, title, legend=4)

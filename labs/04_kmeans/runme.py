@@ -66,7 +66,8 @@ def main(args: argparse.Namespace) -> np.ndarray:
 
     # The label of each row: the number of its nearest colour.
     # TODO 3: label my rows by a second `d4p.kmeans`, with 0 iterations and
-    # `assignFlag=True`, and add up the inertia of all ranks.  (3 lines)
+    # `assignFlag=True`, and add up the inertia of all ranks. The labels come
+    # as a column: .ravel() makes it (rows_local,).  (3 lines)
     distances = [((rows - c) ** 2).sum(axis=1) for c in palette]
     labels = np.argmin(distances, axis=0).astype(np.int32)
     inertia = float(fitted.objectiveFunction[0, 0])

@@ -55,7 +55,7 @@ def schedules(record, guess: str | None = None):
     """Draw the learning rate of each schedule over the training, and the
     accuracy that it led to."""
     job = record["metrics"].iloc[0]
-    runs = [run for run in job["runs"] if not run["again"]]
+    runs = job["runs"]
     percent = {
         name: np.array([100 * run["accuracy"] for run in runs
                         if run["variant"] == name])
@@ -167,7 +167,7 @@ def cycle_times(result, goal: float | None = None,
               markersize=5, color="white", markeredgecolor=look.DARK, alpha=1)
     axes.plot(cycles, [middle[ms] for ms in cycles], linestyle="",
               marker="_", markersize=18, markeredgewidth=3,
-              color=look.MIDDLE, label="all rounds")
+              color=look.MIDDLE, label="all rounds together")
     look.guess_line(axes, guess, upright=True, unit="ms")
     lowest = min(min(values) for values in runs.values())
     axes.set(xlabel="cycle time (ms)", xticks=cycles,
@@ -175,10 +175,10 @@ def cycle_times(result, goal: float | None = None,
              ylim=(min(0.4, 0.95 * lowest), 1.08))
     axes.legend(fontsize=9, ncols=3, loc="lower center")
     best = max(middle, key=lambda ms: middle[ms])
-    title = (f"The highest of {len(cycles)}: {middle[best]:.2f} at {best:g} "
-             "ms, before it is measured again")
+    title = (f"Highest efficiency of {len(cycles)} cycles: {middle[best]:.2f} "
+             f"at {best:g} ms, before it is measured again")
     if apart:
-        title += f"; apart they reach {apart[0]:.2f}"
+        title += f"; ranks that train apart reach {apart[0]:.2f}"
     return look.finish(figure, title)
 
 
@@ -192,7 +192,7 @@ def second_look(search, final, tuned, goal: float) -> str:
     change = "less" if middle < promised else "no less"
     missed = "missed" if middle < goal else "reached"
     if low < goal < high:
-        missed += " in this run, but the interval holds it"
+        missed += " in this run, but lies within the interval"
     return (f"{tuned}: the search promised an efficiency of {promised:.2f}. "
             f"Measured again it is {middle:.2f} ({low:.2f} to {high:.2f}), "
             f"{change} than promised. The goal of {goal:g} is {missed}.")
@@ -204,9 +204,9 @@ def against(result, one: str, other: str) -> str:
     said = (f"{one}: {ratio.middle:.2f} times as fast as {other} "
             f"({ratio.low:.2f} to {ratio.high:.2f})")
     if ratio.low <= 1 <= ratio.high:
-        return f"{said}. The interval holds 1: no difference is shown."
+        return f"{said}. The interval contains 1: no difference is shown."
     if abs(ratio.middle - 1) <= result.noise:
-        return f"{said}. The noise alone makes as much."
+        return f"{said}. The noise alone can make as much."
     return f"{said}. That is {'faster' if ratio.middle > 1 else 'slower'}."
 
 
@@ -220,34 +220,6 @@ def _split(steps, alone_s: float):
 def _typical(steps):
     """Each part of a step on each rank, in milliseconds: medians."""
     return 1e3 * steps.groupby("rank")[list(PARTS)].median()
-
-
-@look.style
-def step_shares(steps, alone_s: float):
-    """Draw where a step's time goes on each rank, in groups by job, beside
-    what a rank alone takes for a step."""
-    figure, axes = plt.subplots()
-    rows = []
-    names = []
-    places = []
-    longest = []
-    for job, (title, frame) in enumerate(steps.items()):
-        frame = _split(frame, alone_s)
-        for rank, parts in _typical(frame).iterrows():
-            places.append(len(rows) + 0.6 * job)
-            names.append(f"{title}\nrank {rank}")
-            rows.append(dict(parts))
-        most = _typical(frame).sum(axis=1).max()
-        longest.append(f"{title} {most:.1f} ms")
-    ends = draw.stacked(axes, rows, PARTS, places, text="{:.1f}", flat=False,
-                        width=0.8)
-    axes.axhline(1e3 * alone_s, color=look.INK, linestyle="--",
-                 label="a step of a rank alone")
-    axes.set_xticks(places, names)
-    axes.set(ylabel="time of a step (ms)", ylim=(0, 1.1 * max(ends)))
-    title = (f"A step takes a rank alone {1e3 * alone_s:.1f} ms; with a "
-             f"timeline, the slower of two ranks: {', '.join(longest)}.")
-    return look.finish(figure, title, legend=3)
 
 
 @look.style
@@ -285,9 +257,9 @@ def step_timeline(timeline, alone_s: float, steps: int = 2):
                     fontsize=9)
     mean = _typical(table).mean()
     ready = mean["alone_s"] + mean["longer_s"]
-    title = (f"A step takes a rank alone {1e3 * alone_s:.1f} ms. Here, in the "
-             f"median, its gradients are ready after {ready:.1f} ms; then it "
-             f"waits {mean['waiting_s']:.1f} ms for the slowest and "
+    title = (f"Alone, a rank takes {1e3 * alone_s:.1f} ms for a step. Here, "
+             f"in the median, its gradients are ready after {ready:.1f} ms; "
+             f"then it waits {mean['waiting_s']:.1f} ms for the slowest and "
              f"communicates for {mean['communication_s']:.1f} ms.")
     return look.finish(figure, title)
 

@@ -6,9 +6,9 @@ TensorFlow is loaded once, and Horovod is started anew for each run, because it
 reads its settings when it starts. You will see the images/s of all ranks
 together, a line a run. A run takes 3 seconds, the start of the job 15.
 
-A variant is a table of settings, see DEFAULTS. The number of its threads is
-fixed when TensorFlow starts, so each number has ranks of its own in the job,
-and the others sleep meanwhile. What is trained stands in training.py; with
+A variant is a table of settings, see DEFAULTS. The numbers of its threads are
+fixed when TensorFlow starts, so each pair has ranks of its own in the job, and
+the others sleep meanwhile. What is trained stands in training.py; with
 --lab 06_tuning it is the one of that folder.
 """
 
@@ -35,14 +35,18 @@ from scaleout.waiting import sleep_until_all_are_here
 
 DEFAULTS = {
     "ranks": 2,
-    "threads": 1,  # of a rank
+    "threads": 1,  # of a rank, for an operation (intra)
+    "inter": 0,  # operations at a time; 0: as many as threads
     "bind": "core",  # each rank has cores of its own; "none": all use all
     "apart": False,  # the ranks do not talk, and need no Horovod
     "cycle_ms": 1,  # how often Horovod asks what there is to send
     "fp16": False,  # gradients are sent with half as many bits
     "bf16": False,  # oneDNN computes with half as many bits
-    "evaluation": "shared",  # 06 only, as is the next one
-    "evaluate_every": 10,  # steps
+    "evaluation": "shared",  # 06 and 12 only
+    "evaluate_every": 10,  # steps, 06 only
+    "input": "once",  # 12 only, as are the next ones
+    "norm": "fused",
+    "checkpoint": "rank 0",
 }
 FIRST = "{'1 rank': {'ranks': 1, 'apart': True}, '2 ranks': {}}"
 
@@ -58,9 +62,6 @@ def settings() -> argparse.Namespace:
     parser.add_argument("--against", default="",
                         help="a variant that is run twice too, to compare "
                         "the others with")
-    parser.add_argument("--traced", default="",
-                        help="a variant to run once more with a timeline, "
-                        "which is kept in the folder of the run")
     parser.add_argument("--rounds", type=one_or_more, default=5,
                         help="runs of each variant (5)")
     parser.add_argument("--steps", type=one_or_more, default=20,
@@ -70,7 +71,7 @@ def settings() -> argparse.Namespace:
                         help=f"images a step on each rank ({batch})")
     args = parser.parse_args()
     if data.quick():
-        args.rounds = 1
+        args.rounds = data.rounds(args.rounds)
         args.steps = 2
     return args
 
@@ -96,12 +97,17 @@ def variants(text: str) -> dict:
     return found
 
 
-def teams_of(found: dict) -> dict[int, range]:
-    """For each number of threads, the ranks of the job that have so many."""
+def threads_of(how: dict) -> tuple[int, int]:
+    """Threads of a rank: for one operation, and operations at a time."""
+    return how["threads"], how["inter"] or how["threads"]
+
+
+def teams_of(found: dict) -> dict[tuple[int, int], range]:
+    """For each pair of numbers of threads, the ranks that have so many."""
     teams = {}
     first = 0
-    for threads in sorted({how["threads"] for how in found.values()}):
-        alike = [how for how in found.values() if how["threads"] == threads]
+    for threads in sorted({threads_of(how) for how in found.values()}):
+        alike = [how for how in found.values() if threads_of(how) == threads]
         if len({how["ranks"] for how in alike if not how["apart"]}) > 1:
             # Seen: a world of 4 after one of 2 adds up unlike gradients.
             refuse("The variants that talk must all have as many ranks: "
@@ -127,19 +133,7 @@ def bind(cpus: set[int]) -> None:
             os.sched_setaffinity(int(thread), cpus)
 
 
-def start_horovod(how: dict, comm: MPI.Comm, trace: str) -> None:
-    """Starts it with the settings of a variant, for the ranks in comm."""
-    os.environ["HOROVOD_CYCLE_TIME"] = str(how["cycle_ms"])
-    os.environ.pop("HOROVOD_TIMELINE", None)
-    os.environ.pop("HOROVOD_CACHE_CAPACITY", None)
-    if trace:
-        os.environ["HOROVOD_TIMELINE"] = trace
-        os.environ["HOROVOD_CACHE_CAPACITY"] = "0"  # or it hides who was ready
-    # Distributed: a world of those who take part
-    hvd.init(comm=comm)
-
-
-def measure(how: dict, team: range, training, steps: int, trace="") -> float:
+def measure(how: dict, team: range, training, steps: int) -> float:
     """Images/s of all ranks together that take part."""
     world = MPI.COMM_WORLD
     takes_part = world.rank in team[:how["ranks"]]
@@ -155,7 +149,9 @@ def measure(how: dict, team: range, training, steps: int, trace="") -> float:
             own = allowed
         bind(set().union(*own))
         if not how["apart"]:
-            start_horovod(how, comm, trace)
+            os.environ["HOROVOD_CYCLE_TIME"] = str(how["cycle_ms"])
+            # Distributed: a world of those who take part
+            hvd.init(comm=comm)
         comm.Barrier()
         step_s = training.run(how, steps)
         # Distributed: a step is as long as on the slowest rank
@@ -177,22 +173,23 @@ def main(args: argparse.Namespace) -> None:
     needed = max(team.stop for team in teams.values())
     if world.size != needed:
         refuse(f"These variants need {needed} ranks, not {world.size}.")
-    for name in filter(None, [args.against, args.traced]):
-        if name not in args.variants:
-            refuse(f"{name!r} is none of the variants.")
+    if args.against and args.against not in args.variants:
+        refuse(f"{args.against!r} is none of the variants.")
     sys.path.insert(0, str(Path(__file__).resolve().parents[1] / args.lab))
-    for threads, team in teams.items():
+    for (intra, inter), team in teams.items():
         if world.rank in team:
-            tf.config.threading.set_intra_op_parallelism_threads(threads)
-            tf.config.threading.set_inter_op_parallelism_threads(threads)
+            tf.config.threading.set_intra_op_parallelism_threads(intra)
+            tf.config.threading.set_inter_op_parallelism_threads(inter)
             lesson = importlib.import_module("training")
             training = lesson.Training(args.batch_per_rank, len(team))
     jobs = {
-        name: (how, teams[how["threads"]], training)
+        name: (how, teams[threads_of(how)], training)
         for name, how in args.variants.items()
     }
-    for job in jobs.values():
-        measure(*job, steps=1)  # builds its graphs, and warms up
+    # Seen: the second time is still slow in an epoch of 12.
+    for _ in range(1 if data.quick() else 2):
+        for job in jobs.values():
+            measure(*job, steps=1)  # builds its graphs, and warms up
 
     names = [*jobs]
     columns = [(name, 0) for name in names]
@@ -212,9 +209,6 @@ def main(args: argparse.Namespace) -> None:
             if world.rank == 0:
                 print(f"round {round_ + 1}  {name}: {rate:.0f} images/s",
                       flush=True)
-    if args.traced:
-        file = str(records.folder() / "timeline.json")
-        measure(*jobs[args.traced], steps=max(4, args.steps), trace=file)
 
     # Distributed: one record, not one from each rank
     if world.rank == 0:

@@ -5,7 +5,6 @@ fill in here.
 """
 
 import math
-from collections.abc import Callable
 
 import keras
 import numpy as np
@@ -68,23 +67,6 @@ def networks(side: int) -> tuple[keras.Model, keras.Model, keras.Model]:
     return tuple(map(keras.Sequential, (trunk, head, generator)))
 
 
-def way_to_classify(classifier: keras.Model, evaluation: str) -> Callable:
-    """The function from images, (n, side, side, 1), to logits, (n, 10)."""
-
-    def predict(images):
-        return classifier.predict(images, verbose=0)
-
-    @tf.function(autograph=False)
-    def compiled(images):
-        return classifier(images, training=False)
-
-    if evaluation == "predict":
-        return predict
-    if evaluation == "predict_on_batch":
-        return classifier.predict_on_batch
-    return compiled
-
-
 def with_label(y: np.ndarray, labels: int, seed: int) -> np.ndarray:
     """The rows whose label is known, (labels,), as many of each digit.
 
@@ -103,10 +85,3 @@ def enlarged(images: np.ndarray, side: int) -> np.ndarray:
     if side == images.shape[1]:
         return images
     return tf.image.resize(images, (side, side)).numpy()
-
-
-def mosaic(images: np.ndarray) -> np.ndarray:
-    """32 images as one picture, 4 rows of 8: (112, 224) uint8."""
-    small = np.reshape(tf.image.resize(images, (28, 28)), (4, 8, 28, 28))
-    picture = small.transpose(0, 2, 1, 3).reshape(112, 224)
-    return np.rint(255 * picture).astype(np.uint8)

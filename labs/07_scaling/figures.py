@@ -1,8 +1,9 @@
-"""The figures of 07_scaling: what a step consists of, who waits for whom, and
-laws with their intervals."""
+"""The figures of 07_scaling: what a step consists of, the wires, and laws with
+their intervals."""
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 
 from scaleout import scaling
 from scaleout.plots import look, primitives
@@ -11,11 +12,6 @@ PARTS = {
     "compute": ("compute", {"color": look.DARK}),
     "rest": ("exchange and waiting", look.WAITING),
 }
-WORK = {
-    "step": ("trains", {"color": look.DARK}),
-    "evaluate": ("evaluates", {"color": look.MIDDLE}),
-    "wait": ("waits", look.WAITING),
-}
 
 
 @look.style
@@ -23,10 +19,10 @@ def step_parts(records, guess: float | None = None):
     """Draw what a step consists of, strong and weak: the slowest rank's
     compute, and the rest, which waits."""
     titles = {"strong": "one batch, shared out",
-              "weak": "a batch on each rank"}
+              "weak": "one batch per rank"}
     figure, panels = primitives.panels(titles.values(), (7, 4.4))
     rows = [row for _, row in records.iterrows()]
-    found = []
+    found = {}
     for mode, axes in zip(titles, panels.values(), strict=True):
         jobs: dict[int, list] = {}
         for row in rows:
@@ -51,53 +47,59 @@ def step_parts(records, guess: float | None = None):
             steps = 1e3 * np.concatenate([row["step_s"] for row in own])
             axes.plot(place + np.linspace(-0.2, 0.2, len(steps)), steps, ".",
                       color="black", markersize=2,
-                      label="" if place else "single steps")
+                      label="" if place else "each step")
         primitives.stacked(axes, bars, PARTS, flat=False, width=0.6)
         one = sum(bars[0].values())
         ideal = [one / n if mode == "strong" else one for n in counts]
         primitives.ideal(axes, range(len(counts)), ideal)
         if guess and mode == "strong":
             look.guess_star(axes, len(counts) - 1, ideal[-1] / guess,
-                            f"{guess:g} (efficiency)")
+                            f"efficiency {guess:g}")
         axes.set_xticks(range(len(counts)), map(str, counts))
-        axes.set_xlabel("ranks (number)")
+        axes.set_xlabel("number of ranks")
         step = sum(bars[-1].values())
-        found.append(f"{mode} {100 * bars[-1]['rest'] / step:.0f} % of "
-                     f"{step:.0f} ms")
+        found[mode] = 100 * bars[-1]["rest"] / step, step
     top = np.percentile(1e3 * np.concatenate([row["step_s"] for row in rows]),
                         99)
     stars = [line.get_ydata()[0] for axes in panels.values()
              for line in axes.lines if line.get_marker() == "*"]
     axes.set_ylim(0, 1.1 * max(top, *stars, 0.0))
-    next(iter(panels.values())).set_ylabel("time of a step (ms)")
+    next(iter(panels.values())).set_ylabel("step time (ms)")
+    (strong, strong_ms), (weak, weak_ms) = found.values()
     return look.finish(
-        figure, f"Not compute, on {counts[-1]} ranks: {', '.join(found)}.",
-        legend=3)
+        figure, f"On {counts[-1]} ranks, exchange and waiting take "
+        f"{strong:.0f} % of a step in strong scaling ({strong_ms:.0f} ms), "
+        f"and {weak:.0f} % in weak ({weak_ms:.0f} ms).", legend=3)
 
 
-@look.style
-def who_waits(records, guess: float | None = None):
-    """Draw what each rank did during evaluation.py. A panel for each job."""
-    size = (7.4, 1.6 + 1.4 * len(records))
-    figure, panels = primitives.panels(records, size, down=True)
-    found = []
-    for axes, (name, frame) in zip(panels.values(), records.items(),
-                                   strict=True):
-        logs = list(frame["metrics.logs"].iloc[0])
-        names = [f"rank {rank}" for rank in range(len(logs))]
-        if guess is not None and not found:
-            whole = max(end for log in logs for _, _, end in log)
-            trained = whole * (1 - guess / 100)
-            logs.append([("step", 0.0, trained), ("wait", trained, whole)])
-            names.append(f"your guess: {guess:g} %")
-        primitives.spans(axes, logs, WORK, names)
-        waited = 100 * frame["metrics.waited"].iloc[0]
-        found.append(f"{name}: {waited:.0f} %")
-    axes.set_xlabel("time since the start (ms)")
-    return look.finish(
-        figure, f"Waited, of all ranks' time: {', '.join(found)}.",
-        "What each rank did, and when." if guess is None else
-        f"What each rank did, and when. Your guess: {guess:g} %.", legend=3)
+def factors(records) -> pd.DataFrame:
+    """What an efficiency is lost to, as factors in the words of computing
+    centres, and their product; a row for each mode."""
+    def parts(rows):
+        """Medians of the rows: the step, the slowest rank's compute, the
+        mean rank's compute, and the ring's formula, in seconds."""
+        each = []
+        for _, row in rows.iterrows():
+            compute = [share["compute_s"]
+                       for share in row["metrics"]["shares"]]
+            each.append((row["step_median_s"], max(compute),
+                         np.mean(compute), row["metrics"]["ring_s"]))
+        return np.median(each, axis=0)
+
+    one = parts(records[records["ranks"] == 1])
+    found = {}
+    for mode in ("strong", "weak"):
+        many = records[(records["ranks"] > 1) & (records["variant"] == mode)]
+        step, slowest, mean, ring = parts(many)
+        ranks = many["ranks"].iloc[0] if mode == "strong" else 1
+        found[mode] = {
+            "computation scaling": one[0] / (ranks * mean),
+            "load balance": mean / slowest,
+            "serialisation": slowest / (step - ring),
+            "transfer": (step - ring) / step,
+        }
+    table = pd.DataFrame(found).T
+    return table.assign(product=table.prod(axis=1))
 
 
 @look.style
@@ -119,7 +121,7 @@ def amdahl_law(law, measured, most: int = 64, guess: float | None = None):
                             color=look.MIDDLE, capsize=4)
     if guess is not None:
         look.guess_star(axes, most, guess, f"{guess:g}")
-    axes.set(xscale="log", yscale="log", xlabel="ranks (number)",
+    axes.set(xscale="log", yscale="log", xlabel="number of ranks",
              ylabel="speed-up over 1 rank")
     ticks = [2**k for k in range(int(np.log2(most)) + 1)]
     axes.set_xticks(ticks, ticks)
@@ -176,17 +178,19 @@ def wires(records, names, guess: float | None = None):
             off.append(100 * (middle / fact - 1))
             each.append(f"{name}, {wire}: {middle:.3g} ({low:.3g} to "
                         f"{high:.3g}) ms predicted, {fact:.3g} measured")
-        said.append(f"{name} {min(off):+.0f} to {max(off):+.0f} %")
+        said.append(f"{min(off):+.0f} to {max(off):+.0f} % for {name}")
         axes.set_xticks(range(len(found)), found)
         axes.set_xlim(-0.5, len(found) - 0.5)
-        axes.set_ylim(0, None)
     first = next(iter(panels.values()))
     first.set_ylabel("time (ms)")
     if guess is not None:
         look.guess_star(first, 1, guess, f"{guess:g}")
-    return look.finish(figure, f"Predicted, against what was measured: "
-                       f"{', '.join(said)}.", f"{'; '.join(each)}.",
-                       legend=3)
+    for axes in panels.values():
+        axes.margins(y=0.1)
+        axes.set_ylim(0, None)
+    return look.finish(
+        figure, f"The formula was off by {', and '.join(said)}.",
+        f"{'; '.join(each)}.", legend=3)
 
 
 @look.style
@@ -207,7 +211,7 @@ def rate_predictions(tables, fits, count_of: str = "nodes",
         rates = dict(zip(table.nodes, table.rates, strict=True))
         seen = [n for n in rates if n in fit.nodes]
         axes.plot(seen, [rates[n] / n for n in seen], "o", markersize=8,
-                  color=look.MIDDLE, label="rows that it saw")
+                  color=look.MIDDLE, label="rows used for the fit")
         for n in [n for n in rates if n not in fit.nodes]:
             said = fit.predict(n)
             primitives.interval(axes, n, said.low / n, said.rate / n,
@@ -215,21 +219,21 @@ def rate_predictions(tables, fits, count_of: str = "nodes",
                                 upright=True, fmt="_", markersize=12)
             axes.plot(n, rates[n] / n, "o", color=look.MIDDLE, markersize=9,
                       markerfacecolor="white", markeredgewidth=2, zorder=4,
-                      label="row held out")
+                      label="held-out row")
             hidden += 1
             hits += said.low <= rates[n] <= said.high
             each.append(f"{table.name}, {n} {count_of}: {said.rate:,.0f} "
                         f"({said.low:,.0f} to {said.high:,.0f}), published "
                         f"{rates[n]:,.0f}")
-        axes.set(xscale="log", xlabel=f"{count_of} (number)")
+        axes.set(xscale="log", xlabel=f"number of {count_of}")
         axes.set_xticks(table.nodes, table.nodes)
         axes.minorticks_off()
     first = next(iter(panels.values()))
     if guess is not None:
         last = tables[0].nodes[-1]
         look.guess_star(first, last, guess / last, f"{guess:g}")
-    first.set(ylabel=f"{tables[0].unit} for each of the {count_of}",
+    first.set(ylabel=f"{tables[0].unit} per {count_of.removesuffix('s')}",
               ylim=(0, None))
     return look.finish(
-        figure, f"{hits} of {hidden} intervals hold the row that was held "
-        "out.", f"Predicted: {'; '.join(each)}.", legend=5)
+        figure, f"{hits} of {hidden} intervals contain the held-out row.",
+        f"Predicted: {'; '.join(each)}.", legend=5)

@@ -200,8 +200,8 @@ def main(args: argparse.Namespace) -> None:
         exchange_ms = 1e3 * max(share["exchange_s"] for share in shares)
         print(f"{args.mode}, {ranks} rank(s): step {1e3 * median_s:.1f} ms, "
               f"compute {compute_ms:.1f} ms, exchange {exchange_ms:.1f} ms "
-              f"(ring {1e3 * by_formula_s:.1f} ms), worth {efficiency:.2f}",
-              flush=True)
+              f"(ring {1e3 * by_formula_s:.1f} ms), "
+              f"efficiency {efficiency:.2f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ def settings() -> argparse.Namespace:
                         default=40 if data.quick() else 200,
                         help="steps of the training (200)")
     parser.add_argument("--rounds", type=one_or_more,
-                        default=1 if data.quick() else 7,
+                        default=data.rounds(7),
                         help="measurements of each (7)")
     args = parser.parse_args()
     if MPI.COMM_WORLD.Get_size() > 1:

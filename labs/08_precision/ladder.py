@@ -57,7 +57,7 @@ def settings() -> argparse.Namespace:
     parser.add_argument("--batch", type=one_or_more, default=64,
                         help="images at a time (64)")
     parser.add_argument("--rounds", type=one_or_more,
-                        default=1 if quick else 7,
+                        default=data.rounds(7),
                         help="turns of each rank (7)")
     args = parser.parse_args()
     ranks = MPI.COMM_WORLD.Get_size()

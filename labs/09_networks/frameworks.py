@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from scaleout import (
+    Comparison,
     ScaleoutError,
     compare,
     data,
@@ -26,9 +27,10 @@ from scaleout.paths import results, show
 
 NAMES = {"tensorflow": "TensorFlow", "torch": "PyTorch"}
 # How often Horovod looks for gradients, in ms: 05 finds that 3 to 4 suit a
-# short step.
+# short step. It looks while its rank sleeps, too, and takes a core for that.
 SHORT_STEPS = {"HOROVOD_CYCLE_TIME": "3.5"}
 DRAWS = 2000  # of a bootstrap
+NO_SLIP = "none"
 BRIEF = {"ranks": 2, "threads": 1, "schedule": "constant", "epochs": 1,
          "echo": False}
 
@@ -39,40 +41,67 @@ def _by(framework: str) -> dict:
     return {"framework": framework, **own}
 
 
-def networks(lab, names, **how) -> pd.DataFrame:
-    """Train each network once by each framework, on one rank with all cores.
+def turns(lab, networks, batches, framework: str, **how) -> pd.DataFrame:
+    """Let one process with all cores and two that share them take turns: a
+    record for each network and batch (turns.py)."""
+    if data.quick():
+        networks = ["vgg16"]  # the fewest layers
+        batches = batches[:1]
+        how = {**how, "rounds": 1, "side": 32}
+    return lab.other("turns.py").run(
+        ranks=3, threads=machine.usable_cores(), bind="none", echo=False,
+        networks=networks, batches=batches, env=SHORT_STEPS,
+        **_by(framework), **how).records
 
-    With SCALEOUT_QUICK=1 one step of VGG-16 alone, which has the fewest
-    layers, in TensorFlow; without PyTorch TensorFlow alone is measured.
+
+def networks(lab, names, side: int = 96, large: int = 224) -> pd.DataFrame:
+    """Train each network by each framework, in rounds; and the first of them
+    once more on large images, as papers measure it, in TensorFlow.
+
+    With SCALEOUT_QUICK=1, and without PyTorch, TensorFlow alone is measured.
     """
     frameworks = list(NAMES)
     if not python():
-        print(f"{MISSING} So this is TensorFlow alone.")
+        print(f"{MISSING} So only TensorFlow is shown.")
     if data.quick() or not python():
         frameworks.remove("torch")
-    if data.quick():
-        names = ["vgg16"]
-        how["steps"] = 1
-    jobs = [lab.run(network=name, echo=False, **_by(framework), **how)
-            for name in names for framework in frameworks]
-    return pd.concat([job.records for job in jobs], ignore_index=True)
+    jobs = [turns(lab, names, [16], framework, side=side, memory=True)
+            for framework in frameworks]
+    if not data.quick():
+        jobs.append(turns(lab, names[:1], [8], "tensorflow", side=large,
+                          memory=True))
+    return pd.concat(jobs, ignore_index=True)
+
+
+def one_or_several(lab, names, batches, side: int) -> dict:
+    """Compare one process with all cores with two copies and with two that
+    train together, for each network and batch: by PyTorch, where it is there,
+    as it is the quicker to build them."""
+    framework = "torch" if python() and not data.quick() else "tensorflow"
+    print(f"Measured with {NAMES[framework]}:")
+    rows = turns(lab, names, batches, framework, side=side)
+    return {f"{row['metrics.network']}, {row['metrics.batch']} images":
+            Comparison(row["metrics.runs"], metric="images/s")
+            for _, row in rows.iterrows()}
 
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:
     """Show what a paper would print of each network; also written to
     results/frameworks/ as table.csv and table.md."""
-    cores = rows["ranks"] * rows["threads_per_rank"]
+    giga = rows["metrics.flops_per_image"] / 1e9
+    kept = [Comparison(runs, metric="images/s").between("together", "copies")
+            for runs in rows["metrics.runs"]]
     shown = pd.DataFrame({
         "network": rows["metrics.network"],
         "framework": rows["metrics.framework"].map(NAMES),
+        "pixels": rows["metrics.side"],
         "images/s": rows["rate"].round(1),
-        "images/s per core": (rows["rate"] / cores).round(1),
-        "MiB of a rank": [round(max(share["peak_mib"] for share in shares))
-                          for shares in rows["metrics.shares"]],
+        "GFLOP of an image": giga.round(3),
+        "GFLOP/s": (rows["rate"] * giga).round(0),
+        "efficiency": [f"{one.middle:.2f} ({one.low:.2f} to {one.high:.2f})"
+                       for one in kept],
         "million parameters": (rows["metrics.parameters"] / 1e6).round(2),
-        "GFLOP of an image":
-            (rows["metrics.flops_per_image"] / 1e9).round(3),
-        "GFLOP/s": (rows["metrics.flops_per_s"] / 1e9).round(0),
+        "MiB": rows["metrics.peak_mib"].round(),
     })
     folder = results("frameworks")
     shown.to_csv(folder / "table.csv", index=False)
@@ -98,18 +127,19 @@ def efficiency(rows: pd.DataFrame) -> tuple[float, float, float]:
 
 def on_many_nodes(rows: pd.DataFrame, names, links) -> dict:
     """Take the steps of networks that were measured on one node to nodes with
-    each of these links between them. Half of a step's time can hide messages.
-    """
+    each of these links between them."""
     own = rows[rows["metrics.framework"] == "tensorflow"]
+    # One row for each network: the images of which there are all networks.
+    own = own[own["metrics.side"] == own["metrics.side"].iloc[0]]
     own = own.set_index("metrics.network")
     return {
         name: [
             scaling.Step(
-                compute_s=float(own.loc[name, "step_median_s"]),
+                compute_s=float(own.loc[name, "metrics.batch"]
+                                / own.loc[name, "rate"]),
                 gradient_bytes=4.0 * float(
                     own.loc[name, "metrics.parameters"]),
                 network=scaling.NETWORKS[link],
-                overlap=0.5,
             )
             for link in links
         ]
@@ -195,6 +225,83 @@ def twins(horovod, ddp) -> pd.DataFrame:
     keep("twins", theirs[:1].assign(metrics=[{"twins": rows}]),
          pd.DataFrame([place]))
     return pd.DataFrame(rows).set_index("framework")
+
+
+def slipped(ddp, *slips: str) -> pd.DataFrame:
+    """Train for two epochs on two ranks: what the ranks did, a row for each
+    slip of broken.py; without any, ddp.py as it stands.
+
+    Without PyTorch it is what a reference machine found.
+    """
+    if not python():
+        return slips_kept(ddp, slips or [NO_SLIP])
+    rows = [trained(ddp, slip) for slip in slips or [NO_SLIP]]
+    return pd.DataFrame(rows).set_index("slip")
+
+
+def trained(ddp, slip: str) -> dict:
+    """What the record of one such job tells."""
+    how = {"ranks": 2, "threads": 1, "schedule": "constant", "echo": False,
+           "python": python(), "epochs": 2}
+    script = ddp
+    if slip != NO_SLIP:
+        script = ddp.other("broken.py")
+        how["slip"] = slip
+    with tempfile.TemporaryDirectory() as folder:
+        if slip == "checkpoint":  # there must be one to go on from
+            how["checkpoint"] = folder
+            ddp.run(**{**how, "slip": None, "epochs": 1})
+        job = script.run(**how).records
+    metrics = job["metrics"].iloc[0]
+    shares = metrics["shares"]
+    epochs = len(metrics["accuracy"])
+    firsts = np.reshape(metrics["firsts"], (epochs, -1))
+    fewest, most = (times / epochs for times in metrics["seen"])
+    row = {"slip": slip, "steps of an epoch": firsts.shape[1],
+           "times each image was seen": f"{fewest:g} to {most:g}",
+           "different orders":
+               f"{len({tuple(one) for one in firsts})} of {epochs}",
+           "begin equal": len({each["start"] for each in shares}) == 1,
+           "end equal": len({each["end"] for each in shares}) == 1,
+           "accuracy of rank 0": f"{metrics['accuracy'][-1]:.1%}"}
+    place = {"run_id": job["run_id"].iloc[0], "variant": slip}
+    keep(f"slip {slip}", job[:1].assign(metrics=[{"slips": [row]}]),
+         pd.DataFrame([place]))
+    return row
+
+
+def batch_norm(ddp) -> pd.DataFrame:
+    """Train a network with batch normalisation on two ranks: their weights,
+    their moving averages, and the share of test images that they get right.
+
+    Without PyTorch it is what a reference machine found.
+    """
+    if python():
+        job = ddp.other("batch_norm.py").run(
+            ranks=2, threads=1, echo=False, python=python()).records
+        found = job["metrics.found"].iloc[0]
+        place = {"run_id": job["run_id"].iloc[0], "variant": "batch norm"}
+        keep("batch norm", job[:1].assign(metrics=[{"found": found}]),
+             pd.DataFrame([place]))
+    else:
+        kept = references.named(ddp.folder / REFERENCE, "batch norm")
+        whose(kept, missing())
+        found = kept["metrics.found"].iloc[0]
+    rows = [{"rank": rank, "weights": mine["weights"][:6],
+             "moving averages": mine["moving"][:6],
+             "alone": f"{mine['alone']:.1%}",
+             "averaged": f"{mine['averaged']:.1%}"}
+            for rank, mine in enumerate(found)]
+    return pd.DataFrame(rows).set_index("rank")
+
+
+def slips_kept(ddp, slips) -> pd.DataFrame:
+    """What a reference machine found for these slips."""
+    file = ddp.folder / REFERENCE
+    kept = [references.named(file, f"slip {slip}") for slip in slips]
+    whose(kept[0], missing())
+    rows = [one["metrics.slips"].iloc[0][0] for one in kept]
+    return pd.DataFrame(rows).set_index("slip")
 
 
 def beginning(horovod, folder: str) -> str:

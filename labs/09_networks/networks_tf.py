@@ -104,18 +104,19 @@ class Trainer:
         self.one_alone = self.step_of(together=False)
         self.one_together = None
 
-    def begin_together(self) -> None:
-        """All ranks begin with the weights of rank 0."""
+    def begin_together(self, ranks=None) -> None:
+        """All ranks begin with the weights of rank 0; ranks: a communicator,
+        where not all of them take part."""
         import horovod.tensorflow as hvd
 
         # Distributed: the ranks find each other
-        hvd.init()
+        hvd.init(comm=ranks)
         state = [v.value for v in self.model.variables]
         # Distributed: equal steps keep weights equal if they begin equal
         hvd.broadcast_variables(state, root_rank=0)
         self.one_together = self.step_of(together=True)
 
-    def end_together(self) -> None:
+    def leave(self) -> None:
         """Horovod ends by itself, with MPI."""
 
     def step_of(self, together: bool):
@@ -124,7 +125,8 @@ class Trainer:
         import tensorflow as tf
 
         # AutoGraph would rewrite Horovod's own Python too, in 6 s.
-        @tf.function(autograph=False)
+        # One more graph serves for all further numbers of images.
+        @tf.function(autograph=False, reduce_retracing=True)
         def train_step(x, y):
             with tf.GradientTape() as tape:
                 losses = keras.losses.sparse_categorical_crossentropy(

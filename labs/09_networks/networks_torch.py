@@ -4,7 +4,8 @@ There is nothing to fill in here. A convolution has a bias, or the batch
 normalisation a scale, where Keras's has one, so that the weights are as many.
 """
 
-from time import sleep
+import os
+import sys
 
 import numpy as np
 import torch
@@ -222,18 +223,23 @@ class Trainer:
         self.parameters = sum(w.numel() for w in weights)
         self.optimizer = torch.optim.SGD(weights, 0.01)
 
-    def begin_together(self) -> None:
-        """All ranks begin with the weights of rank 0."""
-        # Distributed: the ranks find each other
-        dist.init_process_group("gloo")
+    def begin_together(self, ranks=None) -> None:
+        """All ranks begin with the weights of rank 0. Which take part is in
+        RANK and WORLD_SIZE; Horovod is given a communicator for that."""
+        if not dist.is_initialized():
+            # Distributed: the ranks find each other
+            dist.init_process_group("gloo")
         # Distributed: begins equal, and backward() averages the gradients
         # Distributed: batch norm's running averages stay each rank's own, as
         # with Horovod; else DDP would send them in the steps of `alone`, too
         self.model = DistributedDataParallel(self.model,
                                              broadcast_buffers=False)
 
-    def end_together(self) -> None:
-        """Nobody leaves while another still waits for a message."""
+    def leave(self) -> None:
+        """Nobody leaves while another still waits for a message.
+
+        This process ends here.
+        """
         # Distributed: all have finished
         dist.barrier()
         # Without DDP around it: were DDP the last to hold the process group,
@@ -241,8 +247,13 @@ class Trainer:
         self.model = self.model.module
         # Distributed: the ranks part
         dist.destroy_process_group()
-        # Gloo's threads let go of the last message, as in ddp.py.
-        sleep(0.1)
+        # As in ddp.py: a thread of Gloo's could abort Python at its end. MPI
+        # has to be ended first, by hand.
+        from mpi4py import MPI
+
+        MPI.Finalize()
+        sys.stdout.flush()
+        os._exit(0)
 
     def batch(self, images: np.ndarray, labels: np.ndarray) -> tuple:
         """NumPy's arrays, (n, side, side, channels), as PyTorch's."""

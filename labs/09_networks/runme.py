@@ -86,7 +86,8 @@ def main(args: argparse.Namespace) -> None:
     # Distributed: how many copies there are
     ranks = comm.Get_size()
     if args.batch % ranks:
-        refuse(f"--batch: {args.batch} images do not divide by {ranks} ranks")
+        refuse(f"--batch: {args.batch} images cannot be divided evenly among "
+               f"{ranks} ranks")
     if args.limit_mib:
         search(args, rank, ranks, largest_batch)
         return
@@ -123,13 +124,13 @@ def main(args: argparse.Namespace) -> None:
     copies_rate = batch * ranks / np.median(copies_s)
     flops = network.flops_per_image
 
-    # TODO 2: multiplications and additions in a second. Networks of any depth
-    # can be compared by it: `flops` is what one image takes.  (1 line)
-    flops_per_s = rate
-
-    # TODO 3: the efficiency: what is left of the rate of independent copies
+    # TODO 2: the efficiency: what is left of the rate of independent copies
     # when the ranks train one network together.  (1 line)
     efficiency = 1.0
+
+    # TODO 3: multiplications and additions in a second. Networks of any depth
+    # can be compared by it: `flops` is what one image takes.  (1 line)
+    flops_per_s = rate
 
     job.note(loss=loss)
     # Distributed: one record of all ranks
@@ -140,13 +141,13 @@ def main(args: argparse.Namespace) -> None:
         side=args.side, efficiency=efficiency, copies_rate=copies_rate,
         copies_s=copies_s, flops_per_image=flops, flops_per_s=flops_per_s,
         parameters=network.parameters)
-    if ranks > 1:
-        network.end_together()
     # Distributed: one report, not one from each rank
     if rank == 0:
         print(f"{args.network}, {args.framework}, {ranks} rank(s): "
               f"{rate:.1f} images/s, {flops_per_s / 1e9:.1f} GFLOP/s, "
               f"efficiency {efficiency:.2f}", flush=True)
+    if ranks > 1:
+        network.leave()
 
 
 if __name__ == "__main__":

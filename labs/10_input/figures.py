@@ -1,11 +1,17 @@
 """The figures of 10_input: the roofline of a step, who waits for images, what
-each step is worth, four forms of the same pictures, and what one server can
+each step is worth, four formats of the same images, and what one server can
 give."""
 
 import matplotlib.pyplot as plt
 import numpy as np
 
-from scaleout.comparisons.intervals import ROUNDS, verdict
+from scaleout.comparisons.intervals import (
+    LEVEL,
+    ROUNDS,
+    Ratio,
+    between,
+    verdict,
+)
 from scaleout.plots import look, primitives
 from scaleout.words import count, rounded
 
@@ -15,7 +21,7 @@ PARTS = {
     "others_s": ("waits for other ranks", look.WAITING),
 }
 WAYS = {
-    "one file an image": ("one file\nan image", 1),
+    "one file per image": ("one file\nper image", 1),
     "from shards": ("shards", 0),
     "staged first": ("a copy\nper node", 4),
     "staged": ("every later\nepoch", 3),
@@ -42,7 +48,7 @@ def input_roofline(records, guess: float | None = None):
     computes = sorted(steps)
     middle = primitives.line(
         axes, computes, [steps[compute] for compute in computes],
-        "measured with a device (median)", linestyle="")
+        "measured with the imitated device (median)", linestyle="")
     off = {compute: step / max(alone, compute) - 1
            for compute, step in zip(computes, middle, strict=True)}
     far = {compute: by for compute, by in off.items() if abs(by) > FAR}
@@ -55,9 +61,9 @@ def input_roofline(records, guess: float | None = None):
         look.guess_line(axes, guess, upright=True, unit="ms")
     elif guess is not None:
         axes.plot([], [], linestyle="",
-                  label=f"your guess: {guess:g} ms (not in the picture)")
+                  label=f"your guess: {guess:g} ms (outside the figure)")
     axes.set(xscale="log", yscale="log", xlim=ends,
-             xlabel="compute of a step (ms)", ylabel="a whole step (ms)")
+             xlabel="compute time per step (ms)", ylabel="step time (ms)")
     top = 1.6 * max(alone, *(max(each) for each in steps.values()))
     axes.set_ylim(0.4 * min(alone, *middle), top)
     low = axes.get_ylim()[0]
@@ -78,7 +84,7 @@ def input_roofline(records, guess: float | None = None):
             "All points are within 10 % of the line.")
     return look.finish(
         figure, f"The input alone takes {rounded(alone)} ms a step. {said}",
-        f"A whole step by its compute: {each}.", legend=2)
+        f"Step time by compute time: {each}.", legend=2)
 
 
 @look.style
@@ -114,8 +120,8 @@ def waits(records, guess: float | None = None):
     made = [row["wait_s"] for name, row in zip(names, rows, strict=True)
             if "one-batch" not in name]
     return look.finish(
-        figure, f"A rank waits for images in {_range(made)} % of a step; the "
-        f"floor, without making any, is {_range(without)} %.",
+        figure, f"A rank waits for images for {_range(made)} % of a step; "
+        f"without making new images, for {_range(without)} %.",
         f"{'; '.join(each)}.", legend=2)
 
 
@@ -125,14 +131,33 @@ def _range(values) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def each_step(tuned) -> list[tuple]:
-    """Compare each pipeline with the one before it, in the same rounds: its
-    name, that of the one before, and how many times as fast it is."""
+def each_step(tuned) -> tuple[list[tuple], Ratio]:
+    """Compare each pipeline with the one before it, and the last with the
+    first: all from the same rounds, so that the steps multiply to the whole.
+
+    Rounds in which any run was disturbed are left out, where enough remain.
+    The intervals of the steps hold together (Bonferroni).
+    """
     names = [tuned.baseline, *tuned.variants]
-    steps = [(names[1], names[0], tuned.ratio(names[1]))]
-    steps += [(name, before, tuned.between(name, before))
-              for before, name in zip(names[1:], names[2:], strict=False)]
-    return steps
+    runs = tuned.runs.assign(value=np.log(tuned.runs["value"]))
+    rates = np.exp(runs.pivot_table("value", "round", "variant")[names])
+    off = {round_ for round_, _, _ in tuned.found.disturbed}
+    clean = [at for at in range(len(rates)) if at not in off]
+    if len(clean) >= ROUNDS:
+        rates = rates.iloc[clean]
+    level = 1 - (1 - LEVEL) / len(tuned.variants)
+    steps = [(name, before, between(rates[name], rates[before], level))
+             for before, name in zip(names, names[1:], strict=False)]
+    return steps, between(rates[names[-1]], rates[names[0]])
+
+
+def all_steps(tuned) -> str:
+    """Say what all steps together are worth."""
+    _, total = each_step(tuned)
+    if tuned.rounds < ROUNDS:
+        return ("All four steps: unclear after "
+                f"{count(tuned.rounds, 'round')}; it takes {ROUNDS}.")
+    return f"All four steps: {_found(tuned, total, tuned.baseline)}"
 
 
 def sentences(tuned) -> str:
@@ -140,13 +165,16 @@ def sentences(tuned) -> str:
     if tuned.rounds < ROUNDS:
         return (f"What each step is worth: unclear after "
                 f"{count(tuned.rounds, 'round')}; it takes {ROUNDS}.")
-    said = []
-    for name, before, ratio in each_step(tuned):
-        found = verdict(ratio, tuned.noise, tuned.within)
-        times = f"{ratio.middle:.2f} times as fast as {before.lstrip('+ ')}"
-        within = f"({ratio.low:.2f} to {ratio.high:.2f})"
-        said.append(f"{name}: {found}, {times} {within}.")
-    return "\n".join(said)
+    steps, _ = each_step(tuned)
+    return "\n".join(f"{name}: {_found(tuned, ratio, before)}"
+                     for name, before, ratio in steps)
+
+
+def _found(tuned, ratio: Ratio, before: str) -> str:
+    """Say a verdict, and how many times as fast."""
+    return (f"{verdict(ratio, tuned.noise)}, "
+            f"{ratio.middle:.2f} times as fast as {before.lstrip('+ ')} "
+            f"({ratio.low:.2f} to {ratio.high:.2f}).")
 
 
 @look.style
@@ -154,49 +182,27 @@ def step_waterfall(tuned, guess: float | None = None):
     """Draw how many times as fast as the naive pipeline each one is, and what
     each step adds to the one before it, with its 95 % interval."""
     figure, axes = plt.subplots(figsize=(7.4, 4.4))
-    total = tuned.ratio(tuned.variants[-1])
-    level = 1.0
-    axes.bar(0, level, 0.7, color=look.DARK)
-    names = [tuned.baseline]
-    tops = [level]
-    for place, (name, _, ratio) in enumerate(each_step(tuned), 1):
-        reached = tuned.ratio(name).middle
-        axes.bar(place, abs(reached - level), 0.7, min(level, reached),
-                 color=look.LIGHT if reached >= level else look.MIDDLE,
-                 edgecolor=look.DARK)
-        axes.plot([place - 1.35, place + 0.35], [level] * 2,
-                  color=look.GREY, linewidth=0.8)
-        top = max(level, reached)
-        if tuned.rounds >= ROUNDS:
-            ends = [level * ratio.low, level * ratio.high]
-            axes.plot([place] * 2, ends, color="black", marker="_",
-                      label="95 % interval of a step" * (place == 1))
-            top = max(top, ends[1])
-        tops.append(top)
-        axes.annotate(f"{ratio.middle:.2f} times", (place, top), (0, 5),
-                      ha="center", textcoords="offset points", fontsize=9)
-        level = reached
-        names.append(name)
-    axes.bar(len(names), level, 0.7, color=look.DARK)
-    axes.annotate(f"{level:.2f} times", (len(names), level), (0, 5),
+    steps, total = each_step(tuned)
+    shown = {name: (ratio, f"{ratio.middle:.2f} times")
+             for name, _, ratio in steps}
+    known = tuned.rounds >= ROUNDS
+    level, top = primitives.waterfall(
+        axes, shown, fmt="none", label="95 % interval of a step" * known)
+    last = len(steps) + 1
+    axes.bar(last, level, color=look.DARK, **primitives.STEP)
+    axes.annotate(f"{total.middle:.2f} times", (last, level), (0, 5),
                   ha="center", textcoords="offset points", fontsize=9)
-    names.append("all four")
     look.guess_line(axes, guess, unit="times")
-    axes.set_xticks(range(len(names)), names)
-    axes.grid(axis="x", visible=False)
+    axes.set_xticks(range(last + 1), [tuned.baseline, *shown, "all four"])
     axes.set(ylabel="speed (naive pipeline = 1)",
-             ylim=(0, 1.15 * max(*tops, guess or 0)))
+             ylim=(0, 1.15 * max(level, top, guess or 0)))
     each = " ".join(sentences(tuned).splitlines())
-    within = f" ({total.low:.2f} to {total.high:.2f})"
-    return look.finish(
-        figure, f"All four steps: {total.middle:.2f} times as fast as naive"
-        f"{within if tuned.rounds >= ROUNDS else ', in few rounds'}.", each,
-        legend=2)
+    return look.finish(figure, all_steps(tuned), each, legend=2)
 
 
 @look.style
 def format_rates(records, guess: str | None = None):
-    """Draw how many images are read in a second from each form, cold and
+    """Draw how many images are read in a second from each format, cold and
     warm, in order and shuffled."""
     orders = ("in order", "shuffled")
     figure, panels = primitives.panels(orders, (7.4, 4))
@@ -235,50 +241,58 @@ def format_rates(records, guess: str | None = None):
         axes.minorticks_off()
     look.guess_name(panels["shuffled"], forms, guess, 0.06)
     panels["in order"].set_ylabel("images read (images/s)")
-    best = max(forms, key=lambda form: jobs["shuffled", "cold", form]["rate"])
-    rate = jobs["shuffled", "cold", best]["rate"]
-    return look.finish(
-        figure, f"Cold and shuffled, most images come from {best}: "
-        f"{rate:,.0f} images/s.", f"Images/s: {'; '.join(said)}.", legend=3)
+    return look.finish(figure, _fastest_form(
+        {form: jobs["shuffled", "cold", form]["step_s"] for form in forms}),
+        f"Images/s: {'; '.join(said)}.", legend=3)
+
+
+def _fastest_form(seconds: dict[str, list]) -> str:
+    """Say which format is read fastest cold and shuffled, if one always is."""
+    first, *others = sorted(seconds, key=lambda form: np.median(seconds[form]))
+    if others and max(seconds[first]) > min(min(seconds[form])
+                                            for form in others):
+        return ("Cold and shuffled, no format was fastest in every pass; by "
+                f"the median it is {first}.")
+    return (f"Cold and shuffled, {first} is the fastest, even in its "
+            "slowest pass.")
 
 
 @look.style
 def one_server(records, guess: float | None = None):
-    """Draw the seconds of an epoch by way of one server, and how far the
-    formula opens x delay + bytes / bandwidth is from them."""
+    """Draw the seconds of an epoch by way of one metadata server, with one
+    data server and with several, and how far the formula is from them."""
     rows = [row for _, row in records.iterrows()]
-    last = rows[-1]["metrics"]
-    figure, (left, right) = plt.subplots(1, 2, figsize=(8.2, 4.6),
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.8),
                                          width_ratios=(3, 2))
-    seconds = {}
-    opens = []
+    bars: dict[int, dict] = {}  # data servers: a bar's name: seconds
+    middle = {}
     for row in rows:
         job = row["metrics"]
-        if all(job[speed] == last[speed] for speed in ("delay_ms",
-                                                       "mb_per_s")):
-            name = WAYS[row["variant"]][0]
-            if row["variant"] == "one file an image":
-                name += f"\n{count(int(row['ranks']), 'rank')}"
-            seconds[name] = list(row["step_s"])
-            opens.append(f"{job['opens']:,}")
-    written = iter(opens)
-    primitives.bars(left, seconds, lambda value, first: next(written),
-                    looks=look.FILLS[:1])
-    left.tick_params(axis="x", labelsize=8)
-    most = max(int(row["ranks"]) for row in rows)
-    middle = {(row["variant"], int(row["ranks"])):
-              float(np.median(row["step_s"])) for row in rows
-              if row["metrics"]["delay_ms"] == last["delay_ms"]
-              and row["metrics"]["mb_per_s"] == last["mb_per_s"]}
-    files = middle["one file an image", most]
-    shards = middle["from shards", most]
+        servers = int(job["data_servers"])
+        name = (f"{WAYS[row['variant']][0]}\n"
+                f"{count(int(row['ranks']), 'rank')}\n"
+                f"{count(int(job['opens']), 'open')}")
+        bars.setdefault(servers, {})[name] = list(row["step_s"])
+        middle[row["variant"], int(row["ranks"]), servers] = float(
+            np.median(row["step_s"]))
+    width = 0.8 / len(bars)
+    for nth, (servers, seconds) in enumerate(bars.items()):
+        primitives.bars(left, seconds, shift=width * (nth - len(bars) / 2
+                                                      + 0.5),
+                        width=width, label=count(servers, "data server"),
+                        looks=look.FILLS[nth:nth + 1])
+    left.tick_params(axis="x", labelsize=7)
+    ranks = max(int(row["ranks"]) for row in rows)
+    few, many = min(bars), max(bars)
+    files, shards = ({servers: middle[way, ranks, servers]
+                      for servers in bars}
+                     for way in ("one file per image", "from shards"))
     if guess is not None:
-        left.axhline(files / guess, color=look.MIDDLE, linestyle=":",
+        left.axhline(files[many] / guess, color=look.MIDDLE, linestyle=":",
                      linewidth=2, label=f"your guess: {guess:g} times")
-    left.set(ylabel="an epoch (s)",
-             ylim=(0, 1.3 * max(map(max, seconds.values()))))
-    left.set_title(f"{last['delay_ms']:g} ms an open, {last['mb_per_s']:g} "
-                   "MB/s; above the bars: opens", fontsize=10)
+    left.set(ylabel="time of an epoch (s)",
+             ylim=(0, 1.1 * max(max(seconds) for each in bars.values()
+                                for seconds in each.values())))
     served = [row for row in rows if row["metrics"]["model_s"] > SERVED_S]
     model = [row["metrics"]["model_s"] for row in served]
     off = max(abs(float(np.median(row["step_s"])) / s - 1)
@@ -295,16 +309,23 @@ def one_server(records, guess: float | None = None):
             right.plot(*zip(*points, strict=True),
                        label=name.replace("\n", " "), **own)
     right.set(xscale="log", yscale="log", ylabel="measured (s)",
-              xlabel="opens x delay + bytes / bandwidth (s)")
-    right.set_title(f"The formula: {100 * off:.0f} % off at most",
+              xlabel="predicted by the formula (s)")
+    right.set_title(f"The formula is at most {100 * off:.0f} % off",
                     fontsize=10)
-    each = "; ".join(f"{way}, {count(ranks, 'rank')}: {rounded(s)} s"
-                     for (way, ranks), s in middle.items())
+    each = "; ".join(f"{way}, {count(ranks, 'rank')}, "
+                     f"{count(servers, 'data server')}: {rounded(s)} s"
+                     for (way, ranks, servers), s in middle.items())
+    title = (f"With {count(many, 'data server')}, shards are "
+             f"{rounded(files[many] / shards[many])} times as fast as one "
+             "file per image.")
+    if few < many:
+        title += (f" From {few} to {many}, files become "
+                  f"{rounded(files[few] / files[many])} times as fast, and "
+                  f"shards {rounded(shards[few] / shards[many])} times.")
     return look.finish(
-        figure, f"Shards are {rounded(files / shards)} times as fast as one "
-        "file an image.", f"Seconds of an epoch: {each}. The formula is "
-        f"{100 * off:.0f} % off at most.",
-        legend=6)
+        figure, title, f"Seconds of an epoch: {each}. The formula is "
+        f"at most {100 * off:.0f} % off.",
+        legend=4)
 
 
 @look.style
@@ -327,10 +348,10 @@ def server_load(opens_per_s, mb_per_s, delay_ms, server_mb_per_s, nodes,
         each.append(f"{name}: {rounded(one * nodes)} s for {nodes} nodes, "
                     f"enough for {1 / one:,.0f} nodes")
     axes.axhline(1, color=look.GREY, linestyle="--",
-                 label="all that it has: 1 s in each second")
+                 label="its limit: 1 s of work per second")
     look.guess_line(axes, guess, upright=True, unit="nodes")
     axes.set(xscale="log", yscale="log", xlabel="nodes (number)",
-             ylabel="work of the server for\na second of training (s)")
+             ylabel="server time per\nsecond of training (s)")
     name, most = next(iter(enough.items()))
     return look.finish(
         figure, f"{name[:1].upper()}{name[1:]}: the server is enough for "

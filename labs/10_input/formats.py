@@ -1,8 +1,8 @@
-"""The same pictures in four forms: how fast are they read, and at what price?
+"""The same images in four formats: how fast are they read, and at what price?
 
     mpirun -n 1 python -m mpi4py labs/10_input/formats.py
 
-One file an image, TFRecord shards, LMDB and HDF5; from the disk (cold) and
+One file per image, TFRecord shards, LMDB and HDF5; from the disk (cold) and
 from memory (warm), in the order in which they lie there and shuffled, each in
 turn. Each of several ranks reads its own images. You will see images/s read by
 all ranks, and how many files were opened, as the system counted them. Nothing

@@ -2,7 +2,8 @@
 
 The server does one thing at a time: to open a file takes so many
 milliseconds, to read takes its bytes divided by a bandwidth. Whoever asks
-meanwhile waits. There is nothing to fill in here.
+meanwhile waits. Several data servers, over which each file is striped, are as
+many times the bandwidth here. There is nothing to fill in.
 """
 
 import os

@@ -82,13 +82,15 @@ def pipeline_timeline(records):
         axes.set_xlim(0, 1e3 * row["step_s"][typical])
         kept = ", ".join(str(max(line[4] for line in log)) for log in stages)
         idle = 100 * float(np.median(idle_parts(row)))
-        axes.set_title(f"{name}: micro-batches kept at once: {kept}",
+        axes.set_title(f"{name}: most micro-batches kept at once, "
+                       f"rank by rank: {kept}",
                        fontsize=10, loc="left")
-        title.append(f"{name} {idle:.0f} %")
+        title.append(f"{idle:.0f} %{'' if title else ' of the time'} "
+                     f"with {name}")
         each.append(f"{name}: at most {kept} micro-batches kept")
     axes.set_xlabel("time since the start of a step (ms)")
     return look.finish(
-        figure, f"The stages wait, in the median: {', '.join(title)}.",
+        figure, f"The stages wait for {', '.join(title)} (medians).",
         f"What each stage did in one step. {'; '.join(each)}.", legend=2)
 
 
@@ -106,14 +108,14 @@ def idle_over_micro_batches(records, guess: float | None = None):
                      "by the formula: (S - 1) / (M + S - 1)")
     idle = primitives.line(
         axes, counts, [100 * np.array(idle_parts(row)) for row in rows],
-        "all waiting, median")
+        "all waiting (median)")
     bubbles = [100 * float(np.median(bubble_parts(row))) for row in rows]
-    primitives.line(axes, counts, bubbles, "of it, the bubble", 1,
+    primitives.line(axes, counts, bubbles, "the bubble alone", 1,
                     linestyle="", markerfacecolor="white", markersize=7)
     look.guess_line(axes, guess, unit="%")
     axes.set_xscale("log", base=2)
     axes.set_xticks(counts, [str(count) for count in counts])
-    axes.set(xlabel="micro-batches M (number)", ylim=(0, None),
+    axes.set(xlabel="number of micro-batches M", ylim=(0, None),
              ylabel="time that the stages\nwait (%)")
     return look.finish(
         figure, f"Bubble: {bubbles[0]:.0f} % with M = {counts[0]}, "
@@ -167,9 +169,10 @@ def who_talks(records):
     rows, columns = (", ".join(map(str, sorted(circles)))
                      for circles in (pipelines, equals))
     return look.finish(
-        figure, f"A step hands on {activations:,.0f} KiB of activations, and "
-        f"adds up {gradients:,.0f} KiB of gradients.",
-        f"Pipelines {rows} hand on activations; {columns} add up gradients "
+        figure, f"In a step each pipeline passes on {activations:,.0f} KiB of "
+        "activations, and ranks with the same layers add up "
+        f"{gradients:,.0f} KiB of gradients.",
+        f"Pipelines {rows} pass on activations; {columns} add up gradients "
         "of the same layers.", legend=2)
 
 
@@ -197,10 +200,11 @@ def rank_memory(records, guess: float | None = None):
     axes.tick_params(axis="x", labelsize=9)
     each = ", ".join(f"{name} {part:.2f}".replace("\n", " on ")
                      for name, (part,) in parts.items())
-    least = min(parts, key=lambda name: parts[name])
+    said = ", ".join(f"{name.partition(chr(10))[0]} {part:.2f}"
+                     for name, (part,) in parts.items()
+                     if not name.startswith(("data", "adam")))
     return look.finish(
-        figure, f"{least.replace(chr(10), ' on ').capitalize()} takes "
-        f"{parts[least][0]:.2f} of what one rank alone needs.",
+        figure, f"Compared with one rank alone, a rank needs: {said}.",
         f"Memory of the rank that needs most, one rank alone being 1: "
         f"{each}.", legend=2)
 
@@ -256,13 +260,23 @@ def _where(times: dict) -> str:
     if math.isfinite(at):
         return f"from batch / width = {at:.2f} on"
     if min(times.values()) > 1:
-        return "at every size here"
-    return "nowhere here" if max(times.values()) <= 1 else "at some sizes"
+        return "at every size tried"
+    return "at no size tried" if max(times.values()) <= 1 else "at some sizes"
 
 
-def _whose_step(middle: dict, predicted: dict) -> str:
-    """Say where data parallelism is faster, measured and predicted."""
-    return (f"Data parallelism has the shorter step {_where(middle)}; "
+def _whose_step(measured: dict, predicted: dict) -> str:
+    """Say where data parallelism is faster, measured with the interval of
+    that place, and predicted."""
+    middle = {part: ratio.middle for part, ratio in measured.items()}
+    said = _where(middle)
+    if all(ratio.low > 0 for ratio in measured.values()):
+        # Where the upper ends cross 1 it may be, where the lower do it is.
+        first, last = (crossing({part: getattr(ratio, end)
+                                 for part, ratio in measured.items()})
+                       for end in ("high", "low"))
+        if math.isfinite(crossing(middle) + first + last):
+            said += f" ({first:.2f} to {last:.2f})"
+    return (f"Data parallelism has the shorter step {said}; "
             f"predicted: {_where(predicted)}.")
 
 
@@ -275,12 +289,11 @@ def which_when(rows) -> str:
         shown["data"] += ratio.low > 1
         shown["tensor"] += ratio.high < 1
     off = errors(rows)
-    middle = {part: ratio.middle for part, ratio in measured.items()}
-    return (f"{_whose_step(middle, predicted)} Of {len(measured)} ratios of "
-            f"batch to width, data is shown faster at {shown['data']}, "
-            f"tensor at {shown['tensor']}. A predicted step is "
-            f"{100 * np.median(off):.0f} % off in the median, "
-            f"{100 * max(off):.0f} % at most.")
+    return (f"{_whose_step(measured, predicted)} Of {len(measured)} ratios of "
+            "batch to width, data parallelism is shown to be faster at "
+            f"{shown['data']}, tensor parallelism at {shown['tensor']}. "
+            f"A predicted step is {100 * np.median(off):.0f} % off in the "
+            f"median, {100 * max(off):.0f} % at most.")
 
 
 @look.style
@@ -313,8 +326,8 @@ def crossover(records, guess: float | None = None):
     axes.set_ylim(min(0.65, 0.8 * min(every)), max(1.5, 1.25 * max(every)))
     axes.minorticks_off()
     axes.set(xlabel="batch / width",
-             ylabel="time of a step, tensor / data")
-    return look.finish(figure, _whose_step(middle, predicted), legend=2)
+             ylabel="step time, tensor / data")
+    return look.finish(figure, _whose_step(measured, predicted), legend=2)
 
 
 def _reached(curve, column: int, loss: float) -> float:
@@ -335,6 +348,19 @@ def _spread(values) -> str:
             f"{values.max():.2f})")
 
 
+def _curves(axes, runs, label: str, nth: int) -> None:
+    """Draw runs whose points lie at different places as small points, and
+    their median where all of them reach."""
+    own = {**look.LINES[nth], "marker": ""}
+    for x, y in runs:
+        axes.plot(x, y, ".", color=own["color"], markersize=2,
+                  antialiased=False)
+    at = np.linspace(max(x[0] for x, _ in runs), min(x[-1] for x, _ in runs),
+                     60)
+    middle = np.median([np.interp(at, x, y) for x, y in runs], axis=0)
+    axes.plot(at, middle, label=label, linewidth=2.5, **own)
+
+
 @look.style
 def sync_or_async(records, guess: float | None = None):
     """Draw the loss of workers that wait for each other and of workers that
@@ -353,12 +379,12 @@ def sync_or_async(records, guess: float | None = None):
               for rule, each in curves.items()}
         times.append(_spread(at["sync"] / at["async"]))
         for nth, (rule, name) in enumerate(names.items()):
-            primitives.curves(axes, [(curve[:, column], curve[:, 2])
-                                     for curve in curves[rule]], name, nth)
+            _curves(axes, [(curve[:, column], curve[:, 2])
+                           for curve in curves[rule]], name, nth)
         axes.axhline(loss, color=look.GREY, linewidth=1)
         if column == 0 and guess is not None:
             look.guess_star(axes, guess * float(np.median(at["async"])),
-                            loss, f"{guess:g} x the time")
+                            loss, f"{guess:g} times as long")
     left, right = panels
     left.set(xlabel="time (s)", ylabel="loss on the test images (log scale)",
              yscale="log", xlim=(0, None))
@@ -366,8 +392,8 @@ def sync_or_async(records, guess: float | None = None):
              if loss <= tick <= left.get_ylim()[1]]
     left.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     left.minorticks_off()
-    right.set(xlabel="gradients used (number)", xlim=(0, None))
+    right.set(xlabel="number of gradients used", xlim=(0, None))
     return look.finish(
-        figure, f"To a loss of {loss:.2f}, waiting takes {times[0]} times the "
-        f"time and {times[1]} times the gradients, over "
+        figure, f"To reach a loss of {loss:.2f}, waiting takes {times[0]} "
+        f"times as long, and {times[1]} times the gradients, over "
         f"{len(curves['sync'])} rounds.", legend=3)

@@ -15,7 +15,8 @@ import numpy as np
 # Distributed: this import also starts MPI
 from mpi4py import MPI
 from network import examples, serial
-from pipeline import pipeline, sizes
+from pipeline import pipeline
+from schedules import pipeline_sizes
 
 from scaleout import data
 from scaleout.flags import one_or_more, refuse
@@ -48,7 +49,7 @@ def hybrid(pipe: MPI.Intracomm, same: MPI.Intracomm, weights: list,
 
 def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
-    parser = sizes(__doc__)
+    parser = pipeline_sizes(__doc__)
     parser.add_argument("--stages", type=one_or_more, default=2,
                         help="of each pipeline (2)")
     return measure.read(parser)

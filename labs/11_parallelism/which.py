@@ -38,7 +38,7 @@ def settings() -> argparse.Namespace:
     parser.add_argument("--layers", type=one_or_more, default=4,
                         help="layers of the network (4)")
     parser.add_argument("--repeats", type=one_or_more,
-                        default=1 if data.quick() else 11,
+                        default=data.rounds(11),
                         help="steps of each, in turns (11)")
     args = parser.parse_args()
     ranks = MPI.COMM_WORLD.Get_size()

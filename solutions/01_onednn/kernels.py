@@ -7,7 +7,6 @@ from statistics import geometric_mean, median
 import pandas as pd
 
 from scaleout import Comparison, machine, settings
-from scaleout.comparisons.intervals import verdict
 from scaleout.comparisons.references import REFERENCE, reference, whose
 from scaleout.jobs.side import missing, python
 
@@ -81,31 +80,36 @@ def in_turns(run, kinds: list[str], **how) -> Turns:
 
 
 def possible(kinds: list[str], beside: tuple = ()) -> list[str]:
-    """Choose the kinds that can be compared here, and print what this
-    processor does in bf16; beside: PyTorch's, where it is.
+    """Choose the kinds that can be compared here; beside: PyTorch's, where it
+    is. With a kind in bf16, print what this processor does with it.
 
     Without AVX-512 TensorFlow takes bf16 away from oneDNN, and what remains
     is no comparison. With SCALEOUT_QUICK=1 the first two remain.
     """
     here = machine.facts()
-    if machine.native_bf16(here.isa):
-        print(f"{here.cpu} multiplies bf16 in hardware.")
-    elif "avx512f" in here.isa:
-        print(f"{here.cpu} has no instructions for bf16: oneDNN emulates "
-              "them.")
-    else:
-        print(f"{here.cpu} has no AVX-512: TensorFlow keeps bf16 from "
-              "oneDNN, and we leave it out.")
+    every = [*kinds, *beside] if python() else kinds
+    if any("bf16" in kind for kind in every):
+        print(_bf16(here))
     if settings.quick():
         return kinds[:2]
-    every = [*kinds, *beside] if python() else kinds
     return [kind for kind in every
             if "avx512f" in here.isa or "bf16" not in kind]
 
 
+def _bf16(here) -> str:
+    """What a processor does in bf16."""
+    if {"avx512_bf16", "amx_bf16"} & {*here.isa}:
+        return f"{here.cpu} multiplies bf16 in hardware."
+    if "avx512f" in here.isa:
+        return (f"{here.cpu} has no instructions for bf16: oneDNN emulates "
+                "them.")
+    return (f"{here.cpu} has no AVX-512: TensorFlow keeps bf16 from oneDNN, "
+            "and we leave it out.")
+
+
 def best(result) -> str:
-    """Name the fastest of 01's own variants that were shown to be faster
-    than the baseline; without one, the last of them."""
+    """Name the variant of 01's own with the highest rate, of those that were
+    shown to be faster than the baseline; without one, the last of them."""
     own = [name for name in result.variants if name not in OURS]
     faster = [name for name in own if result.verdict(name) == "faster"]
     return max(faster, key=lambda name: result.ratio(name).middle,
@@ -122,31 +126,22 @@ def pytorch(result, lab) -> None:
                            [*OURS, *OURS.values()], missing())
         whose(result.records, missing())
     for name in rows:
-        _say(result, OURS[name], name)
+        print(result.sentence(OURS[name], name))
 
 
 def fused(result) -> None:
     """Say what the fused layer alone brings, in fp32 and in bf16."""
     for name, keras in KERAS.items():
         if {name, keras} <= set(result.variants):
-            _say(result, name, keras)
-
-
-def _say(result, name: str, other: str) -> None:
-    ratio = result.between(name, other)
-    found = verdict(ratio, result.noise, result.within)
-    print(f"{name}: {ratio.middle:.2f} times as fast as {other} "
-          f"({ratio.low:.2f} to {ratio.high:.2f}, {ratio.rounds} "
-          f"rounds): {found}.")
+            print(result.sentence(name, keras))
 
 
 def compiled(result) -> None:
     """Say what torch.compile brings, where PyTorch is."""
     if "PyTorch, compiled" in result.variants:
-        _say(result, "PyTorch, compiled", "PyTorch")
+        print(result.sentence("PyTorch, compiled", "PyTorch"))
     else:
-        print("PyTorch's eager step and torch.compile take part after  make "
-              "torch  (in a terminal, 270 MB).")
+        print(missing())
 
 
 def roof(products) -> float:

@@ -1,10 +1,9 @@
 """The figures of 03_spmd: who holds what, what messages and collective
 calls cost, which way the library takes, and what a straggler costs."""
 
-from functools import partial
-
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.ticker import LogLocator, NullLocator
 
 from scaleout import Comparison
 from scaleout.plots import look
@@ -154,7 +153,7 @@ def message_time(sizes, seconds, fit, guess: float | None = None):
     axes.plot([corner, corner], [alpha_us / 3, 2 * alpha_us], ":",
               color=look.GREY, linewidth=1.5)
     axes.text(corner, alpha_us / 3, fontsize=9, va="bottom", color=look.INK,
-              s=f" {corner:,.0f} bytes:\n half waiting, half moving")
+              s=f" {corner:,.0f} bytes:\n latency = transfer")
     if guess is not None:
         look.guess_star(axes, min(sizes), guess, f"{guess:g} us")
     axes.set(**SIZES | {"xlabel": "size of the message (bytes)"},
@@ -192,19 +191,28 @@ def allreduce_time(records, expected):
     draw.ideal(right, right.get_xlim(), [1, 1], "as predicted")
     left.set(**SIZES, ylabel="time on 2 ranks (us)")
     right.set(**SIZES, ylabel="measured time / predicted time")
-    right.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    right.yaxis.set_minor_formatter(lambda value, _: "")
+    _few_ticks(right)
     first = []
     for size in (min(x), max(x)):
         times = {name: us_of[size] for name, us_of in table.items()}
         best = min(times, key=times.get)
         slow = max(times, key=times.get)
-        first.append(f"{size:,.0f} bytes: {best} was fastest in this job, "
-                     f"{slow} took {times[slow] / times[best]:.1f} times "
-                     "as long")
-    title = (f"{'; '.join(first)}. Measured time over predicted time: "
+        first.append(f"at {size:,.0f} bytes {best} was fastest in this job, "
+                     f"and {slow} took {times[slow] / times[best]:.1f} "
+                     "times as long")
+    title = (f"A{'; '.join(first)[1:]}. Measured time over predicted time: "
              f"{', '.join(off)}.")
     return look.finish(figure, title, legend=5)
+
+
+def _few_ticks(axes) -> None:
+    """Ratios on a logarithmic axis: 0.2, 0.5, 1, 2, 5 and so on."""
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.yaxis.set_minor_locator(NullLocator())
+    # So many at least, also where all ratios are near 1
+    low, high = axes.get_ylim()
+    axes.set_ylim(min(low, 0.45), max(high, 2.2))
 
 
 def at_each_size(found):
@@ -238,20 +246,22 @@ def by_size(found, law=None, guess: float | None = None):
                           linewidth=1.5)
         words = {}
         for size, each in sizes.items():
-            words.setdefault(each.verdict(variant), []).append(_size(size))
+            word = each.verdict(variant).replace("no difference shown",
+                                                 "not shown to differ")
+            words.setdefault(word, []).append(_size(size))
         found_here = [
             f"{word} at {'all sizes' if len(words) == 1 else _and(where)}"
             for word, where in words.items()]
-        said.append(f"{variant}: {', '.join(found_here)}")
+        said.append(f"{variant} is {', '.join(found_here)}")
     if law:
         n = np.geomspace(min(sizes), max(sizes), 100)
-        draw.ideal(axes, n, list(map(law, n)), "by alpha and beta")
+        draw.ideal(axes, n, list(map(law, n)),
+                   "the ring's way, by alpha and beta")
     axes.axhline(1, color=look.GREY, linewidth=1)
     look.guess_line(axes, guess, upright=True, unit="bytes")
     axes.set(**SIZES, ylabel=f"times as fast as\n{found.baseline}")
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axes.yaxis.set_minor_formatter(lambda value, _: f"{value:g}")
-    title = f"Compared with {found.baseline}: {'; '.join(said)}."
+    _few_ticks(axes)
+    title = f"Compared with {found.baseline}, {'; '.join(said)}."
     return look.finish(figure, title, legend=2)
 
 
@@ -291,29 +301,4 @@ def straggler_timeline(records, until_s: float = 0.12):
     axes.set_xlabel("time since the start (ms)")
     title = ("The share of their time in which the workers wait: "
              f"{', '.join(waited)}.")
-    return look.finish(figure, title, legend=2)
-
-
-@look.style
-def stale_losses(records):
-    """Draw the test loss over seconds and over gradients: points are single
-    runs, lines their median. The title takes the last quarter of each run:
-    a single moment would be chance."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(8, 4.2), sharey=True)
-    ends = []
-    for nth, (name, frames) in enumerate(records.items()):
-        # Each (points, 3): seconds, gradients, loss.
-        runs = [np.array(frame["metrics.curve"].iloc[0]) for frame in frames]
-        seconds = np.median([run[-1, 0] for run in runs])
-        losses = [frame["metrics.loss"].iloc[0] for frame in frames]
-        ends.append(f"{name}: {np.median(losses):.2g} ({min(losses):.2g} to "
-                    f"{max(losses):.2g}), and {seconds:.2g} s in all")
-        over = partial(draw.curves, label=name, nth=nth)
-        over(left, [(run[::2, 0], run[::2, 2]) for run in runs])
-        over(right, [(run[::2, 1], run[::2, 2]) for run in runs])
-    left.set(xlabel="time (s)", ylabel="loss on the test images (number)",
-             yscale="log")
-    right.set_xlabel("gradients used (count)")
-    title = (f"Mean loss in the last quarter of {len(runs)} runs each, the "
-             f"median and the range: {'; '.join(ends)}.")
     return look.finish(figure, title, legend=2)

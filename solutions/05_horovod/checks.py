@@ -147,6 +147,12 @@ def all_ranks_begin_equal(job):
             "which Horovod cannot assign to. `state` holds the `.value` of "
             "each, and the momentum and `epochs_done` too."
         )
+        waited = "#stalled-tensor" in str(failed)
+        assert not (waited and "HorovodBroadcast" in str(failed)), (
+            "expected both ranks to call hvd.broadcast_variables; saw one "
+            "wait for the other. Rank 0 gives and the others take, so the "
+            "call stands outside any `if rank == 0:`."
+        )
         raise
     assert start[0] == start[1], (
         "expected the same weights on both ranks before the first step; saw "

@@ -100,12 +100,3 @@ def settings() -> dict[str, str]:
     """What the libraries were asked for."""
     return {name: value for name, value in os.environ.items()
             if name.startswith(KNOBS)}
-
-
-def three_of(samples: list) -> dict[str, list]:
-    """The first, the middle and the last, to keep records small."""
-    last = len(samples) - 1
-    wanted = sorted({0, last // 2, last}) if samples else []
-    kept = [samples[i] for i in wanted]
-    return {"samples": [picture for _, picture in kept],
-            "samples_at_s": [at_s for at_s, _ in kept]}

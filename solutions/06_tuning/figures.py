@@ -1,5 +1,5 @@
-"""The figures of 06_tuning: what the made digits are worth, where the time
-goes, what each step gained, and how accuracy and memory went on."""
+"""The figures of 06_tuning: where the time goes, what each step gained, and
+how accuracy and memory went on."""
 
 import math
 import statistics
@@ -7,10 +7,10 @@ from textwrap import fill
 
 import matplotlib.pyplot as plt
 import numpy as np
-from scipy.special import stdtrit
 
+from scaleout.comparisons.intervals import mean_interval
 from scaleout.plots import look, primitives
-from scaleout.words import count
+from scaleout.words import count, rounded
 
 SHARES = {
     "train_s": ("trains", {"color": look.DARK}),
@@ -18,77 +18,6 @@ SHARES = {
     "evaluation_s": ("evaluates", {"color": look.MIDDLE}),
     "wait_s": ("waits for others", look.WAITING),
 }
-BAR = {"width": 0.62, "edgecolor": look.INK}
-
-
-@look.style
-def with_and_without(records, guess: float | None = None):
-    """Draw the accuracy that each seed reaches, from the labelled images
-    alone and with the GAN."""
-    found: dict[int, dict] = {}
-    for _, row in records.iterrows():
-        percent = 100 * row["metrics"]["accuracy"][-1]
-        found.setdefault(row["seed"], {})[row["variant"]] = percent
-    pairs = []  # (seeds, 2): alone, with the GAN
-    for accuracy in found.values():
-        alone = accuracy.pop("supervised", None)
-        if alone is not None and accuracy:
-            pairs.append((alone, *accuracy.values()))
-    labels = len(records["metrics"].iloc[0]["labelled"])
-    figure, axes = plt.subplots(figsize=(6.8, 4.2))
-    for nth, pair in enumerate(pairs):
-        axes.plot([0, 1], pair, "o-", color=look.DARK, linewidth=1.2,
-                  label="" if nth else "a seed")
-    means = [statistics.fmean(each) for each in zip(*pairs, strict=True)]
-    for place, mean in enumerate(means):
-        axes.plot([place - 0.12, place + 0.12], [mean] * 2, linewidth=4,
-                  color=look.MIDDLE, label="" if place else "mean")
-        axes.annotate(f"{mean:.1f} %", (place, mean), (88 * place - 44, 0),
-                      textcoords="offset points", va="center",
-                      ha="left" if place else "right")
-    if guess is not None:
-        axes.plot([0, 1], [means[0], means[0] + guess], color=look.MIDDLE,
-                  linestyle=":", linewidth=2,
-                  label=f"your guess: {guess:g} points more")
-    axes.set_xticks([0, 1], [f"{labels} labels alone",
-                             f"{labels} labels and the GAN"])
-    axes.set(ylabel="accuracy on the test images (%)", xlim=(-0.55, 1.55))
-    gains = [both - alone for alone, both in pairs]
-    return look.finish(
-        figure, f"{labels} labels, {count(len(gains), 'seed')}: "
-        f"{gain_in_words(gains)}", f"On average {means[0]:.1f} % alone, and "
-        f"{means[1]:.1f} % with the GAN.", legend=3)
-
-
-def gain_in_words(gains) -> str:
-    """Say what the GAN adds to each seed's accuracy, with its 95 % interval,
-    and what follows."""
-    middle = statistics.fmean(gains)
-    if len(gains) < 3:
-        return f"{middle:+.1f} points with the GAN. So few tell too little."
-    error = statistics.stdev(gains) / math.sqrt(len(gains))
-    half = float(stdtrit(len(gains) - 1, 0.975)) * error
-    follows = "no gain is shown."
-    if middle > half:
-        follows = "it earns its place."
-    if middle < -half:
-        follows = "it does harm."
-    return (f"{middle:+.1f} points with the GAN ({middle - half:+.1f} to "
-            f"{middle + half:+.1f}), so {follows}")
-
-
-@look.style
-def made_digits(records):
-    """Draw what the generator makes of the same noise as it learns, from left
-    to right."""
-    job = records["metrics"].iloc[0]
-    pictures = {f"after {at_s:.0f} s": 1 - np.array(picture) / 255
-                for picture, at_s in zip(job["samples"], job["samples_at_s"],
-                                         strict=True)}
-    figure = primitives.images(pictures, 3 * len(pictures))
-    return look.finish(
-        figure, "What the generator makes of the same noise.", "From left "
-        f"to right: {', '.join(pictures)}.")
 
 
 @look.style
@@ -117,48 +46,74 @@ def time_shares(records, guess: float | None = None):
 
 
 @look.style
+def ranks_threads(grid, guess: str | None = None):
+    """Draw a sweep over ranks and threads as a map of images/s; what failed
+    is white. guess: a pair, such as "2 x 1"."""
+    frame = grid.frame
+    cells = {(int(ranks), int(threads)): rate for ranks, threads, rate in
+             zip(frame.ranks, frame.threads, frame.rate, strict=True)}
+    known = {pair: rate for pair, rate in cells.items() if rate == rate}
+    said = "No setting gave a rate."
+    if known:
+        ranks, threads = max(known, key=known.get)
+        said = (f"Highest of single runs: {ranks} x {threads}, "
+                f"{rounded(known[ranks, threads])} images/s.")
+    failed = len(cells) - len(known)
+    said += f" {failed} of {len(cells)} settings failed." * bool(failed)
+    return pairs_map(cells, ("ranks (count)",
+                             "threads of each rank (count)"),
+                     "images/s", said, guess)
+
+
+def pairs_map(cells, labels, unit: str, said: str, guess: str | None):
+    """Draw a value for each pair of numbers: {(row, column): value}."""
+    rows = sorted({row for row, _ in cells})
+    columns = sorted({column for _, column in cells})
+    values = np.full((len(rows), len(columns)), np.nan)
+    for (row, column), value in cells.items():
+        values[rows.index(row), columns.index(column)] = value
+    figure, axes = plt.subplots(figsize=(6, 1.8 + 0.8 * len(rows)))
+    missing = [["fails"] * len(columns)] * len(rows)
+    primitives.heat(figure, axes, values, list(map(str, rows)),
+                    list(map(str, columns)), unit, missing=missing)
+    axes.set(xlabel=labels[1], ylabel=labels[0])
+    spots = {f"{row} x {column}": (x + 0.3, y + 0.25)
+             for y, row in enumerate(rows) for x, column in enumerate(columns)}
+    if guess is not None:
+        look.guess_star(axes, *spots.get(guess, (np.nan, np.nan)), guess)
+    each = [f"{row} x {column}: "
+            f"{'fails' if np.isnan(value) else rounded(value)}"
+            for (row, column), value in cells.items()]
+    return look.finish(figure, said, f"{'; '.join(each)}.", legend=1)
+
+
+@look.style
 def kept_steps(steps, guess: str | None = None):
     """Draw what each step of a tuning was worth, each beginning where the
     ones before have got to."""
     names = ["first written", *steps, "all kept"]
-    last = len(names) - 1
-    figure, axes = plt.subplots(figsize=(1.6 + 1.25 * len(names), 4.4))
-    level = 1.0
-    top = 1.0
-    kept = 0
+    figure, axes = plt.subplots(figsize=(1.6 + 1.1 * len(names), 4.6))
+    shown = {}
+    dropped = []
     each = []
-    for place, (name, found) in enumerate(steps.items(), 1):
-        axes.plot([place - 0.69, place + 0.31], [level] * 2, color=look.GREY,
-                  linewidth=0.8)
-        better = found.best != found.baseline
-        best = found.best if better else max(
-            found.variants, key=lambda name: found.ratio(name).middle)
+    for name, found in steps.items():
+        best = found.best
+        if best == found.baseline:
+            best = max(found.variants, key=lambda x: found.ratio(x).middle)
+            dropped.append(name)
         ratio = found.ratio(best)
-        low, middle, high = (level * end for end in
-                             (ratio.low, ratio.middle, ratio.high))
-        if better:
-            axes.bar(place, middle - level, bottom=level, color=look.LIGHT,
-                     **BAR)
-        primitives.interval(axes, place, low, middle, high, upright=True,
-                            color="black", linewidth=1.5,
-                            markerfacecolor=look.DARK if better else "white")
-        end = high if math.isfinite(high) else middle
-        verdict = f"{ratio.middle:.2f}x" + ",\nnot kept" * (not better)
-        axes.annotate(f"{fill(best, 16)}\n{verdict}", (place, end), (0, 5),
-                      ha="center", textcoords="offset points", fontsize=9)
+        verdict = f"{ratio.middle:.2f}x" + ",\nnot kept" * (name in dropped)
+        shown[name] = (ratio, f"{fill(best, 14)}\n{verdict}")
         each.append(f"{name}: {found.sentence(best)}")
-        if better:
-            level = middle
-            kept += 1
-        top = max(top, end)
-    for place, height in ((0, 1.0), (last, level)):
-        axes.bar(place, height, color=look.DARK, **BAR)
+    level, top = primitives.waterfall(axes, shown, dropped)
+    axes.bar(len(names) - 1, level, color=look.DARK, **primitives.STEP)
+    for place, height in ((0, 1.0), (len(names) - 1, level)):
         axes.annotate(f"{height:.1f}x", (place, height), (0, 4), ha="center",
                       textcoords="offset points")
     look.guess_name(axes, names, guess, 0.05)
     axes.set_xticks(range(len(names)), [fill(name, 12) for name in names])
     axes.set(ylabel="times as fast as first written", ylim=(0, 1.3 * top))
-    axes.grid(axis="x", visible=False)
+    kept = len(steps) - len(dropped)
     return look.finish(
         figure, f"{kept} of {count(len(steps), 'step')} kept; together they "
         f"promise {level:.1f}x.", " ".join(each),
@@ -276,8 +231,8 @@ def memory_over_time(records):
              ylim=(0, 1.15 * axes.get_ylim()[1]))
     axes.locator_params(axis="x", integer=True)
     return look.finish(
-        figure, "What rank 0 gains with each evaluation, in the later half "
-        f"of the job. {' '.join(found)}", legend=4)
+        figure, "Memory that rank 0 gains with each evaluation, in the second "
+        f"half of the job. {' '.join(found)}", legend=4)
 
 
 def growth_in_words(gains) -> str:
@@ -285,10 +240,18 @@ def growth_in_words(gains) -> str:
     an evaluation."""
     if len(gains) < 3:
         return "too few runs to tell."
-    middle = statistics.fmean(gains)
-    error = statistics.stdev(gains) / math.sqrt(len(gains))
-    half = float(stdtrit(len(gains) - 1, 0.975)) * error
+    middle, half = mean_interval(gains)
     said = f"{middle:.2f} MiB ({middle - half:.2f} to {middle + half:.2f})"
     if middle > half:
         return f"{said}, so it grows."
     return f"{said}, so no growth is shown."
+
+
+def ranks_that_fit(records, gib: float) -> str:
+    """Say what a rank took at most, and how many such ranks fit in so many
+    GiB: a tenth of it is left to the system."""
+    job = records["metrics"].iloc[0]
+    peak = max(share["peak_mib"] for share in job["shares"]) / 1024
+    return (f"At {job['side']} x {job['side']} pixels a rank took up to "
+            f"{peak:.1f} GiB: {int(0.9 * gib / peak)} of them fit in nine "
+            f"tenths of this machine's {gib:.0f} GiB.")

@@ -1,5 +1,5 @@
 """What each TODO of 07_scaling is checked by: small jobs on up to four ranks,
-and for job.sh what it asks for and starts.
+and for job.sh what it asks for and starts. TODO 6 stands in train.py.
 
 The checks look at the records, never at the code or the clock. 103 rows leave
 3 when four ranks share them.
@@ -34,6 +34,7 @@ SHORT = {"N": "nodes", "n": "ntasks", "c": "cpus-per-task", "t": "time",
 ASK = re.compile(r"#SBATCH\s+(?:--([\w-]+)[=\s]|-(\w)[=\s]?)\s*(\S+)")
 ENDS = ("COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "NODE_FAIL",
         "OUT_OF_MEMORY")
+OWN_CLUSTER = HERE.parents[1] / ".setup/cluster/slurm.conf"
 STARTERS = ("srun", "mpirun", "mpiexec", "python")
 # Stands in for what starts the ranks, and writes down how it was called.
 STAND_IN = """#!/bin/bash
@@ -251,7 +252,7 @@ def started(script):
         (called := Path(folder, "called")).write_text("")
         env = os.environ | {
             "PATH": f"{folder}:{os.environ['PATH']}", "CALLED": str(called),
-            "SLURM_CPUS_PER_TASK": "7", "SLURM_JOB_ID": "4711",
+            "SLURM_CPUS_PER_TASK": "2", "SLURM_JOB_ID": "4711",
             "SLURM_NTASKS": "2", "OMP_NUM_THREADS": ""}
         ended = subprocess.run(["bash", script], cwd=folder, env=env,
                                capture_output=True, text=True, timeout=20)
@@ -263,9 +264,12 @@ def ask(*command):
     """What a command of Slurm's prints; "" where Slurm does not answer."""
     if shutil.which(command[0]) is None:
         return ""
+    env = dict(os.environ)
+    if OWN_CLUSTER.exists():  # make cluster
+        env["SLURM_CONF"] = str(OWN_CLUSTER)
     try:
-        done = subprocess.run(command, capture_output=True, text=True,
-                              timeout=20)
+        done = subprocess.run(command, env=env, capture_output=True,
+                              text=True, timeout=20)
     except subprocess.TimeoutExpired:  # a full queue lets sbatch wait
         return ""
     return "" if done.returncode else done.stdout.strip()
@@ -343,9 +347,10 @@ def the_job_script_asks_and_starts(job):
         "expected python -m mpi4py train.py to be started; saw "
         f"{program} {words}."
     )
-    assert threads == "7", (
-        "expected OMP_NUM_THREADS to be what SLURM_CPUS_PER_TASK says, here "
-        f"7; saw {threads or 'none'}. Is it exported?"
+    assert threads == "2", (
+        "expected each task to have OMP_NUM_THREADS=2, as many as its cores; "
+        f"saw {threads or 'none'}. Is it exported, and above srun? Slurm puts "
+        "the cores of a task into $SLURM_CPUS_PER_TASK."
     )
     if not ask("sinfo"):
         return  # nobody to submit it to
@@ -355,3 +360,34 @@ def the_job_script_asks_and_starts(job):
             f"expected two ranks to train; Slurm's job ended as {state}, and "
             f"its output ends so: {output[-300:]}"
         )
+
+
+@todo(
+    6,
+    hints=[
+        "Three things change in a step. Which of them does the next step "
+        "need?",
+        "The weights, the velocity that carries on from step to step, and how "
+        "many steps are done.",
+        "state = [w, velocity, done]",
+    ],
+    script="train.py",
+)
+def a_training_goes_on_as_if_nobody_had_stopped_it(job):
+    """Ten steps, and from their checkpoint ten more: as twenty at once."""
+    with TemporaryDirectory() as folder:
+        how = {"ranks": 2, "threads": 1, "every": 5}
+        whole, _, again = [
+            job(**how, folder=f"{folder}/{name}", steps=steps)
+            .records["metrics"].iloc[0]
+            for name, steps in (("whole", 20), ("two", 10), ("two", 20))
+        ]
+    assert again["begin"] == 10, (
+        "expected the second start to go on from step 10; saw step "
+        f"{again['begin']}. Does a checkpoint hold how many steps are done?"
+    )
+    assert again["weights"] == whole["weights"], (
+        "expected the weights of 20 steps at once; after a stop they are "
+        "others. What carries on from one step to the next, beside the "
+        "weights and the number of steps?"
+    )

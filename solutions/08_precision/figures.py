@@ -7,6 +7,7 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 
+from scaleout import Comparison
 from scaleout.plots import look, primitives
 from scaleout.words import rounded
 
@@ -34,14 +35,14 @@ def few_bits(records, guess: float | None = None):
                      f"fp32: {plain:.1f} %")
     look.guess_line(left, guess, upright=True, unit="bits")
     for axes in (left, right):
-        axes.set_xlabel("bits of a whole number")
+        axes.set_xlabel("bits per number")
         axes.set_xticks(bits)
         axes.invert_xaxis()
-    left.set(ylabel="digits that are right (%)", ylim=(0, 103))
+    left.set(ylabel="digits classified correctly (%)", ylim=(0, 103))
     right.set(ylabel="error of the weights\n(% of their spread)",
               yscale="log")
     ends = " and ".join(f"{n} bits per {per}" for per, n in fewest.items())
-    title = "No number of bits is within five points of fp32."
+    title = "No width tried comes within five points of fp32."
     if fewest:
         title = f"Within five points of fp32: down to {ends}."
     return look.finish(figure, title, legend=4)
@@ -72,19 +73,20 @@ def loss_curves(records, guess: float | None = None):
         if nth == 0:
             first = percent
             title = (f"fp32: {spread(percent, '.1f')} % of the test images "
-                     "right. Beside it, seed by seed: ")
+                     "right. Compared seed by seed, ")
         else:
-            found.append(f"{row['metrics.how']} "
+            verb = "by" if found else "differs by"
+            found.append(f"{row['metrics.how']} {verb} "
                          f"{spread(percent - first, '+.1f')}")
         lost = row.get("metrics.lost")
-        zeros = "" if lost is None else f"{100 * lost:.0f} % to 0"
+        zeros = "" if lost is None else f"{100 * lost:.0f} %\nbecame 0"
         names.append(f"{fill(row['metrics.how'], 9)}\n{zeros}".strip())
     if guess is not None:
         look.guess_star(right, min(2, len(names) - 1), guess, f"{guess:g} %")
-    left.set(xlabel="step (number)", ylabel="loss (cross-entropy)",
+    left.set(xlabel="training step", ylabel="loss (cross-entropy)",
              ylim=(0, None))
     right.set_xticks(range(len(names)), names, fontsize=8)
-    right.set(ylabel="test images right (%)", xlim=(-0.5, len(names) - 0.5))
+    right.set(ylabel="test accuracy (%)", xlim=(-0.5, len(names) - 0.5))
     title += f"{'; '.join(found)} points."
     return look.finish(figure, title, legend=4)
 
@@ -114,11 +116,11 @@ def calibrations(records, guess: float | None = None):
     if guess is not None:
         dark = look.find_name(list(percent), "dark") or 0
         look.guess_star(axes, dark, guess, f"{guess:g} %", color=look.MIDDLE)
-    axes.set(ylabel="test images right (%)", ylim=(0, 112))
+    axes.set(ylabel="test accuracy (%)", ylim=(0, 112))
     axes.tick_params(axis="x", labelsize=9)
     images = int(part["metrics.images"].iloc[0])
-    title = (f"int8 has {kib[1:].min() / kib.iloc[0]:.2f} of the size. One "
-             f"of {images:,} images is {100 / images:.2f} points.")
+    title = (f"The int8 files have {kib[1:].min() / kib.iloc[0]:.2f} of the "
+             f"size; one image more or less is {100 / images:.2f} points.")
     each = "; ".join(f"{' '.join(name.split())}: {value:.1f} %"
                      for name, (value,) in percent.items())
     return look.finish(figure, title, f"Test images right: {each}.",
@@ -136,7 +138,7 @@ def ladder(table, units, guess: float | None = None):
         times[own] = table[own] / (first.iloc[0] if len(first) else np.nan)
     values = times.to_numpy(float)
     top = max(2.0, float(np.nanmax(values)))
-    size = (2.8 + 1.15 * table.shape[1], 1.9 + 0.55 * len(table))
+    size = (2.8 + 0.85 * table.shape[1], 1.9 + 0.55 * len(table))
     figure, axes = plt.subplots(figsize=size)
     picture = axes.imshow(
         values, aspect="auto", cmap=mpl.colors.LinearSegmentedColormap
@@ -148,7 +150,7 @@ def ladder(table, units, guess: float | None = None):
         steps.append(f"{step} (not measured)" if missing else step)
         for column, value in enumerate(values[row]):
             known = not np.isnan(value)
-            text = "" if missing else "none"
+            text = "" if missing else "no such\nformat"
             if known:
                 text = f"{value:.1f}x\n{rounded(table.iloc[row, column])}"
             axes.text(column, row, text, ha="center", va="center", fontsize=9,
@@ -172,8 +174,9 @@ def ladder(table, units, guess: float | None = None):
     bar.ax.yaxis.set_minor_formatter(plain)
     every = times.stack().dropna()
     products = times["GEMM int8"].dropna()
-    title = (f"The product in int8 on {products.index[-1]}: "
-             f"{products.iloc[-1]:.1f}x fp32 on the lowest step")
+    title = (f"On {products.index[-1]}, the int8 product is "
+             f"{products.iloc[-1]:.1f} times as fast as fp32 on the lowest "
+             "step")
     if guess is not None:
         title += f" (your guess: {guess:g}x)"
     each = ", ".join(f"{step} {name} {value:.1f}x"
@@ -184,40 +187,44 @@ def ladder(table, units, guess: float | None = None):
 
 
 @look.style
-def streams(records, guess: float | None = None):
-    """Draw the time within which 99 of 100 requests are answered, over
-    images/s: by one process with all cores, and by one for each core."""
+def latency(records, guess: float | None = None):
+    """Draw how long requests take that come when they like, over how many
+    come: by one process with all cores, and by one for each core."""
+    part = records[records["metrics.part"] == "arrivals"]
     figure, axes = plt.subplots(figsize=(7.2, 4.6))
-    title = []
+    per_s = part["metrics.per_s"].to_numpy(float)
     each = []
-    for nth, way in enumerate(("one process", "one a core")):
-        rates = [float(np.median([run["value"] for run in runs
-                                  if run["variant"] == way]))
-                 for runs in records["metrics.runs"]]
-        late = [took[way]["ms_99"] for took in records["metrics.took"]]
-        primitives.line(axes, rates, late, way, nth)
-        shift = 8 if nth else -8
-        for rate, ms, batch in zip(rates, late, records["metrics.batch"],
-                                   strict=True):
-            each.append(f"{way}, batch {batch}: {rounded(rate)} images/s, "
-                        f"{rounded(ms)} ms")
-            axes.annotate(f"batch {batch}", (rate, ms), (shift, 0),
-                          textcoords="offset points", va="center", fontsize=9,
-                          ha="left" if nth else "right",
-                          color=look.LINES[nth]["color"])
-        title.append(f"{way} {rounded(max(rates))} images/s")
+    for nth, way in enumerate(("one process", "one per core")):
+        own = [[one for one in tried if one["way"] == way]
+               for tried in part["metrics.tried"]]
+        late = primitives.line(
+            axes, per_s, [[one["ms_95"] for one in runs] for runs in own],
+            f"{way}: 95 of 100 within", nth)
+        usual = primitives.line(
+            axes, per_s, [np.median([one["ms_50"] for one in runs])
+                          for runs in own],
+            f"{way}: half within", nth, linestyle=":", marker="")
+        for load, runs, half, most in zip(part["metrics.load"], own, usual,
+                                          late, strict=True):
+            longest = max(one["longest"] for one in runs)
+            each.append(f"{way}, {load:g} %: half within {rounded(half)} ms, "
+                        f"95 of 100 within {rounded(most)} ms, longest queue "
+                        f"{longest}")
     if guess is not None:
-        axes.plot([], [], linestyle="",
-                  label=f"your guess: {guess:g} images a request")
-    axes.margins(0.18, 0.08)
-    axes.set(xscale="log", yscale="log",
-             xlabel="all processes together (images/s)",
-             ylabel="99 of 100 requests within (ms)")
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(mpl.ticker.LogLocator(subs=(1, 2, 5)))
-        axis.set_major_formatter("{x:,g}")
-        axis.set_minor_formatter(mpl.ticker.NullFormatter())
+        look.guess_star(axes, per_s[-1], guess, f"{guess:g} ms")
+    last = part.iloc[-1]
+    found = Comparison(last["metrics.runs"], lower=True, metric="ms")
+    says = {"faster": "one per core answers 95 of 100 sooner",
+            "slower": "one process answers 95 of 100 sooner"}
+    verdict = says.get(found.verdict("one per core"),
+                       "neither way is shown to answer 95 of 100 sooner")
+    axes.set(yscale="log", xlim=(0, None),
+             xlabel="arrivals per second (requests of "
+             f"{last['metrics.batch']} images)",
+             ylabel="from arrival to answer (ms)")
+    axes.yaxis.set_major_locator(mpl.ticker.LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_major_formatter("{x:,g}")
+    axes.yaxis.set_minor_formatter(mpl.ticker.NullFormatter())
     return look.finish(
-        figure, f"At most: {', '.join(title)}. Lower answers sooner, further "
-        "right answers more.",
-        f"99 of 100 requests within: {'; '.join(each)}.", legend=3)
+        figure, f"At {last['metrics.load']:g} % of what the better way can "
+        f"answer, {verdict}.", f"{'; '.join(each)}.", legend=2)

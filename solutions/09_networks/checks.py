@@ -66,6 +66,39 @@ def the_effective_batch_stays(job):
 @todo(
     2,
     hints=[
+        "Copies that share nothing lose nothing. What is left of their rate "
+        "when the ranks train together?",
+        "A share: the rate of the ranks together, over that of the copies.",
+        "efficiency = rate / copies_rate",
+    ],
+)
+def efficiency_is_against_copies(job):
+    """Efficiency is the rate together over that of independent copies."""
+    record = trained(job)
+    rate = record["rate"]
+    copies = record["metrics.copies_rate"]
+    saw = record["metrics.efficiency"]
+    because = ""
+    if saw == 1.0:
+        because = "It is written there, not measured."
+    elif math.isclose(saw, copies / rate):
+        because = "It is the other way round."
+    elif math.isclose(saw, rate / copies / 2):
+        because = "copies_rate is the rate of both copies already."
+    elif math.isclose(saw, 100 * rate / copies):
+        because = "A share, not per cent."
+    elif math.isclose(saw, rate - copies):
+        because = "That is a difference: divide."
+    assert math.isclose(saw, rate / copies), (
+        f"expected an efficiency of {rate / copies:.4f}, from {rate:.1f} "
+        f"images/s together and {copies:.1f} of two copies; saw {saw:.4f}. "
+        f"{because}"
+    )
+
+
+@todo(
+    3,
+    hints=[
         "How many images are trained in a second, and how much arithmetic is "
         "there in one image?",
         "images/s times operations per image are operations per second.",
@@ -94,39 +127,6 @@ def arithmetic_is_counted(job):
     assert math.isclose(saw, rate * one), (
         f"expected {rate * one:.4g} operations in a second, {rate:.1f} images "
         f"of {one:.4g} each; saw {saw:.4g}. {because}"
-    )
-
-
-@todo(
-    3,
-    hints=[
-        "Copies that share nothing lose nothing. What is left of their rate "
-        "when the ranks train together?",
-        "A share: the rate of the ranks together, over that of the copies.",
-        "efficiency = rate / copies_rate",
-    ],
-)
-def efficiency_is_against_copies(job):
-    """Efficiency is the rate together over that of independent copies."""
-    record = trained(job)
-    rate = record["rate"]
-    copies = record["metrics.copies_rate"]
-    saw = record["metrics.efficiency"]
-    because = ""
-    if saw == 1.0:
-        because = "It is written there, not measured."
-    elif math.isclose(saw, copies / rate):
-        because = "It is the other way round."
-    elif math.isclose(saw, rate / copies / 2):
-        because = "copies_rate is the rate of both copies already."
-    elif math.isclose(saw, 100 * rate / copies):
-        because = "A share, not per cent."
-    elif math.isclose(saw, rate - copies):
-        because = "That is a difference: divide."
-    assert math.isclose(saw, rate / copies), (
-        f"expected an efficiency of {rate / copies:.4f}, from {rate:.1f} "
-        f"images/s together and {copies:.1f} of two copies; saw {saw:.4f}. "
-        f"{because}"
     )
 
 

@@ -104,6 +104,28 @@ def test(model: nn.Module, x: torch.Tensor, y: torch.Tensor) -> tuple:
     return float(right), float(loss)
 
 
+def images() -> tuple:
+    """What to train on, with the number of each image, and the test images."""
+    x, y, x_test, y_test = map(torch.from_numpy, data.digits())
+    x = x.reshape(-1, 1, 28, 28)  # (n, 28, 28, 1) before
+    x_test = x_test.reshape(-1, 1, 28, 28)
+    return TensorDataset(x, y, torch.arange(len(x))), x_test, y_test
+
+
+def train(model: nn.Module, loader: DataLoader, optimizer, rates: list,
+          job: records.Job) -> None:
+    """One epoch: a step for each batch of this rank."""
+    for (x, y, rows), lr in zip(loader, rates, strict=True):
+        optimizer.param_groups[0]["lr"] = lr
+        with job.step(rows=rows, learning_rates=lr, firsts=int(rows[0])):
+            logits = model(x)  # (batch, 10), the last one fewer
+            loss = nn.functional.cross_entropy(logits, y)
+            optimizer.zero_grad()
+            # Distributed: DDP sends gradients while others are computed
+            loss.backward()
+            optimizer.step()
+
+
 def take_checkpoint(file: Path, model: nn.Module, optimizer) -> int:
     """Goes on from a checkpoint, if there is one; the epochs it has done."""
     if not file.exists():
@@ -149,11 +171,7 @@ def main(args: argparse.Namespace) -> None:
     if epochs_done >= args.epochs:
         refuse(f"{epochs_done} epochs are done: ask for more with --epochs.")
 
-    x, y, x_test, y_test = map(torch.from_numpy, data.digits())
-    x = x.reshape(-1, 1, 28, 28)  # (n, 28, 28, 1) before
-    x_test = x_test.reshape(-1, 1, 28, 28)
-    # With the number of each image, for the record.
-    digits = TensorDataset(x, y, torch.arange(len(x)))
+    digits, x_test, y_test = images()
     batch = args.batch_per_rank
     # TODO 6: this sampler gives all images to one rank, as if it were alone.
     # Tell it how many ranks there are, and which of them this is.  (1 line)
@@ -181,7 +199,7 @@ def main(args: argparse.Namespace) -> None:
     # STARTER: scale = batch / BASE_BATCH
     # END SOLUTION
 
-    job = records.Job("09_networks", rank, ranks, rows=len(x),
+    job = records.Job("09_networks", rank, ranks, rows=len(digits),
                       weights=weights.values())
     wrote = []
     for epoch in range(epochs_done, args.epochs):
@@ -192,16 +210,9 @@ def main(args: argparse.Namespace) -> None:
         sampler.set_epoch(epoch)
         # STARTER: pass
         # END SOLUTION
-        for step, (images, labels, rows) in enumerate(loader):
-            lr = learning_rate(epoch + step / len(loader), scale, args)
-            optimizer.param_groups[0]["lr"] = lr
-            with job.step(rows=rows, learning_rates=lr, firsts=int(rows[0])):
-                logits = model(images)  # (batch, 10), the last one fewer
-                loss = nn.functional.cross_entropy(logits, labels)
-                optimizer.zero_grad()
-                # Distributed: DDP sends gradients while others are computed
-                loss.backward()
-                optimizer.step()
+        rates = [learning_rate(epoch + step / len(loader), scale, args)
+                 for step in range(len(loader))]
+        train(model, loader, optimizer, rates, job)
         # Distributed: the weights are equal, so each rank finds the same
         accuracy, lost = test(model, x_test, y_test)
         job.log(accuracy=accuracy, losses=lost)
@@ -222,8 +233,8 @@ def main(args: argparse.Namespace) -> None:
     job.note(drawn=drawn, wrote=wrote)
     # Distributed: one record of all ranks; the slowest of them counts
     record = job.write(variant=f"ddp {args.schedule}", batch_per_rank=batch,
-                       seed=args.seed, rate_unit="images/s", images=len(x),
-                       torch=torch.__version__)
+                       seed=args.seed, rate_unit="images/s",
+                       images=len(digits), torch=torch.__version__)
     if rank == 0:
         print(f"{ranks} rank(s): {record['rate']:.0f} images/s, "
               f"accuracy {accuracy:.2%}", flush=True)

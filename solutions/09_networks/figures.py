@@ -8,6 +8,7 @@ from matplotlib.ticker import LogLocator, NullLocator
 from scaleout.plots import look, primitives
 
 GIGA = 1e9
+ONE = "one process"
 NAMES = {"tensorflow": "TensorFlow", "torch": "PyTorch"}
 
 
@@ -18,7 +19,7 @@ def frameworks(found, guess: float | None = None):
     rows = sum(len(one.variants) + 0.8 for one in found.values())
     figure, axes = plt.subplots(figsize=(7.2, 1.9 + 0.36 * rows))
     ticks = {}
-    title = []
+    title = {}
     each = []
     y = 0.0
     for nth, (cell, one) in enumerate(found.items()):
@@ -26,7 +27,7 @@ def frameworks(found, guess: float | None = None):
         axes.fill_betweenx(
             [y - 0.5, y + len(one.variants) - 0.5], 1 / band, band,
             color=look.PALE, zorder=0,
-            label="" if nth else "what identical jobs could differ by")
+            label="" if nth else "noise: how far identical jobs could differ")
         axes.annotate(cell, (0, y - 0.62), weight="bold", fontsize=10,
                       xycoords=("axes fraction", "data"),
                       annotation_clip=False)
@@ -47,7 +48,7 @@ def frameworks(found, guess: float | None = None):
             says = f"{one.best} is {times:.2f} times as fast."
         elif verdicts == {"slower"}:
             says = f"{one.baseline} is the fastest."
-        title.append(f"{cell}: {says}")
+        title[cell] = says
     base = next(iter(found.values())).baseline
     axes.axvline(1, color=look.GREY, linestyle="--", label=f"{base}: 1")
     look.guess_line(axes, guess, upright=True)
@@ -55,13 +56,18 @@ def frameworks(found, guess: float | None = None):
     axes.set_ylim(y - 0.8, -1.2)
     axes.grid(axis="y", visible=False)
     axes.set_xlabel(f"times as fast as {base}, median and 95 % interval")
-    return look.finish(figure, " ".join(title), " ".join(each), legend=3)
+    said = " ".join(f"{cell}: {says}" for cell, says in title.items())
+    if len(title) > 1 and len(set(title.values())) == 1:
+        said = f"In all {len(title)} cases, {says}"
+    return look.finish(figure, said, " ".join(each), legend=3)
 
 
 @look.style
 def rates_over_work(records, guess: float | None = None):
     """Draw the images/s of each network over the arithmetic of one image, by
-    each framework."""
+    each framework, from images of one size."""
+    records = records[records["metrics.side"]
+                      == records["metrics.side"].iloc[0]]
     figure, axes = plt.subplots(figsize=(7.2, 4.6))
     each = []
     by_framework = dict(list(records.groupby("metrics.framework",
@@ -72,8 +78,11 @@ def rates_over_work(records, guess: float | None = None):
         rate = rows["rate"].to_numpy(float)
         networks = list(rows["metrics.network"])
         own = look.LINES[nth]
+        runs = [[run["value"] for run in of if run["variant"] == ONE]
+                for of in rows["metrics.runs"]]
+        primitives.dots(axes, work, runs, color=own["color"])
         axes.plot(work, rate, own["marker"], color=own["color"], markersize=8,
-                  label=f"{name}, one run each")
+                  label=f"{name}, median")
         law = np.array([work.min(), work.max()])
         axes.plot(law, rate[0] * work[0] / law, "--", color=own["color"],
                   linewidth=1, label=f"as many GFLOP/s as {networks[0]}")
@@ -85,9 +94,10 @@ def rates_over_work(records, guess: float | None = None):
     if guess is not None and len(rows) > 1:
         look.guess_star(
             axes, float(rows["metrics.flops_per_image"].iloc[-1]) / GIGA,
-            guess * float(rows["rate"].iloc[0]), f"{guess:g} of the first")
+            guess * float(rows["rate"].iloc[0]),
+            f"{guess:g} times {rows['metrics.network'].iloc[0]}'s rate")
     axes.set(xscale="log", yscale="log", ylabel="rate (images/s)",
-             xlabel="arithmetic of one image, forward and backward (GFLOP)")
+             xlabel="arithmetic per image, forward and backward (GFLOP)")
     # Names stand above and below their points, in turns; the reader's star
     # may stand below the last.
     points = records.groupby("metrics.network").agg(
@@ -109,5 +119,5 @@ def rates_over_work(records, guess: float | None = None):
         figure, f"In TensorFlow, {last['metrics.network']} has "
         f"{last['rate'] / first['rate']:.2f} times the rate of "
         f"{first['metrics.network']}.",
-        f"{'. '.join(each)} of the first network's arithmetic a second.",
+        f"{'. '.join(each)}, as a share of the first network's GFLOP/s.",
         legend=2)

@@ -17,21 +17,12 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import numpy as np
 import tensorflow as tf
 from files import examples
+from images import SEED, SIDE, augment, read_image
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
 from networks import Training
-from runme import (
-    BATCH,
-    SEED,
-    SIDE,
-    STEPS,
-    augment,
-    input_pipeline,
-    my_images,
-    read_image,
-    steps_of,
-)
+from runme import BATCH, STEPS, input_pipeline, my_images, steps_of
 
 from scaleout import data, records
 from scaleout.flags import Parser, one_or_more, zero_or_more
@@ -64,8 +55,7 @@ def settings() -> argparse.Namespace:
     parser.add_argument("--rounds", type=one_or_more, default=7,
                         help="how often each has its turn (7)")
     args = parser.parse_args()
-    if data.quick():
-        args.rounds = 1
+    args.rounds = data.rounds(args.rounds)
     return args
 
 

@@ -1,12 +1,13 @@
-"""All ranks read by way of one server: how long does an epoch take to read?
+"""All ranks read from one file system: how long does an epoch take to read?
 
     mpirun -n 4 python -m mpi4py solutions/10_input/shared.py
 
-The server needs so long to open a file, and reads so many bytes a second; you
-say how fast. The images lie there as a file each, or in 8 shards, or each node
-copies the shards once to a disk of its own. Ranks stand in for nodes here. You
-will see seconds, opens and bytes, beside what opens x delay + bytes /
-bandwidth foretells. It takes 45 seconds.
+Its server needs so long to open a file, and reads the bytes from one data
+server or from several at once; you say how fast. The images lie there as a
+file each, or in 8 shards, or each node copies the shards once to a disk of its
+own. Ranks stand in for nodes here. You will see seconds, opens and bytes,
+beside what opens x delay + bytes / (data servers x bandwidth) predicts. It
+takes 40 seconds.
 """
 
 import argparse
@@ -38,12 +39,14 @@ def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
     quick = data.quick()
     parser = Parser(__doc__)
-    parser.add_argument("--delay-ms", nargs="+", type=above_zero,
-                        default=[1.0] if quick else [1.0, 2.0],
-                        help="milliseconds to open a file (1 and 2)")
-    parser.add_argument("--mb-per-s", nargs="+", type=above_zero,
-                        default=[50.0] if quick else [5.0, 50.0],
-                        help="of all ranks together (5 and 50)")
+    parser.add_argument("--delay-ms", type=above_zero,
+                        default=1.0 if quick else 2.0,
+                        help="milliseconds to open a file (2)")
+    parser.add_argument("--mb-per-s", type=above_zero, default=5.0,
+                        help="of each data server (5)")
+    parser.add_argument("--data-servers", nargs="+", type=one_or_more,
+                        default=[1, 10],
+                        help="over which each file is striped (1 and 10)")
     parser.add_argument("--ranks-per-node", type=one_or_more, default=2,
                         help="ranks that share a node's disk (2)")
     parser.add_argument("--rounds", type=one_or_more,
@@ -96,7 +99,7 @@ class Reader:
                       for each in self.shards]
         self.disk = None
 
-    def one_file_an_image(self, readers: int) -> int:
+    def one_file_per_image(self, readers: int) -> int:
         """Images that this rank has read."""
         # Distributed: the images of this rank
         mine = self.files[self.comm.rank::readers]
@@ -159,49 +162,48 @@ def main(args: argparse.Namespace, shared: SharedFiles) -> None:
     # Distributed: all ranks of the job
     comm = MPI.COMM_WORLD
     reader = Reader(shared, args.ranks_per_node)
-    ways = [("one_file_an_image", count) for count in (1, 2, 4)
+    ways = [("one_file_per_image", count) for count in (1, 2, 4)
             if count < comm.size]
-    ways += [(way, comm.size) for way in ("one_file_an_image", "from_shards",
+    ways += [(way, comm.size) for way in ("one_file_per_image", "from_shards",
                                           "staged_first", "staged")]
-    speeds = [(delay, rate) for delay in args.delay_ms
-              for rate in args.mb_per_s]
     found = {}
     for _ in range(args.rounds):
-        for delay_ms, mb_per_s in speeds:
+        for servers in args.data_servers:
             # Distributed: nobody reads while one rank changes the speed
             comm.Barrier()
             if comm.rank == 0:
-                shared.as_fast_as(delay_ms / 1e3, mb_per_s * 1e6)
+                shared.as_fast_as(args.delay_ms / 1e3,
+                                  servers * args.mb_per_s * 1e6)
             for way, readers in ways:
-                if readers < comm.size and (delay_ms, mb_per_s) != speeds[-1]:
-                    continue
-                point = (way, readers, delay_ms, mb_per_s)
-                found.setdefault(point, []).append(
+                found.setdefault((way, readers, servers), []).append(
                     measure(reader, way, readers))
             reader.remove()
     # Distributed: one report, not one from each rank
     if comm.rank == 0:
         for point, turns in found.items():
-            report(point, turns, len(reader.files))
+            report(point, turns, len(reader.files), args)
 
 
-def report(point: tuple, turns: list, images: int) -> None:
+def report(point: tuple, turns: list, images: int,
+           args: argparse.Namespace) -> None:
     """A line and a record."""
-    way, readers, delay_ms, mb_per_s = point
+    way, readers, servers = point
     way = way.replace("_", " ")
     seconds = [each[0] for each in turns]
     _, opens, size = turns[0]
     middle = float(np.median(seconds))
-    model_s = opens * delay_ms / 1e3 + size / (mb_per_s * 1e6)
+    bytes_per_s = servers * args.mb_per_s * 1e6
+    model_s = opens * args.delay_ms / 1e3 + size / bytes_per_s
     records.write(
         lab="10_input", variant=way, ranks=readers, step_s=seconds,
         rate=images / middle, rate_unit="images/s",
-        metrics={"opens": opens, "bytes": size, "delay_ms": delay_ms,
-                 "mb_per_s": mb_per_s, "model_s": model_s},
+        metrics={"opens": opens, "bytes": size, "delay_ms": args.delay_ms,
+                 "mb_per_s": args.mb_per_s, "data_servers": servers,
+                 "model_s": model_s},
     )
-    print(f"{way:17} {readers} readers {delay_ms:4g} ms {mb_per_s:4g} MB/s: "
+    print(f"{way:18} {readers} readers {servers:3} data servers: "
           f"{opens:4} opens, {size / 1e6:5.1f} MB, {middle:6.3f} s, "
-          f"foretold {model_s:6.3f} s", flush=True)
+          f"predicted {model_s:6.3f} s", flush=True)
 
 
 def start_server(readers: int, folder: str) -> subprocess.Popen:

@@ -2,9 +2,8 @@
 
     mpirun -n 4 python -m mpi4py solutions/11_parallelism/pipeline.py
 
-Here on four ranks; it takes about 2 seconds. You will see whether the
-gradients are those of one rank alone, how long a step takes, and how much
-memory a rank needs. schedules.py says in which order a stage works.
+Here on four ranks; it takes about 2 seconds. You will see what tensor.py
+prints. schedules.py says in which order a stage works, and what it keeps.
 """
 
 import argparse
@@ -14,23 +13,20 @@ import numpy as np
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
-from network import backward, examples, forward, loss, serial, slope
-from schedules import SCHEDULES
+from network import examples, loss, serial, slope
+from schedules import SCHEDULES, Layers, pipeline_sizes
 
 from scaleout import data
-from scaleout.flags import Parser, one_or_more, refuse
+from scaleout.flags import refuse
 
 
-class Stage:
-    """Some layers, and what they keep of each micro-batch until it is back."""
+class Stage(Layers):
+    """Some layers, and their messages to the stages beside them."""
 
     def __init__(self, pipe: MPI.Intracomm, weights: list) -> None:
+        super().__init__(weights)
         self.pipe = pipe
         self.last = pipe.size - 1
-        self.weights = weights
-        self.gradients = [np.zeros_like(w) for w in weights]
-        self.kept = {}
-        self.log = measure.Timeline()
         # Distributed: the last message to each side, while it is on its way
         self.to_right = MPI.REQUEST_NULL
         self.to_left = MPI.REQUEST_NULL
@@ -43,8 +39,7 @@ class Stage:
         pipe = self.pipe
         if pipe.rank > 0:
             h = np.empty_like(h)  # (micro-batch, width)
-            # Distributed: what the stage before this one made of it; messages
-            # from one rank arrive in the order in which they were sent
+            # Distributed: what the stage before this one made of it
             pipe.Recv(h, pipe.rank - 1)
         h = self.through(m, h)
         if pipe.rank < self.last:
@@ -74,21 +69,13 @@ class Stage:
         # END SOLUTION
 
     def through(self, m: int, h: np.ndarray) -> np.ndarray:
-        """Micro-batch m through these layers."""
         # Distributed: messages move inside MPI's calls, not while we compute
         self.to_right.Wait()
-        with self.log.work("forward", m, self.kept):
-            self.kept[m] = forward(self.weights, h)
-        return self.kept[m][-1]
+        return super().through(m, h)
 
     def back(self, m: int, g: np.ndarray) -> np.ndarray:
-        """Its gradient back through them; their own are added up."""
-        # Distributed: as above
         self.to_left.Wait()
-        with self.log.work("backward", m, self.kept):
-            g = backward(self.weights, self.kept[m], g, self.gradients)
-        del self.kept[m]
-        return g
+        return super().back(m, g)
 
 
 def pipeline(pipe: MPI.Intracomm, weights: list, x: np.ndarray, y: np.ndarray,
@@ -115,16 +102,6 @@ def pipeline(pipe: MPI.Intracomm, weights: list, x: np.ndarray, y: np.ndarray,
     return total, stage.gradients, stage.log
 
 
-def sizes(docstring: str) -> Parser:
-    """The flags of pipelines."""
-    parser = measure.sizes(docstring)
-    parser.add_argument("--micro-batches", type=one_or_more, default=4,
-                        help="into which a pipeline cuts its rows (4)")
-    parser.add_argument("--schedule", choices=list(SCHEDULES),
-                        default="gpipe", help="of the stages (gpipe)")
-    return parser
-
-
 def main(args: argparse.Namespace) -> None:
     # Distributed: all ranks of the job, counting what they give
     comm = measure.Counted(MPI.COMM_WORLD)
@@ -145,4 +122,4 @@ def main(args: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    main(measure.read(sizes(__doc__)))
+    main(measure.read(pipeline_sizes(__doc__)))

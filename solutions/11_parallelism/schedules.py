@@ -1,8 +1,15 @@
-"""In which order a stage of a pipeline works on its micro-batches.
+"""In which order a stage of a pipeline works, and what it keeps meanwhile.
 
-pipeline.py and stuck.py import this; there is nothing to fill in here. Each
-schedule is a list such as [("forward", 0), ("forward", 1), ("backward", 0)].
+pipeline.py, hybrid.py and stuck.py import this; there is nothing to fill in
+here. Each schedule is a list such as
+[("forward", 0), ("forward", 1), ("backward", 0)].
 """
+
+import measure
+import numpy as np
+from network import backward, forward
+
+from scaleout.flags import Parser, one_or_more
 
 
 def gpipe(stage: int, stages: int, micro_batches: int) -> list:
@@ -28,3 +35,36 @@ def one_forward_one_backward(stage: int, stages: int,
 
 
 SCHEDULES = {"gpipe": gpipe, "1f1b": one_forward_one_backward}
+
+
+def pipeline_sizes(docstring: str) -> Parser:
+    """The flags of pipelines."""
+    parser = measure.sizes(docstring)
+    parser.add_argument("--micro-batches", type=one_or_more, default=4,
+                        help="into which a pipeline cuts its rows (4)")
+    parser.add_argument("--schedule", choices=list(SCHEDULES),
+                        default="gpipe", help="of the stages (gpipe)")
+    return parser
+
+
+class Layers:
+    """Some layers, and what they keep of each micro-batch until it is back."""
+
+    def __init__(self, weights: list) -> None:
+        self.weights = weights
+        self.gradients = [np.zeros_like(w) for w in weights]
+        self.kept = {}
+        self.log = measure.Timeline()
+
+    def through(self, m: int, h: np.ndarray) -> np.ndarray:
+        """Micro-batch m through these layers."""
+        with self.log.work("forward", m, self.kept):
+            self.kept[m] = forward(self.weights, h)
+        return self.kept[m][-1]
+
+    def back(self, m: int, g: np.ndarray) -> np.ndarray:
+        """Its gradient back through them; their own are added up."""
+        with self.log.work("backward", m, self.kept):
+            g = backward(self.weights, self.kept[m], g, self.gradients)
+        del self.kept[m]
+        return g

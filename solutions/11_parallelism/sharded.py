@@ -2,11 +2,9 @@
 
     mpirun -n 4 python -m mpi4py solutions/11_parallelism/sharded.py
 
-Here on four ranks; it takes about 2 seconds. You will see three lines: Adam
-whole on each rank; Adam in shards; and Adam in shards with each gradient
-dropped as soon as it is used. They say whether the weights are those of one
-rank alone after 3 steps, how long a step takes, and how much memory a rank
-needs.
+Here on four ranks; it takes about 2 seconds. You will see three lines like
+that of tensor.py, with weights after 3 steps in place of gradients: Adam whole
+on each rank; in shards; and in shards with each gradient dropped once used.
 """
 
 import argparse

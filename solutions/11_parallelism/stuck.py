@@ -95,7 +95,8 @@ def main(args: argparse.Namespace) -> None:
     if comm.rank == 0:
         records.write(lab="11_parallelism", variant="stuck", ranks=2,
                       metrics={"bytes": x.nbytes})
-        print(f"{x.nbytes:,} bytes a message: it ended.", flush=True)
+        print(f"{x.nbytes:,} bytes a message: the job came to its end.",
+              flush=True)
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ _PUBLIC = {
     "profile": "traces.tensorflow:",
     "progress": "progress:",
     "records": "records:",
+    "report": "reports:report",
     "run": "jobs.run:run",
     "scaling": "scaling:",
     "sweep": "sweeps:sweep",

@@ -22,7 +22,7 @@ def keep_checkpoint(folder: Path | str, arrays: Sequence[Any], number: int) -> s
     import numpy as np
 
     place = Path(folder)
-    partial, whole = place / f"partial-{os.getpid()}.npz", place / f"checkpoint-{number:06d}.npz"
+    partial, whole = place / f"{_mine()}{os.getpid()}.npz", place / f"checkpoint-{number:06d}.npz"
     try:
         place.mkdir(parents=True, exist_ok=True)
         with open(partial, "wb") as file:
@@ -44,10 +44,11 @@ def take_checkpoint(folder: Path | str, variables: Sequence[Any]) -> str | None:
     """Assigns to the variables, or NumPy arrays, what the newest whole checkpoint holds.
 
     It prints that one's name, and that of each damaged one (or another network's) that it passes
-    over.
+    over. What a save left behind that was killed goes.
     """
     import numpy as np
 
+    _clear(Path(folder))
     for path in _newest_first(Path(folder)):
         try:
             with np.load(path) as kept:
@@ -76,6 +77,19 @@ def digest(values: Iterable[Any]) -> str:
     return hashlib.sha256(b"".join(np.asarray(value).tobytes() for value in values)).hexdigest()[
         :16
     ]
+
+
+def _mine() -> str:
+    """How the names of half-written checkpoints begin that processes of this machine write."""
+    return f"partial-{os.uname().nodename}-"
+
+
+def _clear(folder: Path) -> None:
+    """Half-written checkpoints whose process is gone; those of other machines may be alive."""
+    for path in folder.glob(f"{_mine()}*.npz"):
+        writer = path.stem.removeprefix(_mine())
+        if writer.isdecimal() and not Path("/proc", writer).exists():
+            path.unlink(missing_ok=True)
 
 
 def _newest_first(folder: Path) -> list[Path]:

@@ -11,14 +11,18 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from . import __version__
 from .errors import ScaleoutError
 from .words import plain, sentence
 
 if TYPE_CHECKING:
+    from .jobs.job import Job
     from .jobs.site import Site
 
+Verb = Callable[[argparse.Namespace, list[str]], int]
 LAB = "a topic such as 04_kmeans, or a script's path"
 THREADS = "threads of each rank (usable cores / ranks)"
+SITE = "how this machine launches jobs, see sites/"
 KEPT = (".jsonl", ".md", ".png", ".sbatch", ".sh")  # of a sweep's folder, what a person opens
 
 
@@ -36,7 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         words, rest = words[:at], words[at + 1 :]
     args = parser().parse_args(words)
     try:
-        return COMMANDS[args.command](args, rest)
+        status: int = args.call(args, rest)
+        return status
     except ScaleoutError as error:
         print(f"scaleout: {sentence(str(error))}", file=sys.stderr)
         return error.status
@@ -65,30 +70,13 @@ def _doctor(args: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _run(args: argparse.Namespace, rest: list[str]) -> int:
-    from .jobs.job import Job
     from .jobs.run import start
 
-    name, command = _rank_command(args, rest)
-    start(
-        Job.asked(
-            command,
-            name=name,
-            ranks=args.ranks,
-            threads=args.threads,
-            env=_variables(args.env),
-            site=_site(args),
-            nodes=args.nodes,
-            bind=args.bind,
-            timeout=args.timeout,
-            stdin=True,
-        ),
-        _say,
-    )
+    start(_job(args, rest, site=_site(args), bind=args.bind, stdin=True), _say)
     return 0
 
 
 def _submit(args: argparse.Namespace, rest: list[str]) -> int:
-    from .jobs.job import Job
     from .jobs.site import Site
     from .jobs.slurm import dry_run, submit
 
@@ -97,18 +85,7 @@ def _submit(args: argparse.Namespace, rest: list[str]) -> int:
         raise ScaleoutError(
             f'{args.site} has no scheduler = "slurm": use  scaleout run --site {args.site}  there.'
         )
-    name, command = _rank_command(args, rest)
-    job = Job.asked(
-        command,
-        name=name,
-        ranks=args.ranks,
-        nodes=args.nodes,
-        threads=args.threads,
-        env=_variables(args.env),
-        site=site,
-        timeout=args.timeout,
-        queued=True,
-    )
+    job = _job(args, rest, site=site, queued=True)
     if args.dry_run:
         _say(dry_run(job))
     else:
@@ -171,8 +148,14 @@ def _compare(args: argparse.Namespace, rest: list[str]) -> int:
 def _scaling(args: argparse.Namespace, rest: list[str]) -> int:
     from .scaling import main
 
-    nodes = _nodes(args.predict, args.work)
-    return main(args.table, nodes, args.work, args.json, _say, args.target)
+    return main(args.table, _nodes(args.predict), _say)
+
+
+def _report(args: argparse.Namespace, rest: list[str]) -> int:
+    from .reports import report
+
+    about = {"again": args.again, "out": args.out, "check": args.check, "say": _say}
+    return report(args.folder, accuracy=args.accuracy, **about)
 
 
 def _say(text: str) -> None:
@@ -189,14 +172,12 @@ def _say_meanwhile(text: str) -> None:
 
 
 def _check(args: argparse.Namespace, rest: list[str]) -> int:
-    from .course import checks, watch
+    from .course import checks
     from .course.lab import lab
 
-    found, tell = lab(args.lab, solution=args.solution), _say_meanwhile
-    if args.watch:
-        return 0 if watch.watch(found, args.todo or None, _say, tell) else 1
     states = []
-    for result in checks.check(found, args.todo or None, tell):
+    found = lab(args.lab, solution=args.solution)
+    for result in checks.check(found, args.todo or None, _say_meanwhile):
         _say(str(result))
         states.append(result.state)
     return 0 if all(state == "passed" for state in states) else 1
@@ -218,28 +199,42 @@ def _reset(args: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _exercises(args: argparse.Namespace, rest: list[str]) -> int:
-    from .course.masters import generate, without_notebook
+    from .course.masters import generate
 
-    differ, alone = generate(only_check=args.check), without_notebook()
+    differ = generate(only_check=args.check)
     for path in differ:
         _say(("differs from its master: " if args.check else "written: ") + path)
-    for name in alone:
-        _say(f"solutions/{name}/ has no notebook: write solutions/{name}.ipynb, and run it whole.")
-    return 1 if args.check and (differ or alone) else 0
+    return 1 if args.check and differ else 0
 
 
 def _data(args: argparse.Namespace, rest: list[str]) -> int:
     from . import data
 
-    _say(f"MNIST is in {data.fetch(args.name)}")
+    _say(f"MNIST is in {data.fetch()}")
     return 0
 
 
 def _release(args: argparse.Namespace, rest: list[str]) -> int:
-    from .course.release import release
+    from .course import release
 
-    answers = release(args.target, [answer for answer in args.answers.split(",") if answer])
-    _say(f"{args.target}: the workshop with the solutions of {', '.join(answers) or 'no topic'}.")
+    answers = [answer for answer in args.answers.split(",") if answer]
+    branch: str = args.git or ("class" if args.ondemand else "")
+    if not args.target and not branch:
+        raise ScaleoutError("Where to? Type  scaleout release class.zip  or  --git class")
+    if args.target:
+        chosen = ", ".join(release.release(args.target, answers)) or "no topic"
+        _say(f"{args.target}: the workshop with the solutions of {chosen}.")
+    if branch:
+        commit = release.to_branch(branch, answers)
+        _say(f"{branch}: {commit or 'nothing new'}. To publish it:  git push origin {branch}")
+        _say(
+            f"The link for attendees (capitals: fill in)\n  {release.link(branch, args.hub or release.HUB)}"
+        )
+    if args.ondemand:
+        module, resources = release.menu_item(args.ondemand, branch)
+        _say(
+            f"{module} and {resources}: read both, then put them where your centre looks for them."
+        )
     return 0
 
 
@@ -258,24 +253,6 @@ def _tour(args: argparse.Namespace, rest: list[str]) -> int:
     return tour.main(args.quick)
 
 
-COMMANDS = {
-    "check": _check,
-    "collect": _collect,
-    "compare": _compare,
-    "data": _data,
-    "doctor": _doctor,
-    "exercises": _exercises,
-    "hint": _hint,
-    "release": _release,
-    "reset": _reset,
-    "run": _run,
-    "scaling": _scaling,
-    "submit": _submit,
-    "sweep": _sweep,
-    "tour": _tour,
-}
-
-
 # What a word stands for
 
 
@@ -288,12 +265,22 @@ def _site(args: argparse.Namespace) -> "Site | None":
     found = Site.read(args.site) if args.site else None
     if getattr(args, "hosts", None) is None:
         return found
-    named = _hosts(args.hosts)
+    named = tuple(host.strip() for host in args.hosts.split(","))
     if found and found.scheduler:
         raise ScaleoutError(
             "--hosts and a site with a scheduler exclude each other: Slurm chooses the nodes."
         )
     return replace(found or Site(), hosts=named)
+
+
+def _job(args: argparse.Namespace, rest: list[str], **how: Any) -> "Job":
+    """The job of a lab or a script."""
+    from .jobs.job import Job
+
+    name, command = _rank_command(args, rest)
+    size: dict[str, Any] = {"ranks": args.ranks, "threads": args.threads, "nodes": args.nodes}
+    env = _variables(args.env)
+    return Job.asked(command, name=name, env=env, timeout=args.timeout, **size, **how)
 
 
 def _rank_command(args: argparse.Namespace, rest: list[str]) -> tuple[str, list[str]]:
@@ -341,18 +328,7 @@ def _variables(words: Iterable[str]) -> dict[str, str]:
     return chosen
 
 
-def _hosts(words: str) -> tuple[str, ...]:
-    """The machines of --hosts A,B; ScaleoutError when one is empty, named twice, or an option."""
-    named = tuple(host.strip() for host in words.split(","))
-    wrong = any(not host or host.startswith("-") for host in named)
-    if wrong or len(set(named)) < len(named):
-        raise ScaleoutError(
-            f"--hosts takes names with commas between them, each once: a,b and not {words!r}."
-        )
-    return named
-
-
-def _nodes(words: str, work: float) -> list[int]:
+def _nodes(words: str) -> list[int]:
     """The numbers of --predict N,N."""
     named = [word.strip() for word in words.split(",")] if words else []
     whole = all(word.isdecimal() and word.isascii() and len(word) < 10 for word in named)
@@ -360,8 +336,6 @@ def _nodes(words: str, work: float) -> list[int]:
         raise ScaleoutError(
             "--predict takes numbers of nodes with commas between them, such as 64,128."
         )
-    if not 0 < work < math.inf:
-        raise ScaleoutError("--work takes a number above 0, such as 1000000.")
     return [int(word) for word in named]
 
 
@@ -394,22 +368,26 @@ def parser() -> argparse.ArgumentParser:
     """The parser of the whole command line; the name of the subcommand is `command`."""
     about = "Make a training fast on one machine, then run it on many."
     top = _Parser(prog="scaleout", description=about)
+    top.add_argument("--version", action="version", version=f"scaleout {__version__}")
     commands = top.add_subparsers(required=True, metavar="COMMAND", dest="command")
     for add in (
         *(_doctor_words, _run_words, _submit_words, _sweep_words, _compare_words, _scaling_words),
-        *(_course_words, _class_words),
+        *(_report_words, _course_words, _class_words),
     ):
         add(commands)
     return top
 
 
-def _verb(commands: Any, name: str, about: str) -> argparse.ArgumentParser:
+def _verb(commands: Any, name: str, about: str, call: Verb) -> argparse.ArgumentParser:
     made: argparse.ArgumentParser = commands.add_parser(name, help=about, description=about)
+    made.set_defaults(call=call)
     return made
 
 
 def _doctor_words(commands: Any) -> None:
-    doctor = _verb(commands, "doctor", "what this machine has, what is missing, and what to type")
+    doctor = _verb(
+        commands, "doctor", "what this machine has, what is missing, and what to type", _doctor
+    )
     add = doctor.add_argument
     add("--site", type=Path, metavar="FILE", help="check this site's hosts, or its Slurm, too")
     add("--json", action="store_true", help="the same for a program to read")
@@ -431,11 +409,11 @@ def _run_words(commands: Any) -> None:
     about = (
         "run a lab, or any script, on several ranks: scaleout run 00_welcome -n 2 -- --repeats 9"
     )
-    run = _verb(commands, "run", about)
+    run = _verb(commands, "run", about, _run)
     _job_words(run)
     add = run.add_argument
     add("-t", "--threads", type=int, help=THREADS)
-    add("--site", type=Path, metavar="FILE", help="how this machine launches jobs, see sites/")
+    add("--site", type=Path, metavar="FILE", help=SITE)
     about = "seconds before the job is ended (600)"
     add("--timeout", type=float, default=600, metavar="S", help=about)
     about = "none: the system places the ranks (core: each rank gets cores of its own)"
@@ -446,7 +424,7 @@ def _run_words(commands: Any) -> None:
 
 def _submit_words(commands: Any) -> None:
     about = "run a job through Slurm: scaleout submit 04_kmeans --site sites/slurm.toml -n 4 -N 2"
-    submit = _verb(commands, "submit", about)
+    submit = _verb(commands, "submit", about, _submit)
     _job_words(submit)
     add = submit.add_argument
     about = "the cluster's file, see sites/"
@@ -463,7 +441,7 @@ def _sweep_words(commands: Any) -> None:
     about = (
         "find the settings that make a command fast: scaleout sweep -n 1,2 -t 1,2 -- python my.py"
     )
-    add = _verb(commands, "sweep", about).add_argument
+    add = _verb(commands, "sweep", about, _sweep).add_argument
     add("-n", "--ranks", metavar="N,N", help="MPI ranks to try, such as 1,2,4 (1)")
     about = "threads of each rank to try (usable cores / ranks)"
     add("-t", "--threads", metavar="N,N", help=about)
@@ -473,20 +451,16 @@ def _sweep_words(commands: Any) -> None:
         "command is filled in"
     )
     add("--env", action="append", default=[], metavar="K=V,V", help=about)
-    _figure_words(add)
+    _measuring_words(add, "sweep")
     about = "what the figures of all ranks make: sum, mean or max (sum; of times max)"
     add("--reduce", default="", metavar="HOW", help=about)
     add("--repeat", type=int, default=1, metavar="R", help="jobs for each point (1)")
     about = "try at most N points, chosen by the results so far, and repeat the better half (all)"
     add("--search", type=int, metavar="N", help=about)
-    about = "seconds before a job is ended (600)"
-    add("--timeout", type=float, default=600, metavar="S", help=about)
-    add("--name", default="", help="folder in results/sweep/ (made from command and grid)")
-    add("--site", type=Path, metavar="FILE", help="how this machine launches jobs, see sites/")
 
 
-def _figure_words(add: Callable[..., Any]) -> None:
-    """What a job is judged by."""
+def _measuring_words(add: Callable[..., Any], verb: str) -> None:
+    """What a job is judged by, how long it may take, and where all is kept."""
     about = (
         "wall_s, a field of the record, or a pattern with the figure in parentheses: "
         "'img/s: ([0-9.]+)' (the record's rate, or the one line like 9 images/s)"
@@ -494,63 +468,74 @@ def _figure_words(add: Callable[..., Any]) -> None:
     add("--metric", default="rate", metavar="WHAT", help=about)
     about = "the figure is a time: less is better"
     add("--lower", action="store_const", const=True, help=about)
+    about = "seconds before a job is ended (600)"
+    add("--timeout", type=float, default=600, metavar="S", help=about)
+    add("--name", default="", help=f"folder in results/{verb}/ (made from what is measured)")
+    add("--site", type=Path, metavar="FILE", help=SITE)
 
 
 def _compare_words(commands: Any) -> None:
     about = (
         "say which command is faster, by how much, and how sure that is: scaleout compare -- A :: B"
     )
-    add = _verb(commands, "compare", about).add_argument
+    add = _verb(commands, "compare", about, _compare).add_argument
     add("-n", "--ranks", type=int, default=1, help="MPI ranks (1)")
     add("-t", "--threads", type=int, help=THREADS)
     about = "compare the values of a variable, also 1..4; an empty one leaves it unset; one value: for all variants"
     add("--env", action="append", default=[], metavar="K=V,V", help=about)
     about = "at most so many rounds, 3 or more; fewer if more would change nothing (7)"
     add("--rounds", type=int, default=7, metavar="R", help=about)
-    _figure_words(add)
-    about = "seconds before a job is ended (600)"
-    add("--timeout", type=float, default=600, metavar="S", help=about)
-    add("--name", default="", help="folder in results/compare/ (made from the commands)")
-    add("--site", type=Path, metavar="FILE", help="how this machine launches jobs, see sites/")
+    _measuring_words(add, "compare")
 
 
 def _scaling_words(commands: Any) -> None:
     about = "predict more nodes from a table of nodes and rates: scaleout scaling T.csv --predict 64,128"
-    add = _verb(commands, "scaling", about).add_argument
+    add = _verb(commands, "scaling", about, _scaling).add_argument
     about = "a table whose first line names the columns: nodes, and rate or seconds"
     add("table", type=Path, metavar="TABLE.csv", help=about)
     add("--predict", default="", metavar="N,N", help="nodes to predict (twice the most measured)")
-    about = "say what so many images, samples or tokens cost in node hours (1000000)"
-    add("--work", type=float, default=1e6, metavar="W", help=about)
-    about = "a rate: say how many nodes reach it, probably and almost surely"
-    add("--target", type=float, metavar="RATE", help=about)
-    add("--json", action="store_true", help="the same for a program to read")
+
+
+def _report_words(commands: Any) -> None:
+    about = "write what was measured as one page, and check it: scaleout report results --check"
+    add = _verb(commands, "report", about, _report).add_argument
+    about = "the results that compare and sweep left"
+    add("folder", nargs="?", type=Path, metavar="FOLDER", help=about)
+    about = "the page, or Markdown where its name ends in .md (FOLDER/report.html)"
+    add("-o", dest="out", type=Path, metavar="FILE", help=about)
+    about = "say what must still be measured, each with what to type; exit with 1 if there is any"
+    add("--check", action="store_true", help=about)
+    about = "take the records in a report's page, in place of a folder"
+    add("--again", type=Path, metavar="PAGE", help=about)
+    about = "the metric of the records that says how good a training is (accuracy)"
+    add("--accuracy", default="accuracy", metavar="NAME", help=about)
 
 
 def _course_words(commands: Any) -> None:
     """What an attendee types."""
-    check = _verb(commands, "check", "check what you filled into a lab's runme.py").add_argument
+    check = _verb(
+        commands, "check", "check what you filled into a lab's runme.py", _check
+    ).add_argument
     check("lab", metavar="LAB")
     check("todo", nargs="*", type=int, metavar="TODO", help="numbers of TODOs (all)")
-    check(
-        "--watch", action="store_true", help="check again each time you save the file, until Ctrl-C"
-    )
     check("--solution", action="store_true", help=argparse.SUPPRESS)
 
-    hint = _verb(commands, "hint", "show the next hint for a TODO").add_argument
+    hint = _verb(commands, "hint", "show the next hint for a TODO", _hint).add_argument
     hint("lab", metavar="LAB")
     hint("todo", type=int, metavar="TODO")
 
-    reset = _verb(commands, "reset", "give back the untouched runme.py; yours is kept beside it")
+    reset = _verb(
+        commands, "reset", "give back the untouched runme.py; yours is kept beside it", _reset
+    )
     reset.add_argument("lab", metavar="LAB")
 
     about = "download a data set: scaleout data fetch mnist"
-    data = _verb(commands, "data", about).add_argument
+    data = _verb(commands, "data", about, _data).add_argument
     data("fetch", choices=["fetch"])
     data("name", choices=["mnist"])
 
     about = "a short version of every topic; leaves one page with pictures in results/"
-    tour = _verb(commands, "tour", about)
+    tour = _verb(commands, "tour", about, _tour)
     tour.add_argument(
         "--quick", action="store_true", help="an even shorter version, for rehearsals"
     )
@@ -558,18 +543,26 @@ def _course_words(commands: Any) -> None:
 
 def _class_words(commands: Any) -> None:
     """What an instructor or an author types."""
-    exercises = _verb(commands, "exercises", "write labs/ and notebooks/ from solutions/")
+    exercises = _verb(
+        commands, "exercises", "write labs/ and notebooks/ from solutions/", _exercises
+    )
     about = "write nothing; exit with 1 if they differ"
     exercises.add_argument("--check", action="store_true", help=about)
 
     about = "make the attendees' copy, without the solutions: scaleout release class.zip"
-    release = _verb(commands, "release", about).add_argument
-    release("target", type=Path, help="a new folder, or an archive: .zip, .tar, .tar.gz")
+    release = _verb(commands, "release", about, _release).add_argument
+    about = "a new folder, or an archive: .zip, .tar, .tar.gz"
+    release("target", type=Path, nargs="?", help=about)
+    about = "append it to this branch, and print the link that brings it to a JupyterHub"
+    release("--git", metavar="BRANCH", help=about)
+    release("--hub", metavar="URL", help="the hub that the link leads to")
+    about = "also write NAME.lua and NAME-resources.yml, a menu item for Open OnDemand"
+    release("--ondemand", metavar="NAME", help=about)
     about = "topics whose solutions it has, such as 00,01 (none)"
     release("--answers", default="", metavar="NN,NN", help=about)
 
     about = "gather what a class measured: a picture for each topic, and a table"
-    collect = _verb(commands, "collect", about).add_argument
+    collect = _verb(commands, "collect", about, _collect).add_argument
     about = "results folders, or a folder that holds them all"
     collect("folders", nargs="+", type=Path, help=about)
     about = "call attendees by their folder's name (by a number)"

@@ -9,25 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from . import fetching
 from .errors import ScaleoutError
-from .fetching import fetch
-from .settings import images, quick
+from .fetching import fetch as fetch
+from .settings import images
+from .settings import quick as quick
+from .settings import rounds as rounds
 
 if TYPE_CHECKING:
     import numpy as np
 
     Array = np.ndarray[Any, Any]
     Digits = tuple[Array, Array, Array, Array]
-
-__all__ = [
-    "digits",
-    "fetch",
-    "photo",
-    "points",
-    "quick",
-    "save_quantised",
-    "shard",
-    "source",
-]
 
 
 def shard(n: int, rank: int, ranks: int) -> slice:

@@ -10,13 +10,7 @@ from typing import NoReturn
 
 
 class Parser(argparse.ArgumentParser):
-    """Read what was typed behind a lab's script, whose docstring begins with what it does.
-
-    Parameters
-    ----------
-    docstring : str
-        Its first line is the description that `--help` shows.
-    """
+    """Read what was typed behind a lab's script; its docstring's first line is what --help shows."""
 
     def __init__(self, docstring: str | None) -> None:
         super().__init__(description=(docstring or "").partition("\n")[0])

@@ -10,9 +10,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-MOST_BYTES = 200_000_000  # of one file of lines
-MOST_TEXT = 10_000_000  # bytes of a file that is read whole
-MOST_DIGITS = 16  # of a whole number: a float holds no more
 Line = dict[str, Any]
 
 
@@ -22,8 +19,6 @@ def read(path: Path, wrong: Callable[[Line], str]) -> tuple[list[Line], str]:
     bad, first = 0, ""
     try:
         with _regular(path) as file:
-            if os.fstat(file.fileno()).st_size > MOST_BYTES:
-                return [], f" is larger than {MOST_BYTES // 10**6} MB: left out"
             for number, text in enumerate(file, 1):
                 if not text.strip():
                     continue
@@ -50,17 +45,22 @@ def append(path: Path, line: str) -> None:
 
 
 def text(path: Path) -> str:
-    """What a file of a moderate size holds, without a mark that an editor put at its start."""
+    """What a file holds, without a mark that an editor put at its start."""
     with _regular(path) as file:
-        if os.fstat(file.fileno()).st_size > MOST_TEXT:
-            raise OSError(errno.EFBIG, f"it is larger than {MOST_TEXT // 10**6} MB")
-        return file.read(MOST_TEXT).decode("utf-8-sig")
+        return file.read().decode("utf-8-sig")
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file whole, or not at all."""
+    partial = path.with_name(path.name + ".part")
+    partial.write_text(text, encoding="utf-8")
+    partial.rename(path)
 
 
 def table(path: Path) -> Line:
     """The one JSON object in a file; empty where that is missing or damaged."""
     try:
-        found = json.loads(text(path), parse_int=_whole)
+        found = json.loads(text(path))
     except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
@@ -79,15 +79,7 @@ def _regular(path: Path) -> Iterator[IO[bytes]]:
 
 def _line(text: bytes, wrong: Callable[[Line], str]) -> tuple[Line, str]:
     try:
-        line = json.loads(text.decode("utf-8", "replace"), parse_int=_whole)
-    except RecursionError:
-        return {}, "it is nested too deep"
-    except ValueError:
+        line = json.loads(text.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
         return {}, "a whole line is missing"
     return (line, wrong(line)) if isinstance(line, dict) else ({}, "a whole line is missing")
-
-
-def _whole(digits: str) -> int:
-    if len(digits) > MOST_DIGITS:
-        raise ValueError(f"a number of {len(digits)} digits")
-    return int(digits)

@@ -13,11 +13,16 @@ WHOLE = ".whole"  # stands in a side environment once a job has run on what is i
 def home() -> Path:
     """The workshop's folder: the nearest one above the current folder that holds `labs/`, else the
     checkout."""
-    here = Path.cwd()
-    for folder in [here, *here.parents, Path(__file__).resolve().parents[2]]:
-        if (folder / "labs").is_dir() and (folder / "notebooks").is_dir():
-            return folder
+    if folder := _around(Path.cwd()) or _around(Path(__file__).resolve().parents[2]):
+        return folder
     raise ScaleoutError("No workshop here: change to the folder that holds labs/ and notebooks/.")
+
+
+def _around(here: Path) -> Path | None:
+    return next(
+        (f for f in [here, *here.parents] if (f / "labs").is_dir() and (f / "notebooks").is_dir()),
+        None,
+    )
 
 
 def results_path(*inside: str) -> Path:
@@ -27,14 +32,7 @@ def results_path(*inside: str) -> Path:
     workshop `results/` in the current folder, so that anybody's project keeps its own.
     """
     here = Path.cwd()
-    workshop = [
-        f for f in [here, *here.parents] if (f / "labs").is_dir() and (f / "notebooks").is_dir()
-    ]
-    if any(Path(name).is_absolute() or ".." in Path(name).parts for name in inside):
-        raise ScaleoutError(
-            f"{'/'.join(inside)!r} leads out of the results: take a name without / and .. in it."
-        )
-    top = results_folder() or (workshop or [here])[0] / "results"
+    top = results_folder() or (_around(here) or here) / "results"
     return top.absolute().joinpath(*inside)
 
 

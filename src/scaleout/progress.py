@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
-from .settings import quick
+from . import settings
 
 Item = TypeVar("Item")
 
@@ -15,12 +15,12 @@ def bar(items: Iterable[Item], **how: Any) -> Iterable[Item]:
     """
     from tqdm import tqdm
 
-    if quick() and isinstance(items, list | tuple) and len(items) > 2:
+    if settings.quick() and isinstance(items, list | tuple) and len(items) > 2:
         items = [items[0], items[-1]]
     shown: Iterable[Item] = tqdm(items, file=sys.stdout, **how)
     return shown
 
 
-def rounds(items: Sequence[Item], times: int = 3) -> Iterable[Item]:
-    """Every item once a round, so that what disturbs the machine for a while disturbs them all."""
-    return bar([*items] * (1 if quick() else times))
+def rounds(items: Sequence[Item]) -> Iterable[Item]:
+    """Every item three times, once a round: what disturbs the machine for a while disturbs them all."""
+    return bar([*items] * settings.rounds(3))

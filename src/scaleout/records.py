@@ -21,25 +21,15 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from . import jsonlines, machine, settings
-from .checkpoints import digest, keep_checkpoint, take_checkpoint
-from .fields import FIELDS, wrong
+from .checkpoints import digest as digest
+from .checkpoints import keep_checkpoint as keep_checkpoint
+from .checkpoints import take_checkpoint as take_checkpoint
+from .fields import FIELDS as FIELDS
+from .fields import wrong
 from .paths import results, results_path, show
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = [
-    "FIELDS",
-    "Job",
-    "digest",
-    "folder",
-    "gather",
-    "keep_checkpoint",
-    "read",
-    "take_checkpoint",
-    "write",
-]
-
 
 SCHEMA = 1
 COMPUTED = ("step_median_s", "step_spread_s")

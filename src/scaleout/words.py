@@ -53,7 +53,7 @@ def listed(text: str) -> list[str]:
     return text.rstrip(";").split(";") if ";" in text else text.split(",")
 
 
-def veiled(variables: Mapping[str, str]) -> dict[str, str]:
+def veiled(variables: Mapping[str, str | None]) -> dict[str, str | None]:
     """Variables as they may be kept in a file: what looks like a secret by its name is "***"."""
     return {
         name: VEIL if SECRETS.intersection(re.split("[_0-9]+", name.upper())) else value
@@ -62,11 +62,8 @@ def veiled(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def sentence(text: str) -> str:
-    """A sentence as it is shown: without signs that would steer the terminal, and with the middle
-    of a word cut that is longer than anybody reads.
-    """
-    shown = "".join(c if c.isprintable() or c in "\n\t" else "?" for c in text)
-    return re.sub(r"\S{400,}", lambda word: f"{word[0][:60]}...{word[0][-20:]}", shown)
+    """A sentence as it is shown: without signs that would steer the terminal."""
+    return "".join(c if c.isprintable() or c in "\n\t" else "?" for c in text)
 
 
 def sort_key(value: int | str | None) -> tuple[float, str]:

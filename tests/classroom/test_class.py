@@ -20,6 +20,7 @@ from pathlib import Path
 import nbformat
 import psutil
 import pytest
+from helpers import pss_mib
 
 from scaleout import records
 from scaleout.course.release import release
@@ -81,7 +82,7 @@ class Watch(threading.Thread):
             owner = self.whose()
             used: dict[str, float] = defaultdict(float)
             for pid, name in owner.items():
-                used[name] += _mib(pid)
+                used[name] += pss_mib(pid)
             self.peak |= {name: max(mib, self.peak[name]) for name, mib in used.items()}
             self.together = max(self.together, sum(used.values()))
             self._listen(owner)
@@ -101,15 +102,6 @@ class Watch(threading.Thread):
         }
         self.talked += len(pairs)
         self.crossed |= {pair for pair in pairs if pair[0] != pair[1]}
-
-
-def _mib(pid: int) -> float:
-    """A process's memory, what it shares divided by those who share it."""
-    try:
-        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    except OSError:
-        return 0.0
-    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("Pss:")), 0.0)
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ machine. Needs root.
     with Hosts(folder) as hosts: ...    # hosts.names, hosts.ssh (a program to call in place of
     ssh), hosts.cut("...")
 
-A host shares this machine's files, cores and clock; its network is its own. Nothing is left behind.
+A host shares this machine's files and cores; its network is its own. Nothing is left behind.
 """
 
 import os

@@ -117,9 +117,9 @@ COMMANDS = {
     "submit": ("train.py 00_tiny -n -t --env --timeout -N"),
     "sweep": "-n -t --env --metric --reduce --lower --repeat --search --timeout --name -- python train.py",
     "compare": "-n -t --env --rounds --metric --timeout --name --site -- python train.py :: ./-x.py",
-    "scaling": "csv/good.csv csv/nan.csv --predict --work --target --json",
+    "scaling": "csv/good.csv csv/nan.csv --predict",
+    "report": "bad nosuch csv/good.csv --again --check --accuracy",
     "hint": "00_tiny 1",
-    "reset": "nosuch",
     "collect": "bad nosuch",
     "release": "x.zip --answers",
 }

@@ -3,24 +3,23 @@ nothing behind."""
 
 import json
 import os
-import queue
 import re
 import signal
 import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import ipyparallel as ipp
 import psutil
 import pytest
 import zmq
+from faults.kernel import Notebook
 from helpers import left_of, until
 from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 from IPython.utils.capture import capture_output
-from jupyter_client.manager import start_new_kernel
 
 from scaleout.errors import ScaleoutError
 from scaleout.jobs import run as launch
@@ -162,7 +161,7 @@ for pid in {doomed}:
     [
         "one engine",
         pytest.param("every engine and its nanny", marks=pytest.mark.choice),
-        "mpirun",
+        pytest.param("mpirun", marks=pytest.mark.choice),
         pytest.param("the controller", marks=pytest.mark.choice),
     ],
 )
@@ -230,12 +229,6 @@ def test_a_controller_that_never_answers_is_given_up(
     assert "2 engines did not start (TimeoutError" in _fails(Engines(2, start_timeout=4))
 
 
-@pytest.mark.parametrize("given", [{"ranks": 0}, {"ranks": 2, "start_timeout": 0}])
-def test_engines_that_make_no_sense_are_refused(given: dict[str, int]) -> None:
-    with pytest.raises(ScaleoutError, match="at least 1 rank and a limit above 0 s"):
-        Engines(**given)
-
-
 OWNER = """
     import os, sys, time
     from scaleout import Engines
@@ -265,73 +258,38 @@ def test_they_go_when_their_owner_goes(end: str, script, no_process_left) -> Non
     no_process_left(run_id, within_s=GONE_S)
 
 
-@pytest.fixture
-def kernel(results: Path, tmp_path: Path) -> Iterator[Callable[..., tuple[str, str, str]]]:
-    """A notebook's kernel: kernel(code) runs a cell and gives (status, what it printed, the error's
-    name).
-
-    interrupt_when: presses the stop button as soon as this is true.
-    """
-    manager, client = start_new_kernel(kernel_name="python3", cwd=str(tmp_path), startup_timeout=60)
-
-    def run_cell(
-        code: str, interrupt_when: Callable[[], bool] | None = None, within_s: float = START_S
-    ) -> tuple[str, str, str]:
-        sent, end, said, status = client.execute(code), time.monotonic() + within_s, "", ""
-        if interrupt_when:
-            until(interrupt_when)
-            manager.interrupt_kernel()
-        while time.monotonic() < end:
-            try:
-                message = client.get_iopub_msg(timeout=max(0.1, end - time.monotonic()))
-            except queue.Empty:
-                break
-            if message["parent_header"].get("msg_id") != sent:
-                continue
-            content = message["content"]
-            said += content.get("text", "") + content.get("data", {}).get("text/plain", "")
-            status = content.get("ename", status)
-            if content.get("execution_state") == "idle":
-                return "error" if status else "ok", said, status
-        raise AssertionError(f"the cell did not end within {within_s:g} s; it said {said!r}")
-
-    run_cell.manager = manager  # type: ignore[attr-defined]
-    yield run_cell
-    client.stop_channels()
-    if manager.is_alive():
-        manager.shutdown_kernel(now=True)
-
-
 START_CELL = (
     "from scaleout import Engines\nengines = Engines(2)\nengines.start()\nprint(engines._run_id)"
 )
 
 
 def test_ranks_that_wait_for_each_other_for_ever_can_be_stopped_and_reset(
-    kernel, no_process_left, tmp_path: Path
+    notebook: Notebook, no_process_left, tmp_path: Path
 ) -> None:
-    status, said, _ = kernel(START_CELL)
-    assert status == "ok"
-    first = _run_id(said)
+    first = _run_id(notebook.said(START_CELL))
     waits = tmp_path / "waits"
     stuck = f"%%px\nfrom mpi4py import MPI\nopen({str(waits)!r}, 'w')\n"
     stuck += "MPI.COMM_WORLD.recv(source=1 - MPI.COMM_WORLD.rank)"
-    kernel(stuck, interrupt_when=waits.exists)
-    status, said, error = kernel("engines.reset()\nprint(engines._run_id)")
-    assert status == "ok", error
+    cell = notebook.start_cell(stuck)
+    until(waits.exists)
+    notebook.manager.interrupt_kernel()
+    notebook.to_the_end(cell)
+    notebook.said("engines.reset()")
     no_process_left(first)
-    status, said, _ = kernel("%%px\nprint('alive')")
-    assert status == "ok" and said.count("alive") == 2
+    assert notebook.said("%%px\nprint('alive')").count("alive") == 2
 
 
 @pytest.mark.parametrize(
-    "end", ["killed", pytest.param("restarted", marks=pytest.mark.choice), "shut down"]
+    "end",
+    [
+        "killed",
+        *(pytest.param(end, marks=pytest.mark.choice) for end in ("restarted", "shut down")),
+    ],
 )
-def test_they_go_when_the_kernel_goes(kernel, no_process_left, end: str) -> None:
-    _, said, _ = kernel(START_CELL)
-    run_id = _run_id(said)
+def test_they_go_when_the_kernel_goes(notebook: Notebook, no_process_left, end: str) -> None:
+    run_id = _run_id(notebook.said(START_CELL))
     assert len(left_of(run_id)) > 2
-    manager = kernel.manager
+    manager = notebook.manager
     if end == "killed":
         os.kill(manager.provisioner.pid, signal.SIGKILL)
     elif end == "restarted":

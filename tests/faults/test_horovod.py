@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from scaleout.errors import ScaleoutError
 from scaleout.jobs import run as launch
 from scaleout.jobs.job import JobFailed, Run
 from scaleout.traces import horovod as timeline
@@ -35,8 +34,8 @@ def job(
 def test_a_rank_that_fails_ends_the_job_and_others_go_on_from_the_checkpoint(
     tmp_path: Path, no_process_left
 ) -> None:
-    """Two ranks, 15 steps an epoch; the last one fails in the third epoch. Three ranks then
-    finish."""
+    """Two ranks, 15 steps an epoch; the last one fails in the third epoch. One alone then
+    finishes."""
     brief = {"batch_per_rank": 50, "epochs": 6, "checkpoint": tmp_path / "kept"}
     file = tmp_path / "timeline.json"
     env = {"HOROVOD_TIMELINE": str(file), "HOROVOD_CACHE_CAPACITY": "0", "SCALEOUT_FAIL_AT": "33"}
@@ -59,36 +58,15 @@ def test_a_rank_that_fails_ends_the_job_and_others_go_on_from_the_checkpoint(
 
     newest = brief["checkpoint"] / "checkpoint-000002.npz"
     newest.write_bytes(newest.read_bytes()[:-1000])
-    run = job(3, **brief)
-    assert (
-        "checkpoint-000002.npz is damaged" in run.output
-        and "Going on from checkpoint-000001.npz." in run.output
-    )
+    run = job(1, **brief)
+    assert "checkpoint-000002.npz is damaged" in run.output
+    assert "Going on from checkpoint-000001.npz." in run.output
     saw = run.records["metrics"].iloc[0]
-    assert len(saw["accuracy"]) == 5 and [share["steps"] for share in saw["shares"]] == [5 * 10] * 3
-    assert (
-        len({share["start"] for share in saw["shares"]})
-        == len({share["end"] for share in saw["shares"]})
-        == 1
-    )
+    assert len(saw["accuracy"]) == 5 and [share["steps"] for share in saw["shares"]] == [5 * 30]
     assert saw["accuracy"][-1] > 0.9
-
-    with pytest.raises(JobFailed, match="6 epochs are done: ask for more with --epochs"):
-        job(1, **brief)
 
 
 @pytest.mark.choice
-def test_the_timeline_of_a_clean_end(tmp_path: Path) -> None:
-    file = tmp_path / "timeline.json"
-    env = {"HOROVOD_TIMELINE": str(file), "HOROVOD_CACHE_CAPACITY": "0"}
-    metrics = job(2, env=env, batch_per_rank=75, epochs=2).records["metrics"].iloc[0]
-    found = timeline.read(file)
-    steps = found.steps()
-    assert found.whole and metrics["shares"][0]["steps"] == 20
-    assert steps.step.max() == 19 and len(steps) == 2 * 19
-    assert steps.compute_s.median() > 0.005 and (steps.groupby("step").waiting_s.min() == 0).all()
-
-
 def test_an_uneven_number_of_steps_is_named_and_the_job_ends(
     results: Path, no_process_left
 ) -> None:
@@ -102,16 +80,7 @@ def test_an_uneven_number_of_steps_is_named_and_the_job_ends(
     no_process_left(caught.value.run.id)
 
 
+@pytest.mark.choice
 def test_without_the_broadcast_the_ranks_disagree_and_nobody_complains() -> None:
     one, other = job(2, "wrong.py", how="no-broadcast").records["metrics.weight"].iloc[0]
     assert abs(abs(one[0] - other[0]) - 1) < 1e-6 and abs(abs(one[-1] - other[-1]) - 1) < 1e-5
-
-
-def test_a_checkpoint_that_cannot_be_kept_ends_the_job(tmp_path: Path, no_process_left) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(JobFailed) as caught:
-        job(2, batch_per_rank=750, epochs=1, checkpoint=tmp_path / "file" / "folder")
-    assert isinstance(caught.value, ScaleoutError) and "No checkpoint can be kept" in str(
-        caught.value
-    )
-    no_process_left(caught.value.run.id)

@@ -10,17 +10,9 @@ from scaleout.jobs.job import JobInterrupted
 # A command, and what it calls.
 COMMANDS = {
     "scaling x.csv": "scaleout.scaling.table.read_measured",
-    "collect x": "scaleout.course.classroom.gather",
-    "doctor": "scaleout.machine.facts",
-    "release x": "scaleout.course.release._named",
-    "exercises": "scaleout.course.masters.generate",
     "check 00": "scaleout.course.checks.check",
-    "hint 00 1": "scaleout.course.checks.hint",
-    "reset 00": "scaleout.course.masters.reset",
-    "data fetch mnist": "scaleout.data.fetch",
     "run 00": "scaleout.jobs.run.start",
     "sweep -n 1 -- python": "scaleout.comparisons.command.words",
-    "compare -- true :: false": "scaleout.comparisons.compare.variants",
 }
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 from helpers import COMMAND, left_of, run_script
 
-from scaleout.errors import ScaleoutError
 from scaleout.jobs import run as launch
 from scaleout.jobs import supervise
 from scaleout.jobs.job import JobFailed, JobTimeout, Run
@@ -73,14 +72,12 @@ def _within(seconds: float) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("deed", "status", "words"),
     [
-        ("raise ValueError('one has had enough')", 1, "first on rank 1: exit status 1"),
         ("sys.exit(3)", 3, "first on rank 1: exit status 3"),
         (
             "os.kill(os.getpid(), signal.SIGKILL)",
             9,
             "a rank was killed (signal 9), as the system does when memory",
         ),
-        ("os.kill(os.getpid(), signal.SIGTERM)", 15, "a rank was ended by signal 15 (terminated)"),
         (
             "os.kill(os.getpid(), signal.SIGSEGV)",
             11,
@@ -111,6 +108,7 @@ def test_the_error_is_the_first_ranks_own_traceback(
 ) -> None:
     with pytest.raises(JobFailed) as caught:
         _run(script(ONE_GOES.format("raise ValueError('one has had enough')")))
+    assert caught.value.status == 1
     first, *traceback, last = str(caught.value).splitlines()
     assert first.startswith("train failed first on rank 1: ") and last.startswith("All it said: ")
     assert traceback[0] == "Traceback (most recent call last):"
@@ -157,7 +155,7 @@ def test_a_deaf_job_with_a_deaf_mpirun_is_ended_after_the_real_grace(
     no_process_left(caught.value.run.id)
 
 
-@pytest.mark.parametrize("timeout", [0.01, 0.1, 0.4])
+@pytest.mark.parametrize("timeout", [0.01, 0.4])
 def test_a_job_that_is_ended_while_it_starts_leaves_nothing(
     script: Write, results: Path, no_process_left, timeout: float
 ) -> None:
@@ -176,20 +174,18 @@ if MPI.COMM_WORLD.rank == 0 and os.fork() == 0:
         os._exit(0)
     # a process with a session of its own, a child of nobody, that holds the output open
     while True:
-        {}
+        print('still here', flush=True)
+        time.sleep(0.01)
 print("done", MPI.COMM_WORLD.rank)
 """
 
 
-@pytest.mark.parametrize(
-    "deed", ["time.sleep(600)", "print('still here', flush=True); time.sleep(0.01)"]
-)
 def test_a_daemon_that_a_rank_leaves_behind_is_ended_too(
-    script: Write, results: Path, no_process_left, time_is_up_at, deed: str
+    script: Write, results: Path, no_process_left, time_is_up_at
 ) -> None:
     time_is_up_at("done 0")
     with pytest.raises(JobTimeout) as caught:
-        _run(script(DAEMON.format(deed)), timeout=60)
+        _run(script(DAEMON), timeout=60)
     assert (0, "done 0") in caught.value.run.lines
     no_process_left(caught.value.run.id)
 
@@ -312,25 +308,11 @@ def test_ctrl_c_twice_leaves_the_ending_to_the_supervisor(
     no_process_left(run_id(), within_s=GRACE_S + BUSY_S)
 
 
-@pytest.mark.parametrize("presses", [3, 8])
-def test_ctrl_c_again_and_again_is_no_traceback(
-    script: Write, results: Path, run_id, no_process_left, presses: int
-) -> None:
-    started = Started(script(STUBBORN))
-    started.wait_for("up 0", "up 1")
-    os.kill(_pid_of(run_id(), "mpirun"), signal.SIGSTOP)
-    for _ in range(presses):
-        os.killpg(started.process.pid, signal.SIGINT)
-        time.sleep(0.05)
-    said = started.end(within_s=BUSY_S)
-    assert started.process.returncode != 0 and said.count("Traceback") == 0
-    no_process_left(run_id(), within_s=GRACE_S + BUSY_S)
-
-
 @pytest.mark.parametrize(
-    "number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGKILL], ids=lambda n: n.name
+    ("text", "number"),
+    [(SLEEP, signal.SIGTERM), (SLEEP, signal.SIGHUP), (STUBBORN, signal.SIGKILL)],
+    ids=["asleep", "hung up", "deaf"],
 )
-@pytest.mark.parametrize("text", [SLEEP, STUBBORN], ids=["asleep", "deaf"])
 def test_when_the_command_is_ended_its_job_ends(
     script: Write, results: Path, run_id, no_process_left, number: signal.Signals, text: str
 ) -> None:
@@ -400,17 +382,20 @@ def test_a_missing_mpirun_is_one_sentence(tmp_path: Path, script: Write, results
     assert not list(results.rglob("*"))
 
 
-@pytest.mark.parametrize("content", ["not a program", None])
-def test_an_mpirun_that_cannot_start_is_one_sentence(
-    tmp_path: Path, script: Write, results: Path, no_process_left, run_id, content: str | None
+def test_a_host_that_cannot_be_reached_is_named(
+    script: Write, tmp_path: Path, results: Path
 ) -> None:
-    broken = tmp_path / "mpirun"
-    if content is not None:
-        broken.write_text(content)
-    with pytest.raises(ScaleoutError, match=r"cannot be started \(.*\): type  make lab") as caught:
-        _run(script("print('never')"), site=Site(mpirun=str(broken)))
-    assert "\n" not in str(caught.value)
-    no_process_left(run_id())
+    ssh = tmp_path / "ssh"
+    ssh.write_text("#!/bin/sh\necho 'ssh: Could not resolve hostname' >&2\nexit 255\n")
+    ssh.chmod(0o755)
+    site = Site(hosts=("nosuchhost",), ssh=str(ssh))
+    with pytest.raises(JobFailed) as caught:
+        _run(script("print(1)"), site=site, ranks=1)
+    assert str(caught.value) == (
+        "nosuchhost cannot be reached over ssh: correct the name, or type  ssh nosuchhost true  "
+        "to see why."
+    )
+    assert caught.value.status != 0
 
 
 def test_a_record_that_a_killed_rank_left_half_written_is_a_warning(

@@ -1,16 +1,14 @@
 """A notebook's kernel that is interrupted, killed, restarted or shut down while a job runs."""
 
 import os
-import queue
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from faults.kernel import Notebook, text
 from helpers import left_of
-from jupyter_client.blocking import BlockingKernelClient
-from jupyter_client.manager import KernelManager, start_new_kernel
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 
@@ -24,64 +22,13 @@ GRACE_S = 10.0
 BUSY_S = 60.0  # for a machine with other work
 
 
-class Notebook:
-    """A kernel as JupyterLab starts it, and what its cells print."""
-
-    def __init__(self, folder: Path) -> None:
-        self.manager: KernelManager
-        self.client: BlockingKernelClient
-        self.manager, self.client = start_new_kernel(
-            kernel_name="python3", cwd=str(folder), startup_timeout=60
-        )
-
-    def start_cell(self, code: str) -> str:
-        return self.client.execute(code)
-
-    def messages(
-        self, cell: str, until: Callable[[dict], bool], within_s: float = 60
-    ) -> list[dict]:
-        """The messages of one cell up to the first that `until` accepts."""
-        end, found = time.monotonic() + within_s, []
-        while not found or not until(found[-1]):
-            try:
-                message = self.client.get_iopub_msg(timeout=max(0.0, end - time.monotonic()))
-            except queue.Empty:
-                raise AssertionError(f"not within {within_s:g} s; so far: {found}") from None
-            if message["parent_header"].get("msg_id") == cell:
-                found.append(message)
-        return found
-
-    def run_cell(self, code: str) -> list[dict]:
-        return self.messages(self.start_cell(code), _idle)
-
-
-def _idle(message: dict) -> bool:
-    return message["content"].get("execution_state") == "idle"
-
-
-def _text(messages: list[dict]) -> str:
-    return "".join(
-        message["content"].get("text", "")
-        for message in messages
-        if message["msg_type"] == "stream"
-    )
-
-
-@pytest.fixture
-def notebook(tmp_path: Path, results: Path) -> Iterator[Notebook]:
-    opened = Notebook(tmp_path)
-    yield opened
-    opened.client.stop_channels()
-    opened.manager.shutdown_kernel(now=True)
-
-
 @pytest.fixture
 def cell(notebook: Notebook, script: Callable[..., Path]) -> str:
     """The id of a cell in which a job has come up."""
     started = notebook.start_cell(CELL.format(path=str(script(SLEEP))))
     said = ""
     while not ("up 0" in said and "up 1" in said):
-        said += _text(notebook.messages(started, lambda message: message["msg_type"] == "stream"))
+        said += text(notebook.messages(started, lambda message: message["msg_type"] == "stream"))
     return started
 
 
@@ -90,7 +37,7 @@ def test_the_stop_button_ends_the_job_and_the_kernel_lives(
 ) -> None:
     start = time.monotonic()
     notebook.manager.interrupt_kernel()
-    messages = notebook.messages(cell, _idle)
+    messages = notebook.to_the_end(cell)
     assert time.monotonic() - start < GRACE_S + BUSY_S
     (error,) = (message["content"] for message in messages if message["msg_type"] == "error")
     assert error["ename"] == "JobInterrupted"
@@ -98,9 +45,9 @@ def test_the_stop_button_ends_the_job_and_the_kernel_lives(
     assert sentence.startswith("Interrupted after ") and sentence.endswith(
         " s: the job has been ended."
     )
-    assert "after the job" not in _text(messages)
+    assert "after the job" not in text(messages)
     no_process_left(run_id())
-    assert _text(notebook.run_cell("print(6 * 7)")) == "42\n"
+    assert notebook.said("print(6 * 7)") == "42\n"
     assert "ended well" in str(notebook.run_cell("launch.run(['true'], name='next', echo=None)"))
 
 
@@ -113,11 +60,11 @@ def test_the_stop_button_pressed_twice_leaves_nothing(
     for _ in range(2):
         notebook.manager.interrupt_kernel()
         time.sleep(0.5)
-    messages = notebook.messages(cell, _idle, within_s=BUSY_S)
+    messages = notebook.to_the_end(cell, within_s=BUSY_S)
     (error,) = (message["content"] for message in messages if message["msg_type"] == "error")
     assert error["ename"] == "JobInterrupted" and "is being ended" in error["evalue"]
     no_process_left(job, within_s=GRACE_S + BUSY_S)
-    assert _text(notebook.run_cell("print(6 * 7)")) == "42\n"
+    assert notebook.said("print(6 * 7)") == "42\n"
 
 
 @pytest.mark.parametrize("end", ["killed", "restarted", "shut down"])
@@ -143,7 +90,7 @@ def test_a_failed_job_is_red_and_shows_its_own_sentence(
     shown = "\n".join(error["traceback"]).splitlines()
     assert shown[0].startswith("train failed first on rank 1: exit status 1")
     assert "ValueError: mine" in shown and "launch.py" not in "\n".join(error["traceback"])
-    assert "[1] ValueError: mine" in _text(messages) and "after the job" not in _text(messages)
+    assert "[1] ValueError: mine" in text(messages) and "after the job" not in text(messages)
     no_process_left(run_id())
 
 

@@ -12,7 +12,6 @@ import psutil
 import pytest
 from helpers import COMMAND, left_of, run_script, until
 
-from scaleout.errors import ScaleoutError
 from scaleout.jobs import supervise
 from scaleout.jobs.job import JobFailed, JobTimeout
 
@@ -78,12 +77,11 @@ def test_at_the_end_of_a_job(script: Callable[..., Path], results: Path, mark: s
     assert "left one" in run.output and not _orphans(mark)
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
 def test_one_that_holds_hydras_connections_is_not_waited_for(
-    ranks: int, script: Callable[..., Path], results: Path, mark: str
+    script: Callable[..., Path], results: Path, mark: str
 ) -> None:
-    run = run_script(script(HOLDER), mark, ranks=ranks, timeout=120)
-    assert run.output.count("left one") == ranks and not _orphans(mark)
+    run = run_script(script(HOLDER), mark, ranks=2, timeout=120)
+    assert run.output.count("left one") == 2 and not _orphans(mark)
 
 
 def test_a_daemon_may_live_as_long_as_its_rank(
@@ -114,7 +112,7 @@ def test_when_the_time_is_up(script: Callable[..., Path], results: Path, mark: s
     assert "left one" in caught.value.run.output and not _orphans(mark)
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_when_the_command_is_ended(
     number: signal.Signals, script: Callable[..., Path], results: Path, mark: str
 ) -> None:
@@ -129,9 +127,8 @@ def test_when_the_command_is_ended(
 WATCHERS = ("supervise.py", "mpirun")  # who starts a job's ranks
 
 
-@pytest.mark.parametrize("many", [1, 2])
 def test_when_the_command_and_its_watchers_are_killed(
-    many: int, script: Callable[..., Path], results: Path, mark: str, run_id: Callable[[], str]
+    script: Callable[..., Path], results: Path, mark: str, run_id: Callable[[], str]
 ) -> None:
     """All at the same moment, so that none of them can act for another."""
     words = [COMMAND, "run", str(script(SLEEP)), "-n", "2", "-t", "1", "--", mark]
@@ -145,8 +142,8 @@ def test_when_the_command_and_its_watchers_are_killed(
     programs = {  # mpirun, or a script of ours: what comes after python -I -S
         pid: Path(words[3 if words[1] == "-I" else 0]).name for pid, words in words_of.items()
     }
-    victims = [pid for pid, name in programs.items() if name in WATCHERS[:many]]
-    assert len(victims) == many, programs
+    victims = [pid for pid, name in programs.items() if name in WATCHERS]
+    assert len(victims) == 2, programs
     for number in (signal.SIGSTOP, signal.SIGKILL):
         for pid in [process.pid, *victims]:
             os.kill(pid, number)
@@ -161,10 +158,3 @@ def test_the_supervisor_ends_as_mpirun_does() -> None:
     done = subprocess.run(supervise.command("/no/such"), capture_output=True, text=True, timeout=60)
     assert done.returncode == 127
     assert done.stderr == "/no/such cannot be started: No such file or directory\n"
-
-
-def test_a_command_that_cannot_be_started_is_one_sentence(
-    script: Callable[..., Path], results: Path
-) -> None:
-    with pytest.raises(ScaleoutError, match="too long: put them into a file"):
-        run_script(script("print(1)"), env={"A": "x" * 200_000})

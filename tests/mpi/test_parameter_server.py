@@ -10,7 +10,7 @@ import pytest
 from helpers import left_of
 
 from scaleout import lab
-from scaleout.jobs.job import JobFailed, Run
+from scaleout.jobs.job import Run
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 
@@ -81,20 +81,3 @@ def test_a_killed_worker_costs_at_most_the_gradient_it_was_at(rule: str) -> None
     assert 0 < dead < min(living), "what it had received until then counts"
     _bytes_are_as_the_formula_says(found)
     _all_is_gone(run)
-
-
-@pytest.mark.parametrize(
-    ("ranks", "how", "says"),
-    [
-        (2, {}, "1 serve, and nobody is left to work"),
-        (3, {"servers": 2}, "2 serve, and nobody is left to work"),
-        (3, {"kill": "worker"}, "Nobody would be left to work: two workers or more"),
-        (4, {"kill": "worker", "rule": "both"}, "Who is killed does not come back"),
-        (3, {"servers": 0}, "--servers: it takes 1 or more, not 0"),
-    ],
-)
-def test_what_is_no_such_job_is_one_sentence(ranks: int, how: dict[str, Any], says: str) -> None:
-    with pytest.raises(JobFailed) as caught:
-        _run(ranks, **how)
-    ((rank, said),) = [line for line in caught.value.run.lines if line[0] is not None]
-    assert rank == 0 and says in said

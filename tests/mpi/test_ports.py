@@ -28,18 +28,3 @@ def test_ranks_on_one_machine_listen_to_this_machine_alone(
     run = run_script(script(LISTENING), ranks=2)
     found = [text.split()[1:] for _, text in run.lines if text.startswith("listens")]
     assert len(found) == 2 and all(set(ips) <= {"127.0.0.1", "::1"} for ips in found), found
-
-
-def test_who_names_a_network_keeps_it(script: Callable[..., Path], results: Path) -> None:
-    text = "import os\nprint(os.environ.get('UCX_NET_DEVICES'), os.environ.get('UCX_TLS'))\n"
-    assert run_script(script(text)).lines == [(0, "lo None")]
-    run = run_script(script(text), env={"UCX_NET_DEVICES": "eth7"})
-    assert run.lines == [(0, "eth7 None")]
-
-
-def test_a_network_in_the_environment_is_kept(
-    script: Callable[..., Path], results: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("UCX_TLS", "self,sm,tcp")
-    text = "import os\nprint(os.environ.get('UCX_NET_DEVICES'), os.environ.get('UCX_TLS'))\n"
-    assert run_script(script(text)).lines == [(0, "None self,sm,tcp")]

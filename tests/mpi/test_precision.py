@@ -63,10 +63,9 @@ def test_a_gradient_is_the_slope_of_the_loss(monkeypatch: pytest.MonkeyPatch) ->
         assert found[k][at] == pytest.approx(slope, rel=0.02, abs=1e-5)
 
 
-@pytest.mark.parametrize("ranks", [1, 3])
-def test_ranks_agree_on_the_range_and_the_answer(ranks: int) -> None:
+def test_ranks_agree_on_the_range_and_the_answer() -> None:
     """The range over all batches, whoever saw them, and each test image once."""
-    rows = _run(ranks=ranks, part="int8", bits=[8], batches=7, steps=20).records
+    rows = _run(ranks=3, part="int8", bits=[8], batches=7, steps=20).records
     alone = _run(ranks=1, part="int8", bits=[8], batches=7, steps=20).records
     for mine, other in zip(rows.to_dict("records"), alone.to_dict("records"), strict=True):
         assert mine["metrics.accuracy"] == other["metrics.accuracy"]
@@ -106,28 +105,7 @@ def test_small_gradients_vanish_in_fp16_and_not_when_scaled() -> None:
 def test_a_damaged_model_is_one_sentence(tmp_path: Path) -> None:
     damaged = tmp_path / "damaged.tflite"
     damaged.write_bytes(b"\x1c\0\0\0TFL3" + bytes(100))
-    _refused({"script": "streams.py", "model": damaged}, "damaged.tflite is damaged")
-
-
-def _refused(how: dict[str, object], says: str) -> None:
     with pytest.raises(JobFailed) as caught:
-        _run(**how)
+        _run(script="streams.py", model=damaged)
     ((rank, said),) = [line for line in caught.value.run.lines if line[0] is not None]
-    assert rank == 0 and says in said, said
-
-
-@pytest.mark.parametrize(
-    ("how", "says"),
-    [
-        ({"part": "fp8"}, "invalid choice: 'fp8'"),
-        ({"bits": [9]}, "whole numbers of 2 to 8 bits"),
-        ({"batches": 0}, "--batches: it takes 1 or more, not 0"),
-        ({"ranks": 2, "batches": 1}, "nobody calibrates with an empty set"),
-        ({"script": "convert.py", "calibrate": [0]}, "an empty calibration set shows no range"),
-        ({"script": "convert.py", "ranks": 2}, "This script is for one rank"),
-        ({"script": "ladder.py", "ranks": 2}, "a rank for each of --steps, not 2: mpirun -n 1"),
-        ({"script": "streams.py", "model": "README.md"}, "README.md is no TFLite model"),
-    ],
-)
-def test_wrong_input_is_one_sentence(how: dict[str, object], says: str) -> None:
-    _refused(how, says)
+    assert rank == 0 and "damaged.tflite is damaged" in said

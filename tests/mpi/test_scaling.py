@@ -69,7 +69,7 @@ def _train(folder: Path, every: int = 3) -> "subprocess.Popen[str]":
 def _steps(said: str) -> tuple[int, int]:
     """The step that a training went on from, and the last that it kept."""
     began = int(re.search(r"from step (\d+)", said)[1])
-    return began, max([began, *map(int, re.findall(r"kept: step (\d+)", said))])
+    return began, max([began, *map(int, re.findall(r"saved: step (\d+)", said))])
 
 
 def test_a_training_that_is_killed_loses_one_interval_at_most_and_ends_the_same(

@@ -21,16 +21,6 @@ BY_MPI = """
     if MPI.COMM_WORLD.allreduce(1) and MPI.COMM_WORLD.rank == 0:
         print("rate 10", flush=True)
 """
-BY_DAAL4PY = """
-    import daal4py
-    daal4py.daalinit()
-    print("ranks", daal4py.num_procs(), flush=True)
-"""
-BY_HOROVOD = """
-    import horovod.tensorflow as hvd
-    hvd.init()
-    print("ranks", hvd.size(), flush=True)
-"""
 
 
 @pytest.fixture
@@ -53,11 +43,9 @@ def test_ranks_that_never_talk_are_named(run) -> None:
     assert "2 copies of one job" in said[-1]
 
 
-@pytest.mark.parametrize(
-    "text", [BY_MPI, BY_DAAL4PY, BY_HOROVOD], ids=["mpi", "daal4py", "horovod"]
-)
-def test_ranks_that_talk_through_mpi_are_not_called_copies(run, text: str) -> None:
-    job, said = run(text)
+def test_ranks_that_talk_through_mpi_are_not_called_copies(run) -> None:
+    """Those of daal4py and of Horovod neither: see the tests of 04 and 05."""
+    job, said = run(BY_MPI)
     assert job.talked is True and not any("never talked" in line for line in said)
 
 
@@ -66,15 +54,13 @@ def test_a_single_rank_has_nobody_to_talk_to(run) -> None:
     assert job.talked is None and not any("never talked" in line for line in said)
 
 
-@pytest.mark.parametrize("reduce", ["sum", "mean"])
-def test_a_sweep_counts_copies_for_nothing(script, results: Path, reduce: str) -> None:
+def test_a_sweep_counts_copies_for_nothing(script, results: Path) -> None:
     said: list[str] = []
     result = sweeps.sweep(
         f"python {script(SERIAL)}",
         ranks=[1, 2],
         threads=1,
         metric="rate ([0-9]+)",
-        reduce=reduce,
         echo=said.append,
     )
     alone, copies = result.frame.set_index("ranks").loc[[1, 2]].itertuples()

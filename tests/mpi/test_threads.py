@@ -13,7 +13,7 @@ from scaleout import machine, paths
 from scaleout.errors import ScaleoutError
 from scaleout.jobs import run as launch
 from scaleout.jobs.environment import interpreter
-from scaleout.jobs.job import JobFailed, Run
+from scaleout.jobs.job import Run
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600), pytest.mark.usefixtures("results")]
 
@@ -58,32 +58,6 @@ def test_a_record_tells_threads_and_cpus_by_library() -> None:
     assert saw["settings"]["OMP_NUM_THREADS"] == "2" and "oversubscribed" in run.output
 
 
-def test_a_rank_that_is_bound_shares_out_only_what_it_may_use() -> None:
-    saw = metrics(job("--steps", 0, ranks=1, threads=1))  # mpirun binds it to one core
-    assert len(saw["cores"]) == 1 and saw["threads"] == 1
-
-
-@pytest.mark.skipif(CORES < 2, reason="one core has nothing to share out")
-def test_pinned_ranks_have_cores_of_their_own() -> None:
-    run = job("--steps", 0, "--intra", 1, "--pin", ranks=2, threads=CORES + 1)
-    assert "-bind-to" not in run.command
-    one, other = (set(each["may_run_on"]) for each in metrics(run)["shares"])
-    assert one and other and not one & other
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (("--warmup", 0), "argument --warmup: it takes 1 or more, not 0"),
-        (("--batch-per-rank", 0), "argument --batch-per-rank: it takes 1 or more, not 0"),
-    ],
-)
-def test_a_number_that_makes_no_sense_is_one_sentence(words: tuple, says: str) -> None:
-    with pytest.raises(JobFailed) as refused:
-        job(*words, ranks=2)
-    assert [line for line in refused.value.run.lines if line[0] is not None] == [(0, says)]
-
-
 def test_the_python_of_another_environment_runs_the_job(tmp_path: Path) -> None:
     other = tmp_path / "bin/python"
     other.parent.mkdir()
@@ -92,7 +66,9 @@ def test_the_python_of_another_environment_runs_the_job(tmp_path: Path) -> None:
     )
     other.chmod(0o755)
     run = job("--steps", 0, python=str(other))
-    assert (0, "started by the other") in run.lines and len(run.records) == 1
+    assert (0, "started by the other") in run.lines
+    saw = metrics(run)  # mpirun binds it to one core, and it shares out that one alone
+    assert len(saw["cores"]) == 1 and saw["threads"] == 1
 
 
 @pytest.mark.parametrize("path", ["nowhere/bin/python", "python3.11", "/", str(LAB)])

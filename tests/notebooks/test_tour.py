@@ -37,14 +37,14 @@ def test_the_page_holds_every_topic_and_its_pictures(
     _book(
         workshop / "solutions/00_one.ipynb",
         PLOT,
-        "import os\nf'quick is {os.environ[\"SCALEOUT_QUICK\"]} < 2'",
+        "import os\nf'quick is {os.environ[\"SCALEOUT_QUICK\"]} < 4'",
     )
     _book(workshop / "solutions/01_two.ipynb", "1 / 0", "'never'")
     assert tour.main(quick=True) == 1, "a topic failed"
     (page,) = workshop.glob("results/tour/*/index.html")
     text = page.read_text()
     assert (
-        "quick is 1 &lt; 2" in text
+        "quick is 3 &lt; 4" in text
         and "Failed: ZeroDivisionError" in text
         and "A title &amp; more" in text
     )
@@ -57,11 +57,16 @@ def test_the_page_holds_every_topic_and_its_pictures(
         == page.with_name("tour.png").read_bytes()[:4]
     )
     printed = capsys.readouterr()
-    assert "quick is 1 < 2" in printed.out and "01_two" in printed.err, (
+    assert "quick is 3 < 4" in printed.out and "01_two" in printed.err, (
         "the table is printed, the bar drawn"
     )
 
 
-def test_a_tour_that_ends_well(workshop: Path) -> None:
-    _book(workshop / "solutions/00_one.ipynb", PLOT, "'fine'")
+def test_the_examples_of_a_master_are_nobodys_guesses(
+    workshop: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    guess = "guess_rate = 50  # your guess, such as 100"
+    for book in ("solutions/00_one", "notebooks/01_own"):
+        _book(workshop / f"{book}.ipynb", PLOT, guess, "f'guessed {guess_rate}'")
     assert tour.main(quick=False) == 0
+    assert re.findall("guessed (.+)", capsys.readouterr().out) == ["None", "50"]

@@ -1,5 +1,7 @@
 """Checkpoints: whole or not at all; the damaged one is named, and the one before it is used."""
 
+import os
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -80,6 +82,18 @@ def test_another_networks_checkpoint_is_passed_over(
     found = state(7)
     assert records.take_checkpoint(tmp_path, found) is None and first(found) == 7
     assert "of another network" in capsys.readouterr().out
+
+
+def test_what_a_killed_save_left_behind_goes_at_the_next_start(tmp_path: Path) -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    here = f"partial-{os.uname().nodename}"
+    left = [f"{here}-{gone.pid}.npz"]
+    others = [f"{here}-{os.getpid()}.npz", f"partial-elsewhere-{gone.pid}.npz", f"{here}-mine.npz"]
+    for name in left + others:
+        (tmp_path / name).write_bytes(b"half")
+    assert records.take_checkpoint(tmp_path, state(0)) is None
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(others)
 
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:

@@ -197,10 +197,10 @@ def _is_whole(folder: Path, server: Server) -> bool:
 
 
 def test_fetch_brings_the_four_files_once(server: Server, folder: Path) -> None:
-    assert data.fetch("mnist") == folder
+    assert data.fetch() == folder
     assert _is_whole(folder, server)
     assert len(data.digits()[0]) == 40
-    data.fetch("mnist")
+    data.fetch()
     assert server.asked == list(fetching.MNIST)
 
 
@@ -211,10 +211,10 @@ def test_a_file_that_arrives_damaged_is_dropped_and_fetched_anew(
     good = server.files[first]
     server.files[first] = bytes(len(good))
     with pytest.raises(ScaleoutError, match=f"{first} arrived damaged and was dropped"):
-        data.fetch("mnist")
+        data.fetch()
     assert list(folder.iterdir()) == []
     server.files[first] = good
-    data.fetch("mnist")
+    data.fetch()
     assert _is_whole(folder, server)
 
 
@@ -230,5 +230,5 @@ def test_without_network_one_sentence_says_what_to_do(
 ) -> None:
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     monkeypatch.setattr(fetching, "MNIST_URL", "http://127.0.0.1:1/mnist/")
-    said = _sentence(lambda: data.fetch("mnist"))
+    said = _sentence(lambda: data.fetch())
     assert "cannot be reached" in said and "export SCALEOUT_DATA=" in said

@@ -19,9 +19,9 @@ EXTRAS = PROJECT["project"]["optional-dependencies"]
 GROUPS = PROJECT["dependency-groups"]
 BRINGS = importlib.metadata.packages_distributions()
 # Rooms that `pip install scaleout` must be able to run without the course.
-TOOL = ("cli", "jobs", "sweeps", "comparisons", "scaling", "doctor", "machine", "plots")
+TOOL = ("cli", "jobs", "sweeps", "comparisons", "scaling", "doctor", "reports", "machine", "plots")
 # What they import for the course alone, when they are asked to.
-FOR_THE_COURSE = {"jobs/engines.py", "doctor/probe.py", "machine/limits.py", "plots/machine.py"}
+FOR_THE_COURSE = {"jobs/engines.py", "doctor/probe.py"}
 # For another Python, which its test asks for and skips without.
 ELSEWHERE = {"seven_in_jax.py": {"jax"}, "torch_steps.py": {"common"}}
 
@@ -61,10 +61,12 @@ def test_the_lock_fits_what_is_asked_for_and_all_that_its_packages_need() -> Non
             queue += [n for n in needs if not n.marker or n.marker.evaluate({"extra": ""})]
 
 
-def test_every_package_of_the_lock_has_its_hash_and_no_address() -> None:
-    for entry in re.split(r"\n(?=[a-z0-9])", re.sub(r"^#.*\n", "", LOCK)):
+@pytest.mark.parametrize("lock", sorted(path.name for path in ROOT.glob("requirements*.lock")))
+def test_every_package_of_a_lock_has_its_hash_and_no_address(lock: str) -> None:
+    text = (ROOT / lock).read_text()
+    for entry in re.split(r"\n(?=[a-z0-9])", re.sub(r"^#.*\n", "", text, flags=re.M)):
         assert re.search(r"--hash=sha256:[0-9a-f]{64}$", entry, re.M), entry[:40]
-    assert not re.search("://|-url|find-links", LOCK)
+    assert not re.search("://|-url|find-links", re.sub(r"^#.*\n", "", text, flags=re.M))
 
 
 def imported(path: Path) -> set[str]:
@@ -80,7 +82,8 @@ def imported(path: Path) -> set[str]:
 
 def undeclared(path: Path, declared: set[str]) -> Iterator[str]:
     """What a file imports and none of these packages brings; what lies beside it is its own."""
-    own = {beside.stem for folder in path.parents[:2] for beside in folder.iterdir()}
+    folders = (*path.parents[:2], ROOT / "tools")
+    own = {beside.stem for folder in folders for beside in folder.iterdir()}
     own |= ELSEWHERE.get(path.name, set())
     for module in sorted(imported(path) - own):
         if not declared & {canonicalize_name(name) for name in BRINGS.get(module, [module])}:

@@ -38,10 +38,3 @@ def test_who_waits_gets_it(tmp_path: Path) -> None:
     with held(tmp_path / "lock", wait_s=60) as mine:
         assert mine
     process.communicate()
-
-
-def test_the_lock_ends_with_its_block(tmp_path: Path) -> None:
-    with held(tmp_path / "lock") as mine:
-        assert mine
-    with held(tmp_path / "lock") as mine:
-        assert mine

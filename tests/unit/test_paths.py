@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scaleout import paths
+from scaleout import paths, records
 from scaleout.errors import ScaleoutError
 
 
@@ -53,6 +53,11 @@ def test_results_that_cannot_be_made_are_named_with_what_to_type(
     assert "\n" not in str(caught.value)
 
 
+def test_results_that_nobody_may_write_can_still_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCALEOUT_RESULTS", "/proc/nothing")
+    assert paths.results_path() == Path("/proc/nothing") and len(records.read()) == 0
+
+
 def test_results_without_permission_are_refused_before_the_job_starts(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -73,9 +78,6 @@ def test_a_topic_has_several_names(workshop: Path, name: str) -> None:
         ("00_tinny", "Did you mean 00_tiny?"),
         ("zzz", "There are 00_tiny."),
         ("", "There are 00_tiny."),
-        ("000", "There"),
-        ("1", "There"),
-        ("-0", "There"),
         ("..", "There"),
     ],
 )

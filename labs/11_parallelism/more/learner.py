@@ -62,7 +62,7 @@ class Network:
             slept, tf.TensorSpec((), tf.int64))
         return after.reduce(np.int64(0), lambda total, each: total + each)
 
-    @tf.function
+    @tf.function(autograph=False)
     def work(self, rule: str, rows: object) -> None:
         """What a worker does: pull the weights, push a gradient.
 
@@ -89,7 +89,7 @@ class Network:
             others = self.pushed.assign_add(1) - before - 1
             self.between.assign_add(others)
 
-    @tf.function
+    @tf.function(autograph=False)
     def apply(self) -> None:
         """Our own rule for an update that waits: all gradients at once."""
         for part, total in zip(self.parts, self.sums, strict=True):
@@ -123,7 +123,7 @@ class Network:
     def serial(self, rows: np.ndarray) -> np.ndarray:
         """The weights that rank 0 alone gets, with the same images."""
         w = tf.constant(self.start)
-        gradient = tf.function(self.gradient)
+        gradient = tf.function(self.gradient, autograph=False)
         for each in rows.reshape(-1, self.args.workers, rows.shape[-1]):
             total = sum(gradient(w, some) for some in each)  # (n,)
             w = w - self.args.rate * total

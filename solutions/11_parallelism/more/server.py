@@ -41,8 +41,8 @@ def settings() -> argparse.Namespace:
                         help="async: nobody waits; sync: an update waits for "
                         "a gradient of each worker; both: in turns (async)")
     parser.add_argument("--gradients", type=one_or_more,
-                        default=60 if data.quick() else 300,
-                        help="gradients to use in all (300)")
+                        default=60 if data.quick() else 210,
+                        help="gradients to use in all (210)")
     parser.add_argument("--hidden", type=one_or_more, default=128,
                         help="width of the network's hidden layer (128)")
     parser.add_argument("--step-ms", type=zero_or_more, default=10,

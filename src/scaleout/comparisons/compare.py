@@ -10,7 +10,6 @@ import hashlib
 import json
 import math
 import os
-import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from inspect import signature
@@ -25,15 +24,14 @@ from ..jobs import talking
 from ..jobs.environment import check_variables
 from ..jobs.job import JobFailed, JobInterrupted
 from ..paths import show
-from ..words import count, listed, rounded
-from . import command
-from .comparison import WITHIN, Comparison
-from .intervals import ROUNDS
+from ..words import count, rounded
+from . import command, ranges
+from .comparison import Comparison
+from .intervals import ROUNDS, WITHIN
 from .journal import Journal, Row, folder_name
 from .metric import Metric
-from .ranges import spread
 
-Job = Callable[..., Any] | str | Sequence[str]
+Job = Callable[..., Any]
 Column = tuple[str, int]  # a variant, and 1 where it is the baseline's second run of a round
 MORE = 2  # rounds at most that take the place of disturbed ones
 BETWEEN = "::"  # two commands
@@ -45,11 +43,9 @@ def compare(
     variants: Mapping[str, Mapping[str, Any]],
     *,
     rounds: int = 7,
-    metric: str | Callable[[Any], float] = "rate",
+    metric: str = "rate",
     lower: bool | None = None,
-    within: float = WITHIN,
     name: str = "",
-    quiet: bool = False,
     echo: Callable[[str], None] | None = None,
     **shared: Any,
 ) -> Comparison:
@@ -65,28 +61,21 @@ def compare(
 
     Parameters
     ----------
-    job : callable or command
-        What is run: a lab's `run`, `scaleout.run`, any function that returns a run, a frame of
-        records or a number; or a command, such as "python train.py".
+    job : callable
+        What is run: a lab's `run`, `scaleout.run`, or any function that returns a run, a frame of
+        records or a number.
     variants : mapping of name to arguments
-        The arguments of `job` in each variant (of `scaleout.run`, for a command). The first is the
-        baseline.
+        The arguments of `job` in each variant. The first is the baseline.
     rounds : int
-        At most so many. With SCALEOUT_QUICK=1 one, from which no verdict follows; so the baseline's
-        only run stands there twice.
-    metric : str or function
-        What a run is judged by: a field of its record, "wall_s" for the seconds it took, a pattern
-        for what it prints, or a function of what `job` returns. Without a record, "rate" is the one
-        line that looks like a rate.
+        At most so many, and no more than SCALEOUT_QUICK where that is set. From one no verdict
+        follows, so the baseline's only run stands there twice.
+    metric : str
+        What a run is judged by: a field of its record, "wall_s" for the seconds it took, or a
+        pattern for what it prints. Without a record, "rate" is the one line that looks like a rate.
     lower : bool, optional
         Less is better. Without it: where the name of the metric ends in _s.
-    within : float
-        "No difference shown" needs an interval within this share of the baseline; an interval is
-        narrow enough when it is half as wide.
     name : str
         Of its folder; by default made from all that decides what is measured.
-    quiet : bool
-        Without a progress bar.
     echo : callable, optional
         Takes a line a run, in place of the bar.
     **shared
@@ -103,19 +92,19 @@ def compare(
     JobInterrupted
         What was measured is kept.
     """
-    _check(variants, rounds, within)
-    rounds = 1 if settings.quick() else rounds
+    _check(variants, rounds)
+    rounds = settings.rounds(rounds)
     asked = {key: {**shared, **how} for key, how in variants.items()}
     figure = Metric(metric, lower)
-    about = _about(job, asked, metric, bool(figure.lower), within)
-    journal = Journal("compare", folder_name(name, about["job"], about), "runs.jsonl", _wrong)
+    about = _about(job, asked, metric, bool(figure.lower))
+    journal = Journal("compare", folder_name(name, about["job"], about), "runs.jsonl", wrong)
     start = _start(job, f"compare/{journal.name}/jobs")
     round_of = columns(list(asked))
     rows: list[Row] = []
     copies: set[str] = set()  # variants whose ranks never talked, and who have been told of
 
     def result() -> Comparison:
-        return Comparison(rows, bool(figure.lower), within, about["metric"], journal.folder)
+        return Comparison(rows, bool(figure.lower), about["metric"], journal.folder)
 
     def done() -> bool:
         return len(rows) >= len(round_of) and enough(result(), rounds)
@@ -130,13 +119,12 @@ def compare(
             echo(f"{count(before, 'round')} were measured before, in {show(journal.folder)}.")
         turns = plan(round_of, before, done)
         total = max(0, rounds - before) * len(round_of)
-        hidden = quiet or echo is not None
         try:
             for round_, (key, again) in progress.bar(
-                turns, total=total, unit="run", disable=hidden
+                turns, total=total, unit="run", disable=echo is not None
             ):
                 # In the short form the baseline's run, which was the last, stands here twice.
-                if not (again and settings.quick()):
+                if not (again and rounds == 1):
                     where = f"{key}, round {round_ + 1}"
                     row, figure, talked = _run(start, asked[key], figure, where)
                     if echo and talked is False and key not in copies:
@@ -196,7 +184,7 @@ def _settled(result: Comparison, name: str) -> bool:
     It does not stop at the first verdict: a test that is repeated after every round, until it says
     "different", says so more often than it should.
     """
-    ratio, narrow = result.ratio(name), math.log1p(result.within / 2)
+    ratio, narrow = result.ratio(name), math.log1p(WITHIN / 2)
     half, size = math.log(ratio.high / ratio.middle), abs(math.log(ratio.middle))
     if result.verdict(name) == "no difference shown":
         return half + size <= narrow and size <= half / 2
@@ -238,7 +226,7 @@ def _resume(journal: Journal, about: Mapping[str, Any], size: int) -> list[Row]:
     return rows
 
 
-def _wrong(row: Row) -> str:
+def wrong(row: Row) -> str:
     """What is wrong with a line of a runs.jsonl."""
     value, counts = row.get("value"), [row.get("round"), row.get("place")]
     if not isinstance(value, (int, float)) or not math.isfinite(value) or value <= 0:
@@ -251,34 +239,30 @@ def _wrong(row: Row) -> str:
 
 
 def _about(
-    job: Job, variants: Mapping[str, Mapping[str, Any]], metric: Any, lower: bool, within: float
+    job: Job, variants: Mapping[str, Mapping[str, Any]], metric: str, lower: bool
 ) -> dict[str, Any]:
     """All that decides what a comparison measures, as JSON gives it back."""
     about = {
         "schema": 1,
         "job": _label(job),
         "text": _text(job, variants),
-        "variants": {name: {k: repr(v) for k, v in how.items()} for name, how in variants.items()},
-        "metric": _label(metric) if callable(metric) else str(metric),
+        "variants": variants,
+        "metric": metric,
         "lower": lower,
-        "within": within,
         "machine": [machine.cpu_model(), machine.usable_cores()],
     }
-    return dict(json.loads(json.dumps(about)))
+    return dict(json.loads(json.dumps(about, default=repr)))
 
 
 def _label(job: Any) -> str:
-    if not callable(job):
-        return job if isinstance(job, str) else shlex.join(job)
     owner = getattr(job, "__self__", None)
     return str(getattr(owner, "name", "") or getattr(job, "__qualname__", type(job).__name__))
 
 
 def _text(job: Job, variants: Mapping[str, Mapping[str, Any]]) -> str:
     """A digest of the scripts and the function that are run: edited, they are another comparison."""
-    commands = ["" if callable(job) else job, *(how.get("script", "") for how in variants.values())]
     paths = [getattr(getattr(job, "__self__", None), "script", "")]
-    paths += [word for given in commands for word in command.words(given)]
+    paths += [word for how in variants.values() for word in command.words(how.get("script", ""))]
     texts = [
         Path(path).read_bytes()
         for path in paths
@@ -288,7 +272,7 @@ def _text(job: Job, variants: Mapping[str, Mapping[str, Any]]) -> str:
     return hashlib.sha256(b"\0".join([*texts, code.co_code if code else b""])).hexdigest()[:16]
 
 
-def _check(variants: Mapping[str, Mapping[str, Any]], rounds: int, within: float) -> None:
+def _check(variants: Mapping[str, Mapping[str, Any]], rounds: int) -> None:
     if len(variants) < 2:
         raise ScaleoutError(
             f"A comparison needs two variants or more, not {len(variants)}: the baseline, and what "
@@ -296,15 +280,8 @@ def _check(variants: Mapping[str, Mapping[str, Any]], rounds: int, within: float
         )
     if rounds < ROUNDS:
         raise ScaleoutError(f"A comparison needs {ROUNDS} rounds or more, not {rounds}.")
-    if not 0 < within < 1:
-        raise ScaleoutError(f"within takes a share, such as 0.05 for 5 %, not {within!r}.")
     known: dict[str, str] = {}
     for name, how in variants.items():
-        if not isinstance(how, Mapping):
-            raise ScaleoutError(
-                f"The variant {name!r} is {how!r}: write the arguments of the job, such as "
-                '{"env": {"OMP_NUM_THREADS": 1}}.'
-            )
         if (twin := known.setdefault(repr(how), name)) != name:
             raise ScaleoutError(
                 f"{twin!r} and {name!r} are the same variant: change one of them (the baseline runs "
@@ -314,8 +291,6 @@ def _check(variants: Mapping[str, Mapping[str, Any]], rounds: int, within: float
 
 def _start(job: Job, folder: str) -> Callable[..., Any]:
     """What runs a variant, without printing what the job prints."""
-    if not callable(job):
-        return functools.partial(_command, folder, script=job)
     if job is launch.run:
         return functools.partial(_command, folder)
     return functools.partial(job, echo=None) if "echo" in signature(job).parameters else job
@@ -333,15 +308,13 @@ def variants(words: Sequence[str], env: Sequence[str] = ()) -> dict[str, dict[st
             commands.append([])
         else:
             commands[-1].append(word)
-    choices = [_values(text) for text in env]
-    named = [name for name, _ in choices]
-    for name in named:
-        if named.count(name) > 1:
-            raise ScaleoutError(
-                f"--env {name} is there twice: give all its values in one, {name}=V1,V2."
-            )
-    several = [(name, values) for name, values in choices if len(values) > 1]
-    fixed = {name: values[0] for name, values in choices if len(values) == 1}
+    choices: dict[str, dict[str, None]] = {}  # each value once
+    for text in env:
+        name, values = ranges.named(text)
+        choices.setdefault(name, {}).update(dict.fromkeys(values))
+    check_variables(choices)
+    several = {name: list(values) for name, values in choices.items() if len(values) > 1}
+    fixed = {name: next(iter(values)) for name, values in choices.items() if len(values) == 1}
     for each in commands:
         if not each:
             raise ScaleoutError(
@@ -359,49 +332,25 @@ def variants(words: Sequence[str], env: Sequence[str] = ()) -> dict[str, dict[st
         )
     if len(commands) > 1:
         names = _names(commands)
-        _differ(names)
         return {name: _variant(c, fixed) for name, c in zip(names, commands, strict=True)}
     found = {}
-    for values in product(*(values for _, values in several)):
-        setting = {name: value for (name, _), value in zip(several, values, strict=True)}
+    for chosen in product(*several.values()):
+        setting = dict(zip(several, chosen, strict=True))
         label = " ".join(f"{name}={value or 'unset'}" for name, value in setting.items())
         found[label] = _variant(commands[0], {**fixed, **setting})
     return found
-
-
-def _values(text: str) -> tuple[str, list[str]]:
-    name, equals, values = text.partition("=")
-    if not (name and equals):
-        raise ScaleoutError(
-            f"--env takes NAME=VALUE1,VALUE2, such as --env TF_ENABLE_ONEDNN_OPTS=0,1; not {text!r}."
-        )
-    found = [value for each in listed(values) for value in spread(name, each)]
-    for value in found:
-        check_variables({name: value})
-    _differ([f"{name}={value}" for value in found])
-    return name, found
-
-
-def _differ(names: Sequence[str]) -> None:
-    for name in names:
-        if names.count(name) > 1:
-            raise ScaleoutError(
-                f"{name} is there twice: the baseline runs against itself in any case, so give "
-                "each variant once."
-            )
 
 
 def _names(commands: Sequence[Sequence[str]]) -> list[str]:
     """What the commands differ in, with the flag before it, or the word where else nothing of one
     is left."""
     shared = len(os.path.commonprefix([list(command) for command in commands]))
-    flag = shared > 0 and commands[0][shared - 1].startswith("-")
-    if flag or any(len(command) == shared for command in commands):
+    whole = any(len(command) == shared for command in commands)
+    shared -= whole
+    if shared > 0 and commands[0][shared - 1].startswith("-"):
         shared -= 1
     return [" ".join(command[max(0, shared) :]) for command in commands]
 
 
 def _variant(words: Sequence[str], setting: dict[str, str]) -> dict[str, Any]:
-    unset = [word for name, value in setting.items() if not value for word in ("-u", name)]
-    env = {name: value for name, value in setting.items() if value}
-    return {"script": [*(["env", *unset] if unset else []), *words], "env": env}
+    return {"script": list(words), "env": {name: value or None for name, value in setting.items()}}

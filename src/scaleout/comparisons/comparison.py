@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 Array = NDArray[np.float64]
-WITHIN = 0.05
+FOUND = {"no difference shown": "not shown to differ"}  # behind "is" and "are"
 
 
 class Comparison:
@@ -38,12 +38,12 @@ class Comparison:
         The first variant is the baseline. What follows the last whole round is left out.
     lower : bool
         Less is better.
-    within : float
-        "No difference shown" needs an interval within this share of the baseline.
     metric : str
         What `value` is called.
     folder : Path, optional
         Where it is kept.
+    compared : int
+        How many variants there were to choose from, where these are not all of them.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Comparison:
     variants : list of str
         The others.
     noise : float
-        By how much two equal variants may differ here, as a share; no smaller gain counts.
+        By how much two identical jobs could differ here, as a share; no smaller gain counts.
     drift : float
         How much faster the machine was at the end than at the start, as a share.
     columns : list of (variant, again)
@@ -70,11 +70,11 @@ class Comparison:
         self,
         rows: Iterable[Mapping[str, Any]],
         lower: bool = False,
-        within: float = WITHIN,
         metric: str = "rate",
         folder: Path | None = None,
+        compared: int = 0,
     ) -> None:
-        self.lower, self.within, self.metric, self.folder = lower, within, metric, folder
+        self.lower, self.metric, self.folder = lower, metric, folder
         kept = [dict(row) for row in rows]
         names = list(dict.fromkeys(row["variant"] for row in kept))
         size = len(names) + 1
@@ -89,6 +89,7 @@ class Comparison:
         self.found: Paired = paired(
             values[:, :2],
             {name: values[:, column] for column, name in enumerate(self.variants, 2)},
+            compared=compared,
             order=self._wide("place") if "place" in kept[0] else None,
         )
         self.noise, self.drift = self.found.noise, self.found.drift
@@ -112,14 +113,8 @@ class Comparison:
         return self.found.ratios[self._known(variant)]
 
     def between(self, variant: str, other: str) -> Ratio:
-        """How many times as fast as another variant: middle, low, high.
-
-        Rounds in which one of the two was disturbed are left out, as long as three remain.
-
-        Parameters
-        ----------
-        variant, other : str
-        """
+        """How many times as fast as another variant: middle, low, high. Rounds in which one of the
+        two was disturbed are left out, as long as three remain."""
         names = [name for name, _ in self.columns]
         first, second = (names.index(self._known(name)) for name in (variant, other))
         values = self._wide("value") ** (-1.0 if self.lower else 1.0)
@@ -130,7 +125,7 @@ class Comparison:
 
     def verdict(self, variant: str) -> str:
         """faster, slower, no difference shown, or unclear."""
-        return verdict(self.ratio(variant), self.noise, self.within)
+        return verdict(self.ratio(variant), self.noise)
 
     def _known(self, variant: str) -> str:
         if variant not in self.found.ratios:
@@ -175,24 +170,25 @@ class Comparison:
         variants = self.runs[["run_id", "variant"]].drop_duplicates()
         return found.drop(columns="variant").merge(variants, on="run_id")
 
-    def sentence(self, variant: str) -> str:
-        """What was found of this variant, in a sentence."""
-        ratio, word = self.ratio(variant), self.verdict(variant)
+    def sentence(self, variant: str, other: str = "") -> str:
+        """What was found of this variant beside the baseline, or beside another, in a sentence."""
+        ratio = self.between(variant, other) if other else self.ratio(variant)
+        word, first = verdict(ratio, self.noise), other or self.baseline
         if ratio.rounds < ROUNDS:
-            return f"{variant}: unclear, after {count(ratio.rounds, 'round')}; it takes {ROUNDS}."
-        times = f"{_times(ratio, ratio.middle)} times as fast as {self.baseline}"
+            return f"{variant}: unclear after {count(ratio.rounds, 'round')}; it takes {ROUNDS}."
+        times = f"{_times(ratio, ratio.middle)} times as fast as {first}"
         interval = f"{_times(ratio, ratio.low)} to {_times(ratio, ratio.high)}"
         if word == "no difference shown":
             reach = percent(ratio.reach)
-            return f"{variant}: no difference shown from {self.baseline} (within ±{reach})."
+            return f"{variant}: no difference from {first} is shown (within ±{reach})."
         if word != "unclear":
             return f"{variant}: {word}, {times} ({interval})."
         if ratio.low > 1 or ratio.high < 1:
             return (
                 f"{variant}: unclear. It is {times} ({interval}), "
-                f"and the noise alone makes up to {percent(self.noise)}."
+                f"but the noise alone can make up to {percent(self.noise)}."
             )
-        return f"{variant}: unclear. It is {times}, but the interval holds 1 ({interval})."
+        return f"{variant}: unclear. It is {times}, but the interval contains 1 ({interval})."
 
     @property
     def finding(self) -> str:
@@ -203,10 +199,13 @@ class Comparison:
             return self.summary
         best = self.best
         others = Counter(word for name, word in every.items() if name != best)
-        counted = ", ".join(f"{number} {word}" for word, number in others.most_common())
+        counted = ", ".join(
+            f"{number} {'is' if number == 1 else 'are'} {FOUND.get(word, word)}"
+            for word, number in others.most_common()
+        )
         if best == self.baseline:
             return f"None of {len(every)} variants is shown to be faster than {best}: {counted}."
-        return f"{self.sentence(best)} The others: {counted}."
+        return f"{self.sentence(best)} Of the others, {counted}."
 
     @property
     def notes(self) -> list[str]:
@@ -216,13 +215,13 @@ class Comparison:
         notes = [f"{count(self.rounds, 'round')}; {self.baseline} gives {rounded(base)}{unit}."]
         if math.isfinite(self.noise):
             notes.append(
-                f"The noise: two equal variants may differ by {percent(self.noise)}; "
+                f"The noise: two identical jobs could differ by {percent(self.noise)}; "
                 "no smaller gain counts."
             )
         if len(self.variants) > 1:
             notes.append(
-                f"The intervals of {len(self.variants)} variants hold together, at "
-                f"{100 * LEVEL:.0f} % (Bonferroni)."
+                f"With {100 * LEVEL:.0f} % confidence, the intervals of all {len(self.variants)} "
+                "variants contain their true ratios (Bonferroni)."
             )
         null = self.found.null
         if self.rounds >= ROUNDS and not null.low <= 1 <= null.high:
@@ -234,7 +233,7 @@ class Comparison:
             way = "faster" if share > 0 else "slower"
             notes.append(
                 f"Round {round_ + 1} was disturbed: a run of {self.columns[column][0]} was "
-                f"{percent(abs(share))} {way} than its others."
+                f"{percent(abs(share))} {way} than its other runs."
             )
         left_out = self.rounds - min(ratio.rounds for ratio in self.found.ratios.values())
         if left_out:
@@ -320,7 +319,7 @@ class Comparison:
                 f"There is no comparison in {show(place)}: give its folder in results/compare/."
             ) from None
         rows = [json.loads(line) for line in lines]
-        return cls(rows, about["lower"], about["within"], about["metric"], place)
+        return cls(rows, about["lower"], about["metric"], place)
 
 
 def explain(

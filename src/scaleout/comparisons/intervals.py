@@ -5,6 +5,7 @@ The method, and why it is not the percentile bootstrap of the ratio of medians: 
 """
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 LEVEL = 0.95
+WITHIN = 0.05  # an interval that reaches no farther from 1 shows no difference
 ROUNDS = 3  # fewer tell nothing
 SPREADS, SHARE = 6.0, 0.3  # a run is disturbed when it is both so many spreads and 30 % off
 NORMAL = 1.4826  # the standard deviation of a normal distribution, in median distances
@@ -55,7 +57,6 @@ class Paired:
 def paired(
     baseline: ArrayLike,
     variants: Mapping[str, ArrayLike],
-    level: float = LEVEL,
     compared: int = 0,
     order: ArrayLike | None = None,
 ) -> Paired:
@@ -65,7 +66,7 @@ def paired(
     baselines. Their mean has a Student t interval. Where the two baselines of a round differ more
     than the variant does from them, the spread is that of both (which has twice the degrees of
     freedom), else the variant's own. With several variants each interval has the level
-    1 - (1 - level) / count, after Bonferroni, so that all hold at once.
+    1 - (1 - 0.95) / count, after Bonferroni, so that all hold at once.
 
     The percentile bootstrap of the ratio of medians was the first candidate (Efron and Tibshirani,
     An Introduction to the Bootstrap, 1993). With three rounds it called equal variants different in
@@ -77,7 +78,7 @@ def paired(
     """
     columns = [np.asarray(values, float) for values in variants.values()]
     logs = np.log(np.column_stack([np.asarray(baseline, float), *columns]))
-    alpha = (1 - level) / max(1, compared or len(columns))
+    alpha = (1 - LEVEL) / max(1, compared or len(columns))
     off = _off(logs)
     clean = off == 0
     ratios, halves = {}, []
@@ -103,14 +104,21 @@ def between(first: ArrayLike, second: ArrayLike, level: float = LEVEL) -> Ratio:
     return _interval(np.log(np.asarray(first, float) / np.asarray(second, float)), 1 - level)
 
 
-def verdict(ratio: Ratio, noise: float, within: float) -> str:
+def mean_interval(values: Sequence[float]) -> tuple[float, float]:
+    """The mean of two values or more, and half the width of its interval, after Student."""
+    middle, freedom = statistics.fmean(values), len(values) - 1
+    error = statistics.stdev(values) / math.sqrt(len(values))
+    return middle, _t(freedom, 1 - LEVEL) * error
+
+
+def verdict(ratio: Ratio, noise: float) -> str:
     """faster, slower, no difference shown, or unclear."""
     size = max(ratio.middle, 1 / ratio.middle) - 1
     if ratio.low > 1 and size > noise:
         return "faster"
     if ratio.high < 1 and size > noise:
         return "slower"
-    return "no difference shown" if ratio.reach <= within else "unclear"
+    return "no difference shown" if ratio.reach <= WITHIN else "unclear"
 
 
 def _kept(clean: NDArray[np.bool_]) -> NDArray[np.bool_]:

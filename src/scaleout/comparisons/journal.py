@@ -56,21 +56,15 @@ class Journal:
         if self.path.exists():
             names = (self.folder / f"{old}-{number}.jsonl" for number in range(1, 10**6))
             self.path.rename(next(name for name in names if not name.exists()))
-        self._write(self.about, json.dumps(about, indent=1) + "\n")
+        jsonlines.write(self.about, json.dumps(about, indent=1) + "\n")
 
     def keep_only(self, rows: Sequence[Row]) -> None:
         """Leave only these lines."""
-        self._write(self.path, "".join(json.dumps(row) + "\n" for row in rows))
+        jsonlines.write(self.path, "".join(json.dumps(row) + "\n" for row in rows))
 
     def add(self, row: Row) -> None:
         """Keep one job, on disk before the next begins."""
         jsonlines.append(self.path, json.dumps(row))
-
-    @staticmethod
-    def _write(path: Path, text: str) -> None:
-        partial = path.with_name(path.name + ".part")
-        partial.write_text(text, encoding="utf-8")
-        partial.rename(path)
 
 
 def folder_name(name: str, stem: str, about: Mapping[str, Any]) -> str:

@@ -56,34 +56,21 @@ class Figure:
 
 @dataclass(frozen=True)
 class Metric:
-    """What a job is judged by.
+    """What a job is judged by: a field of its record, its seconds, or a pattern for its output."""
 
-    Parameters
-    ----------
-    what : str or function
-        "rate": the rate of the job's record, or else the one line it prints that looks like a rate.
-        "wall_s": the seconds that the job took. Another name: a field of the record. Anything else
-        is a regular expression, the number in parentheses. A function takes what the job returned.
-    lower : bool, optional
-        Less is better. Without it: where the name ends in _s.
-    reduce : str
-        What the printed figures of all ranks make: "sum", "mean" or "max"; without it their sum,
-        and of times the slowest rank's.
-    """
-
-    what: str | Callable[[Any], float] = "rate"
-    lower: bool | None = None
-    reduce: str = ""
+    what: str = "rate"  # of the record, or else the one line that looks like a rate
+    lower: bool | None = None  # less is better; without it, where the name ends in _s
+    reduce: str = ""  # of all ranks' printed figures; without it their sum, of times the largest
 
     def __post_init__(self) -> None:
         what = self.what or "rate"
         object.__setattr__(self, "what", what)
         if self.lower is None:
-            time = isinstance(what, str) and what.endswith("_s") and not what.endswith("_per_s")
+            time = what.endswith("_s") and not what.endswith("_per_s")
             object.__setattr__(self, "lower", time and self.named)
         if self.reduce not in ("", *REDUCE):
             raise ScaleoutError(f"--reduce takes {', '.join(REDUCE)}, not {self.reduce!r}.")
-        if isinstance(what, str) and not self.named:
+        if not self.named:
             try:
                 re.compile(what)
             except (re.error, RecursionError, OverflowError) as error:
@@ -94,12 +81,12 @@ class Metric:
     @property
     def named(self) -> bool:
         """Whether it is the name of a field, and no pattern."""
-        return isinstance(self.what, str) and self.what.replace(".", "_").isidentifier()
+        return self.what.replace(".", "_").isidentifier()
 
     @property
     def pattern(self) -> str:
         """What is looked for in the output; "" where the figure comes from elsewhere."""
-        return self.what if isinstance(self.what, str) and not self.named else ""
+        return "" if self.named else self.what
 
     def read(self, found: Any) -> Figure:
         """Read the figure of a run, a frame of records, or a number; NoFigure says what to type."""
@@ -114,7 +101,9 @@ class Metric:
             return self
         found = candidates(text for _, text in _of_ranks(run.lines))
         if len(found) > 1:
-            lines = [f"    {line[:100]}\n        --metric {quoted(p)}" for p, line in found.items()]
+            lines = [
+                f"    {line[:100]}\n        --metric {shlex.quote(p)}" for p, line in found.items()
+            ]
             raise NoFigure(
                 f"The command prints {len(found)} figures that look like a rate; choose one:\n"
                 + "\n".join(lines)
@@ -140,8 +129,6 @@ class Metric:
         return ""
 
     def _read(self, found: Any) -> Figure:
-        if callable(self.what):
-            return Figure(float(self.what(found)))
         if isinstance(found, (int, float)):
             return Figure(float(found))
         if self.what == "wall_s" and hasattr(found, "wall_s"):
@@ -155,7 +142,7 @@ class Metric:
                 "records or a number: let it return what lab.run() gives."
             )
         if not frame.empty:
-            return _recorded(frame, str(self.what))
+            return _recorded(frame, self.what)
         if hasattr(found, "lines"):
             raise NoFigure(self._nothing(found.lines))
         raise NoFigure(
@@ -186,7 +173,7 @@ class Metric:
         )
         last = "".join(f"\n    {text[:160]}" for text in said[-LAST:]) or "\n    (nothing)"
         found = list(candidates(said))
-        typed = quoted(found[-1]) if found else EXAMPLE
+        typed = shlex.quote(found[-1]) if found else EXAMPLE
         return f"There is no figure: {missing}. Its last lines are:{last}\nType  --metric {typed}"
 
 
@@ -206,11 +193,6 @@ def candidates(said: Iterable[str]) -> dict[str, str]:
                 found[f"{label}{FIGURE} *{_escaped(match['unit'])}"] = line.strip()
     rates = {pattern: line for pattern, line in found.items() if not BYTES.search(pattern)}
     return rates or found
-
-
-def quoted(pattern: str) -> str:
-    """The pattern as a shell takes it."""
-    return shlex.quote(pattern)
 
 
 def _escaped(words: str) -> str:

@@ -42,9 +42,11 @@ def comparison(
     _ratios(right, table, noise, guess)
     left.set_yticks(range(len(names)), ["\n".join(textwrap.wrap(name, NAME)) for name in names])
     left.set_ylim(len(names) - 0.5, -0.5)
-    left.set_xlabel(axis)
+    # Ticks of seven digits and more would run into one another
+    unit = 1e6 if runs.value.max() >= 1e6 else 1
+    left.set_xlabel(f"million {axis}" if unit > 1 else axis)
     left.locator_params(axis="x", nbins=4)
-    left.xaxis.set_major_formatter(lambda value, place: f"{value:,.10g}")
+    left.xaxis.set_major_formatter(lambda value, place: f"{value / unit:,.10g}")
     right.set_xlabel(f"times as fast as {names[0]}")
     return finish(figure, title, _values(table, noise, values, axis), legend=3)
 
@@ -79,7 +81,7 @@ def _single_runs(
 
 def _ratios(axes: Axes, table: "pd.DataFrame", noise: float, guess: float | None) -> None:
     """The intervals, a row each, the baseline against itself in the first; the noise as a band."""
-    noise_band(axes, noise, "noise: two equal jobs could differ by as much")
+    noise_band(axes, noise, "noise: identical jobs could differ by this much")
     for row, line in enumerate(table.iloc[1:].itertuples()):
         known = math.isfinite(line.high)
         look: dict[str, Any] = {} if row else {"fmt": "D", "markerfacecolor": "white"}

@@ -3,11 +3,22 @@
 import re
 
 from ..errors import ScaleoutError
+from ..words import listed
 
 RANGE = re.compile(r"(\d{1,9})\.\.(\d{1,9})(?:\*(\d{1,9}))?")
 # Where it is none, somebody has mistyped it: 1...10, 1..-2, 0.5..2.
 LIKE_A_RANGE = re.compile(r"-?[\d.]*\d\.\.+([-\d]|$)")
 MOST = 1000  # values of a range
+
+
+def named(text: str) -> tuple[str, list[str]]:
+    """The name and the values of NAME=V1,V2, or of NAME='V1;V2' where values hold commas."""
+    name, equals, values = text.partition("=")
+    if not (name and equals):
+        raise ScaleoutError(
+            f"--env takes NAME=VALUE1,VALUE2, such as --env KMP_BLOCKTIME=0,1,200; not {text!r}."
+        )
+    return name, [value for each in listed(values) for value in spread(name, each)]
 
 
 def spread(name: str, text: str) -> list[str]:

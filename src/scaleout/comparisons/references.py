@@ -3,13 +3,12 @@ file beside a lab's runme.py, each with its place in a comparison.
 """
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from .. import records
 from ..errors import ScaleoutError
-from ..jobs.job import Run
 from ..paths import show
 from .comparison import Comparison
 
@@ -18,16 +17,6 @@ if TYPE_CHECKING:
 
 
 REFERENCE = "reference.jsonl"
-
-
-class Scripts(Protocol):
-    """What is needed of a lab: its folder, and what runs a job of it."""
-
-    folder: Path
-
-    def run(self, **how: Any) -> Run:
-        """One job."""
-        ...
 
 
 class Reference(Comparison):
@@ -70,36 +59,19 @@ def reference(file: Path, name: str, variants: list[str], missing: str) -> Refer
     return Reference(rows, kept.assign(variant=[row["variant"] for row in rows]))
 
 
-def keep(found: Comparison, name: str, file: Path, without: Collection[str] = ()) -> None:
-    """Puts a comparison into a file of references, in place of one of the same name."""
-    old = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
-    lines = [text for text in old if json.loads(text).get("compared", {}).get("name") != name]
-    placed = found.runs.set_index("run_id")
-    for _, job in found.records.iterrows():
-        place = placed.loc[job.run_id]
-        metrics = {key: value for key, value in job.metrics.items() if key not in without}
-        if "shares" in metrics:
-            metrics["shares"] = [
-                {name: value for name, value in share.items() if name != "cpu_s"}
-                for share in metrics["shares"]
-            ]
-        where = {"name": name, "run_id": job.run_id, **place.to_dict()}
-        lines.append(line(job, where, metrics))
-    file.write_text("".join(f"{text}\n" for text in lines), encoding="utf-8")
-
-
 def line(job: "pd.Series[Any]", place: Mapping[str, Any], metrics: Mapping[str, Any]) -> str:
     """A record as a file of references has it."""
+    step_s = job.step_median_s  # none where no step was timed
     record = {
-        **{field: job[field] for field in records.FIELDS},
+        **{field: _whole(job[field]) for field in records.FIELDS},
         "host": "reference",
-        "step_s": [job.step_median_s],
+        "step_s": [step_s] if step_s and step_s > 0 else [],
         "metrics": metrics,
         "compared": place,
     }
-    return json.dumps(record, default=_plain)
+    return json.dumps(record, default=lambda number: number.item())  # NumPy's
 
 
-def _plain(value: Any) -> Any:
-    """A number of NumPy's as Python's own."""
-    return value.item() if hasattr(value, "item") else value
+def _whole(value: Any) -> Any:
+    """A count as it was written: beside an empty cell pandas makes 32.0 of 32."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value

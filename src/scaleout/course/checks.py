@@ -1,6 +1,7 @@
 """What an attendee's runme.py is checked by: a function for each TODO, its hints, and the
 verdicts."""
 
+import codecs
 import importlib.util
 import json
 import sys
@@ -22,6 +23,7 @@ from .verdict import WIDTH, Judge, Result, Script, Watch
 CHECK_TIMEOUT_S = 120.0
 # With SCALEOUT_QUICK=1: what equal jobs ended in, of a lab whose files are as they were then.
 _ENDED: dict[tuple[str | bytes, ...], dict[str, Run | JobError]] = {}
+VEIL = "rot13: "  # before a hint whose letters are each 13 places on
 # What a check meets where a job wrote no record, or one that lacks something.
 INCOMPLETE = (LookupError, AttributeError, TypeError, ValueError, FileNotFoundError)
 
@@ -68,11 +70,6 @@ def _checks(lab: Script, number: int | Sequence[int] | None = None) -> list[Call
         there = ", ".join(map(str, known))
         raise ScaleoutError(f"{lab.name} has no TODO {lost[0]}; it has {there}.")
     return [f for f in every if wanted is None or f.todo in wanted]
-
-
-def scripts(lab: Script) -> list[str]:
-    """The lab's scripts in which TODOs stand, in the order of the TODOs."""
-    return list(dict.fromkeys(f.script for f in _checks(lab)))  # type: ignore[attr-defined]
 
 
 def _module(lab: Script) -> ModuleType:
@@ -205,7 +202,12 @@ def hint(lab: Script, number: int) -> str:
     path = results(lab.name) / "hints.json"
     given = {todo: n for todo, n in jsonlines.table(path).items() if type(n) is int and n > 0}
     count = min(given.get(str(number), 0) + 1, len(hints))
-    partial = path.with_name("hints.json.part")
-    partial.write_text(json.dumps(given | {str(number): count}), encoding="utf-8")
-    partial.rename(path)
-    return f"Hint {count} of {len(hints)}: {hints[count - 1]}"
+    jsonlines.write(path, json.dumps(given | {str(number): count}))
+    text = hints[count - 1]
+    plain = codecs.decode(text.removeprefix(VEIL), "rot13") if text.startswith(VEIL) else text
+    return f"Hint {count} of {len(hints)}: {plain}"
+
+
+def veiled(text: str) -> str:
+    """A hint as a class gets it: nobody reads it in passing, and `hint` shows it."""
+    return VEIL + codecs.encode(text, "rot13")

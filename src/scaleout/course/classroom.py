@@ -7,7 +7,7 @@ import csv
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -17,8 +17,10 @@ from .. import jsonlines
 from ..errors import ScaleoutError
 from ..fields import wrong
 from ..paths import results
+from ..reports import PAGE, class_page, is_report
 from ..settings import STACKS
 from ..words import plain
+from . import survey
 from .history import last_states
 from .masters import TOPIC
 
@@ -40,6 +42,8 @@ class Attendee:
     records: "pd.DataFrame" = field(repr=False)
     checks: dict[tuple[str, int], str]
     left_out: list[str]
+    report: Path | None = None
+    answers: dict[tuple[int, str], str] = field(default_factory=dict)
 
 
 def gather(folders: Iterable[Path], names: bool = False) -> list[Attendee]:
@@ -52,21 +56,25 @@ def gather(folders: Iterable[Path], names: bool = False) -> list[Attendee]:
                 "holds them all."
             )
         inside = [folder] if _holds_results(folder) else sorted(folder.iterdir())
-        for f in filter(_holds_results, inside):
-            found[(f / "results" if (f / "results").is_dir() else f).resolve()] = None
+        for f in inside:
+            if _holds_results(f):
+                found[(f / "results" if (f / "results").is_dir() else f).resolve()] = None
+            elif f.suffix == ".html" and is_report(f):  # alone
+                found[f.resolve()] = None
     if not found:
         raise ScaleoutError(
-            "No results there: each attendee's folder holds results/NN_topic/RUN/records.jsonl."
+            "No results there: each attendee's folder holds results/NN_topic/RUN/records.jsonl, or "
+            "a report's page."
         )
     class_ = []
-    for number, folder in enumerate(found, 1):
-        own = folder.parent.name if folder.name == "results" else folder.name
-        class_.append(_attendee(plain(own) if names else f"{number:02}", folder))
+    for number, place in enumerate(found, 1):
+        own = place.parent.name if place.name == "results" else place.stem
+        class_.append(_attendee(plain(own) if names else f"{number:02}", place))
     return class_
 
 
 def _holds_results(folder: Path) -> bool:
-    patterns = ("[0-9][0-9]_*/checks.jsonl", "[0-9][0-9]_*/*/records.jsonl")
+    patterns = ("[0-9][0-9]_*/checks.jsonl", "[0-9][0-9]_*/*/records.jsonl", PAGE)
     try:
         return folder.is_dir() and any(
             next(folder.glob(inside + pattern), None)
@@ -77,14 +85,18 @@ def _holds_results(folder: Path) -> bool:
         return False
 
 
-def _attendee(name: str, folder: Path) -> Attendee:
-    """What one folder holds of runs and checks; the small jobs of checks are nobody's measurement."""
+def _attendee(name: str, place: Path) -> Attendee:
+    """What one folder holds of runs and checks, or a page alone; the small jobs of checks are nobody's
+    measurement."""
     import pandas as pd
 
     checks: dict[tuple[str, int], str] = {}
     rows: list[dict[str, Any]] = []
     left_out = []
-    for topic in sorted(path for path in folder.iterdir() if _is_topic(path.name)):
+    folder, report = (place, place / PAGE) if place.is_dir() else (None, place)
+    for topic in (
+        sorted(path for path in folder.iterdir() if _is_topic(path.name)) if folder else []
+    ):
         for todo, state in last_states(topic / "checks.jsonl"):
             if state in STATES and 0 < todo < 100:
                 checks[topic.name, todo] = state
@@ -95,10 +107,12 @@ def _attendee(name: str, folder: Path) -> Attendee:
             lines, damaged = jsonlines.read(run, _wrong_record)
             rows += [{name: line[name] for name in FIELDS} for line in lines]
             if damaged:
-                left_out.append(plain(str(run.relative_to(folder)), 200) + plain(damaged, 200))
+                left_out.append(plain(str(run.relative_to(place)), 200) + plain(damaged, 200))
     for row in rows:
         row |= {name: plain(row[name]) for name in TEXTS}
-    return Attendee(name, pd.DataFrame(rows, columns=FIELDS), checks, left_out)
+    kept = report if report.is_file() else None
+    answers = survey.read(folder) if folder else {}
+    return Attendee(name, pd.DataFrame(rows, columns=FIELDS), checks, left_out, kept, answers)
 
 
 def _is_topic(name: str) -> bool:
@@ -109,20 +123,23 @@ def _wrong_record(line: dict[str, Any]) -> str:
     return wrong(line) or ("" if _is_topic(line["lab"]) else "it is of no topic")
 
 
-def collect(
-    folders: Iterable[Path], names: bool = False, say: Callable[[str], None] = print
-) -> Path:
-    """Draws what a class measured: a picture for each topic, and table.csv."""
+def collect(folders: Iterable[Path], names: bool = False) -> Path:
+    """Draws what a class measured: a picture for each topic, table.csv, a page of its reports, and
+    one of its answers in the survey."""
     class_ = gather(folders, names)
     for attendee in class_:
         for what in attendee.left_out:
-            say(f"{attendee.name}: {what}")
+            print(f"{attendee.name}: {what}")
     class_folder = results("class")
     # Pictures of half a class would look like those of a whole one: they are put in place at the end.
     with tempfile.TemporaryDirectory(prefix=".part-", dir=class_folder) as scratch:
         made = Path(scratch) / "made"
         made.mkdir()
         _draw(class_, made)
+        if handed_in := {a.name: a.report for a in class_ if a.report}:
+            (made / "reports.html").write_text(class_page(handed_in), encoding="utf-8")
+        if answers := [a.answers for a in class_ if a.answers]:
+            (made / survey.PAGE).write_text(survey.counted(answers), encoding="utf-8")
         return made.rename(class_folder / f"{datetime.now():%Y%m%dT%H%M%S.%f}")
 
 

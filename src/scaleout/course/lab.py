@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from ..errors import ScaleoutError
 from ..jobs.environment import interpreter
 from ..jobs.job import TIMEOUT_S, Job, Run
-from ..jobs.run import run
+from ..jobs.run import start
 from ..jobs.site import Site
 from ..paths import home, results, show, topic
 from . import checks, marks, masters
@@ -23,21 +23,7 @@ if TYPE_CHECKING:
 
 
 class Lab:
-    """The runme.py of a topic and the scripts beside it: the lab's, or the solution's.
-
-    Parameters
-    ----------
-    name : str
-        Such as "04_kmeans", "04" or "kmeans".
-    solution : bool, optional
-        Whether runme.py is the solution's; without it that is so where the current folder is
-        `solutions/`, or inside it.
-
-    Raises
-    ------
-    ScaleoutError
-        There is no such topic, or its runme.py is missing.
-    """
+    """The runme.py of a topic and the scripts beside it: the lab's, or the solution's; see `lab`."""
 
     def __init__(self, name: str, solution: bool | None = None) -> None:
         self.name = topic(name)
@@ -112,7 +98,7 @@ class Lab:
         self,
         ranks: int = 1,
         threads: int | None = None,
-        env: Mapping[str, str] | None = None,
+        env: Mapping[str, str | None] | None = None,
         site: "Site | Path | str | None" = None,
         nodes: int | None = None,
         bind: str | None = None,
@@ -126,21 +112,8 @@ class Lab:
 
         Parameters
         ----------
-        ranks : int
-        threads : int, optional
-            That a rank may use; without it the usable cores are shared out.
-        env : mapping, optional
-            More variables.
-        site : Site, path or str, optional
-            Where, as a Site or its file; without it this machine, or the Slurm allocation around
-            us.
-        nodes : int, optional
-            Machines to use; without it all of the site's.
-        bind : {"core", "none"}, optional
-            "core" gives each rank cores of its own; "none" lets the ranks use all that there are.
-            Without it the site decides: "core".
-        timeout : float
-            Seconds. On Slurm, the wait in the queue counts too.
+        ranks, threads, env, site, nodes, bind, timeout
+            As of `scaleout.run`.
         echo : bool or callable
             True prints each line of output as it comes; a function takes it; False keeps quiet.
         script : str, optional
@@ -167,7 +140,7 @@ class Lab:
         if not path.is_file():
             raise ScaleoutError(f"{self.name} has no script {script!r}: there is no {show(path)}.")
         command = [interpreter(python), "-m", "mpi4py", show(path), *_flags(args)]
-        return run(
+        job = Job.asked(
             command,
             name=self.name,
             ranks=ranks,
@@ -177,8 +150,8 @@ class Lab:
             nodes=nodes,
             bind=bind,
             timeout=timeout,
-            echo=say,
         )
+        return start(job, say)
 
     def _beside(self, path: Path) -> dict[str, str]:
         """What lets an untouched lab, which lies elsewhere, import the scripts beside runme.py."""

@@ -63,12 +63,6 @@ def generated() -> Iterator[tuple[Path, str]]:
             yield root / "labs" / file.relative_to(here.parent), _cut_lab(file, here.name)
 
 
-def without_notebook() -> list[str]:
-    """The topics that no attendee would find, as they have a lab and no notebook."""
-    folders = (path.parent for path in sorted((home() / "solutions").glob("*/runme.py")))
-    return [folder.name for folder in folders if not folder.with_suffix(".ipynb").is_file()]
-
-
 def untouched(name: str) -> dict[str, str]:
     """The scripts of a topic that have gaps, as they were given out; none where there is no such
     topic."""

@@ -1,24 +1,48 @@
-"""A copy for a class: labs and notebooks as new, without the answers."""
+"""A copy for a class: labs and notebooks as new, without the answers. It is a folder, an archive, or
+a branch that a JupyterHub or an Open OnDemand brings to each attendee."""
 
+import ast
 import os
+import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import urlencode, urlsplit
 
 from ..errors import ScaleoutError
 from ..paths import home, meant, show
+from .checks import veiled
 from .masters import STARTS, generated, untouched
 
 ARCHIVES = {".zip": "zip", ".tar": "tar", ".tar.gz": "gztar", ".tgz": "gztar"}
-UNKNOWN = (".rar", ".7z", ".gz", ".bz2", ".xz", ".zst")
 # What only an instructor or an author needs: files, and folders with all that is in them.
 NOT_GIVEN = (
     "solutions", "labs", "notebooks", "tests", ".ci", ".gitignore", "CHANGELOG.md",
     "CONTRIBUTING.md", "docs/instructors.md", "docs/teaching.md", "docs/tour.png",
 )  # fmt: skip
 OWN = "etc/class/"  # what takes the place of the file of the same name: README.md, Makefile
+FOLDER = "scaleout-workshop"  # what an attendee's copy is called
+HUB = "https://YOUR-HUB"
+REPOSITORY = "https://YOUR-GIT-HOST/YOUR-REPOSITORY"
+# What CSC's "Jupyter for courses" reads: docs/one-link.md says where each word comes from.
+MODULE = """\
+-- Jupyter
+prepend_path("PATH", "{programs}")
+setenv("_COURSE_BASE_NAME", "{name}")
+setenv("_COURSE_NOTEBOOK", "{notebook}")
+setenv("_COURSE_GIT_REPO", "{repository}")
+setenv("_COURSE_GIT_REF", "{branch}")
+setenv("_COURSE_NOTEBOOK_TYPE", "lab")
+"""
+RESOURCES = """\
+cores: 4
+time: "05:00:00"
+partition: "interactive"
+mem: "8GB"
+"""
 
 
 def release(target: Path, answers: Sequence[str] = ()) -> list[str]:
@@ -27,11 +51,6 @@ def release(target: Path, answers: Sequence[str] = ()) -> list[str]:
     It is made from what git tracks, so nothing of the instructor's own comes along.
     """
     kind = next((kind for end, kind in ARCHIVES.items() if target.name.endswith(end)), None)
-    if kind is None and target.name.endswith(UNKNOWN):
-        raise ScaleoutError(
-            f"{target.name} is no archive that can be made here: take {', '.join(ARCHIVES)}, "
-            "or a folder's name."
-        )
     try:
         if target.exists():
             raise ScaleoutError(
@@ -42,7 +61,7 @@ def release(target: Path, answers: Sequence[str] = ()) -> list[str]:
         target.parent.mkdir(parents=True, exist_ok=True)
         # Beside its place, so that a full disk leaves nothing under its name.
         with tempfile.TemporaryDirectory(prefix=".release-", dir=target.parent) as scratch:
-            made = _copy(Path(scratch) / "scaleout-workshop", chosen)
+            made = _copy(Path(scratch) / FOLDER, chosen)
             if kind:
                 base = str(Path(scratch) / "made")
                 made = Path(shutil.make_archive(base, kind, scratch, made.name))
@@ -53,6 +72,104 @@ def release(target: Path, answers: Sequence[str] = ()) -> list[str]:
             f"{show(target)} cannot be written ({why}): make room, or name another place."
         ) from None
     return chosen
+
+
+def to_branch(branch: str, answers: Sequence[str] = ()) -> str:
+    """Appends the attendees' copy to a branch as one commit, and returns its name; "" when the
+    branch holds just that copy already.
+
+    The history of the branch only grows, also where a clone knows it from origin alone: whoever
+    pulls it never meets another history. Work tree and index stay as they are.
+    """
+    chosen = _named(answers)
+    _git("check-ref-format", "--branch", branch)
+    if unsaved := _unsaved():
+        raise ScaleoutError(
+            f"{unsaved[0]} is not as git has it: commit what the class is to get, and put the rest "
+            "away with  git stash -u"
+        )
+    mine, last = _tip(branch)
+    if last and not _git("ls-tree", "--full-tree", last, str(STARTS)):
+        raise ScaleoutError(
+            f"{branch} is no branch that this command made: give the attendees' branch another name."
+        )
+    with tempfile.TemporaryDirectory(prefix="scaleout-release-") as scratch:
+        copy = _copy(Path(scratch) / FOLDER, chosen)
+        into = {"GIT_DIR": _git("rev-parse", "--absolute-git-dir"), "GIT_WORK_TREE": str(copy)}
+        into["GIT_INDEX_FILE"] = str(Path(scratch) / "index")
+        _git("add", "--all", "--force", ".", at=copy, **into)
+        tree = _git("write-tree", at=copy, **into)
+    if last and tree == _git("rev-parse", f"{last}^{{tree}}"):
+        return ""
+    message = f"The workshop as of {_git('rev-parse', '--short', 'HEAD')}"
+    parent = ["-p", last] if last else []
+    commit = _git("commit-tree", tree, *parent, "-m", message)
+    _git("update-ref", "-m", "scaleout release", f"refs/heads/{branch}", commit, mine)
+    return commit[:10]
+
+
+def link(branch: str, hub: str = HUB) -> str:
+    """The address that brings the branch to whoever opens it on a JupyterHub with nbgitpuller."""
+    asked = {"repo": _repository(), "branch": branch, "targetpath": FOLDER}
+    asked["urlpath"] = f"lab/tree/{FOLDER}/{_first_notebook()}"
+    return f"{hub.rstrip('/')}/hub/user-redirect/git-pull?{urlencode(asked)}"
+
+
+def menu_item(name: str, branch: str) -> list[Path]:
+    """Writes the two files by which an Open OnDemand offers the branch as one menu item."""
+    if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):
+        raise ScaleoutError(f"{name!r} cannot name a course: take letters, digits, and  . _ -")
+    repository = _repository()
+    clone = repository.rpartition("/")[2].removesuffix(".git")
+    module = MODULE.format(
+        programs=Path(sys.prefix) / "bin",
+        name=name,
+        notebook=f"{clone}/{_first_notebook()}",
+        repository=repository,
+        branch=branch,
+    )
+    texts = {Path(f"{name}.lua"): module, Path(f"{name}-resources.yml"): RESOURCES}
+    for path in texts:
+        if path.exists():
+            raise ScaleoutError(f"{path} exists already: remove it, or give another name.")
+    for path, text in texts.items():
+        path.write_text(text, encoding="utf-8")
+    return list(texts)
+
+
+def _unsaved() -> list[str]:
+    """What the copy is made of and git does not hold as it is; labs and notebooks are made anew."""
+    seen = _git("status", "--porcelain", "--untracked-files=all", ".", ":!labs", ":!notebooks")
+    return [line[3:] for line in seen.splitlines() if line[:2] != "??" or "solutions/" in line]
+
+
+def _tip(branch: str) -> tuple[str, str]:
+    """The branch's last commit here ("" for none), and the one that the next is to follow.
+
+    That is origin's, where it has what we lack: another clone has released since."""
+    refs = [f"refs/heads/{branch}", f"refs/remotes/origin/{branch}"]
+    seen = _git("for-each-ref", "--format=%(refname) %(objectname)", *refs)
+    at = dict(line.split() for line in seen.splitlines())
+    mine, theirs = (at.get(ref, "") for ref in refs)
+    behind = mine and theirs and _git("rev-list", "-1", theirs, f"^{mine}")
+    return mine, theirs if behind else mine or theirs
+
+
+def _first_notebook() -> str:
+    return f"notebooks/{min(path.name for path in (home() / 'solutions').glob('*.ipynb'))}"
+
+
+def _repository() -> str:
+    """The address of origin that an attendee can use: no ssh, and nobody's name or password."""
+    try:
+        url = _git("remote", "get-url", "origin")
+    except ScaleoutError:
+        return REPOSITORY
+    if ssh := re.fullmatch(r"(?:ssh://)?[\w.-]+@([\w.-]+)(?::\d+(?=/))?[:/](.+)", url):
+        return f"https://{ssh[1]}/{ssh[2]}"
+    if "://" not in url:
+        return REPOSITORY
+    return urlsplit(url)._replace(netloc=urlsplit(url).netloc.rpartition("@")[2]).geturl()
 
 
 def _copy(folder: Path, chosen: Sequence[str]) -> Path:
@@ -69,8 +186,23 @@ def _copy(folder: Path, chosen: Sequence[str]) -> Path:
     for path, text in made.items():
         new = folder / path
         new.parent.mkdir(parents=True, exist_ok=True)
-        new.write_text(text, encoding="utf-8")
+        new.write_text(_veil(text) if path.name == "checks.py" else text, encoding="utf-8")
     return folder
+
+
+def _veil(checks: str) -> str:
+    """A checks.py whose third hints nobody reads in passing; `scaleout hint` shows them."""
+    text = checks
+    for node in ast.walk(ast.parse(checks)):
+        if (
+            isinstance(node, ast.keyword)
+            and node.arg == "hints"
+            and isinstance(node.value, ast.List)
+        ):
+            for hint in node.value.elts[2:]:
+                plain = str(ast.get_source_segment(checks, hint))
+                text = text.replace(plain, repr(veiled(ast.literal_eval(hint))), 1)
+    return text
 
 
 def _given(name: str, chosen: Sequence[str]) -> bool:
@@ -94,10 +226,28 @@ def _named(answers: Sequence[str]) -> list[str]:
 
 def _tracked(root: Path) -> list[str]:
     try:
-        listed = subprocess.run(
-            ["git", "-C", root, "ls-files", "-z"], capture_output=True, timeout=60, check=True
-        )
-    except (OSError, subprocess.SubprocessError):
+        listed = _git("ls-files", "-z")
+    except ScaleoutError:
         raise ScaleoutError(f"{show(root)} is no git checkout: make the copy from one.") from None
-    names = (os.fsdecode(name) for name in listed.stdout.split(b"\0"))
-    return [name for name in names if name and (root / name).is_file()]
+    return [name for name in listed.split("\0") if name and (root / name).is_file()]
+
+
+def _git(*words: str, at: Path | None = None, **variables: str) -> str:
+    """What git answers, in the workshop's folder or in another; ScaleoutError has its last words."""
+    try:
+        done = subprocess.run(
+            ["git", *words],
+            cwd=at or home(),
+            # `git status` writes nothing then, not even what it learnt about times of files.
+            env={**os.environ, "GIT_OPTIONAL_LOCKS": "0", **variables},
+            capture_output=True,
+            encoding="utf-8",
+            errors="surrogateescape",
+            timeout=60,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise ScaleoutError(f"git does not work here ({error}).") from None
+    if done.returncode:
+        why = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        raise ScaleoutError(f"git {words[0]}: {why.removeprefix('fatal: ')}")
+    return done.stdout.rstrip("\n")

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, Self
 
-from ..jobs.failures import BY_TORCH, first_traceback, without_stacks
+from ..jobs import failures
+from ..jobs.failures import BY_TORCH, FRAME, STACK, first_traceback, without_stacks
 from ..jobs.job import Enough, JobError, JobTimeout, Run
+from ..jobs.output import Line
 from ..paths import show
 from ..stacks import DONE
 from ..words import count
@@ -27,10 +29,6 @@ WAITS = (
 
 PATIENCE_S = 10.0  # a job that takes longer is worth a line
 SAME = 2  # so often each rank must be found where it was before, until the job is ended
-FRAME = re.compile(r'\s*File "([^"]+)", line (\d+)')
-STACK = re.compile(
-    r"(?:Stack|(?:Current thread|Thread) 0x[0-9a-f]+.*) \(most recent call first\):$"
-)
 PACKAGE = Path(__file__).parents[1]
 
 
@@ -177,23 +175,17 @@ def syntax_error(text: str) -> tuple[int, str] | None:
 def in_script(text: str, script: Path) -> int | None:
     """The line of a script that a traceback's line names."""
     found = FRAME.match(text)
-    same = found is not None and Path(found[1]).parts[-2:] == script.parts[-2:]
-    return int(found[2]) if found and same else None
+    return int(found[2]) if found and _is(found[1], script) else None
 
 
-def standing(lines: Iterable[tuple[int | None, str]], script: Path) -> dict[int, int]:
+def _is(file: str, script: Path) -> bool:
+    return Path(file).parts[-2:] == script.parts[-2:]
+
+
+def standing(lines: Iterable[Line], script: Path) -> dict[int, int]:
     """The line of `script` at which each rank stood when it last said so."""
-    found: dict[int, int] = {}
-    asked: set[int] = set()  # ranks whose stack has not come to the script yet
-    for rank, text in lines:
-        if rank is None:
-            continue
-        if STACK.match(text):
-            asked.add(rank)
-        elif rank in asked and (line := in_script(text, script)):
-            found[rank] = line
-            asked.discard(rank)
-    return dict(sorted(found.items()))
+    there = failures.standing(lines, lambda file: _is(file, script))
+    return {rank: line for rank, (_, line) in there.items()}
 
 
 class Watch:

@@ -3,12 +3,11 @@
 Nothing here looks at the machine (examine.py does), so that a test can hand over facts of broken
 ones."""
 
-import math
 import os
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,7 +45,6 @@ BROKEN = {
     "ipykernel": ("<7.1", "7.0 breaks ipyparallel"),
     "jupyter-server": ("<2.21.1", "older ones have known security holes"),
 }
-CLOCK_S = 2.0  # hosts whose clocks differ by less agree
 PYTORCH_FIX = "rm -r .side/torch && make torch"
 Report = Mapping[str, Any]
 
@@ -439,9 +437,9 @@ def host(name: str, answer: Mapping[str, Any], ours: Mapping[str, Any]) -> Itera
         yield Check(title, "fail", f"has no environment in {short(ours['prefix'])}: {why}", fix)
         return
 
-    def check(part: str, bad: bool, good: str, wrong: str, fix: str, level: str = "fail") -> Check:
+    def check(part: str, bad: bool, good: str, wrong: str, fix: str) -> Check:
         full = f"{title}: {part}" if part else title
-        return Check(full, level, wrong, fix) if bad else Check(full, "ok", good)
+        return Check(full, "fail", wrong, fix) if bad else Check(full, "ok", good)
 
     differ = ", ".join(
         f"{key} {answer['versions'].get(key, 'missing')} (here {value})"
@@ -462,39 +460,7 @@ def host(name: str, answer: Mapping[str, Any], ours: Mapping[str, Any]) -> Itera
         wrong = f"cannot reach us by the name {ours['home']} {by}"
         fix = f'options = ["-localhost", "{answer["address"]}"]   (site file)'
     yield check("way back", bool(answer["back"]), f"reaches us at {ours['home']}", wrong, fix)
-    # By at least so much.
-    off = max(answer["time"] - answer["ended"], answer["began"] - answer["time"], 0.0)
-    within = max(off, answer["ended"] - answer["began"])
-    fix = "timedatectl set-ntp true   (as root, on that host)"
-    yield check(
-        "clock",
-        off > CLOCK_S,
-        f"agrees within {within:.1f} s",
-        f"is off by {off:.1f} s",
-        fix,
-        "warn",
-    )
     what = "our results folder" if answer["folder"] else "this folder"
     fix = "share it between the hosts, or  export SCALEOUT_RESULTS=A_SHARED_FOLDER"
     blind = not (answer["folder"] and answer["shared"])
     yield check("files", blind, "sees this folder and our results", f"does not see {what}", fix)
-    free, load = answer["cores"] - answer["load"], answer["load"]
-    seen = f"about {max(0, round(free))} of {answer['cores']} free (load {load:.1f})"
-    busy = free < 0.5 * answer["cores"]
-    yield check("cores", busy, seen, seen, "wait, or take another host: see  uptime", "warn")
-
-
-def slurm_limits(listed: Iterable[str]) -> list[float]:
-    """The time limits, in minutes, of the partitions that a job of this site may go to."""
-    rows = [fields for line in listed if len(fields := line.split()) == 4]
-    chosen = [row for row in rows if row[0].endswith("*")] or rows
-    return [_minutes(row[3]) for row in chosen]
-
-
-def _minutes(limit: str) -> float:
-    """A limit as Slurm writes it, such as 20:00, 2:00:00 or 1-00:00:00, in minutes."""
-    found = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", limit)
-    if not found:  # infinite, or n/a
-        return math.inf
-    days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
-    return days * 1440 + hours * 60 + minutes + seconds / 60

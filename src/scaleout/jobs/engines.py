@@ -7,7 +7,6 @@ import io
 import logging
 import os
 import secrets
-import socket
 import sys
 import tempfile
 import threading
@@ -15,13 +14,11 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .. import machine
 from ..errors import ScaleoutError
-from ..paths import results
 from ..settings import RUN_ID
 from . import rank, supervise
 from .binding import Placement, place
-from .environment import allocated_nodes, inherited_environment, job_environment, program
+from .environment import inherited_environment, program
 from .job import Job
 from .site import Site
 
@@ -31,7 +28,6 @@ if TYPE_CHECKING:
     from traitlets.config import Config
 
 
-MOST_RANKS = 1024
 END_S = 15.0  # what a supervisor may take to end all that it has started
 LOOK_S = 0.5  # how often to look whether mpirun and the controller are still there
 
@@ -58,14 +54,15 @@ class Engines:
     def __init__(
         self, ranks: int = 2, threads: int | None = None, start_timeout: int = 180
     ) -> None:
-        numbers = isinstance(ranks, int) and isinstance(start_timeout, (int, float))
-        if not numbers or not 1 <= ranks <= MOST_RANKS or start_timeout <= 0:
-            raise ScaleoutError(
-                f"Engines need at least 1 rank and a limit above 0 s; asked for {ranks}, {start_timeout}."
-            )
-        self.ranks = ranks
-        self.threads = threads or max(1, machine.usable_cores() // ranks)
-        self.start_timeout = start_timeout
+        self._job = Job.asked(
+            ["python"],
+            name="engines",
+            ranks=ranks,
+            threads=threads,
+            site=Site(),
+            timeout=start_timeout,
+        )
+        self.ranks, self.threads, self.start_timeout = ranks, self._job.threads, start_timeout
         self.client: ipp.Client | None = None
         self._run_id = ""
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -86,13 +83,10 @@ class Engines:
         import ipyparallel as ipp
 
         self.stop()
-        # The nodes of the Slurm allocation around us, if it has several.
-        nodes = max(1, min(allocated_nodes(os.environ), self.ranks))
-        address = _address() if nodes > 1 else "127.0.0.1"
         mpirun = program("mpirun")
         began = time.monotonic()
         try:
-            cluster = self._prepare(mpirun, nodes, address)
+            cluster = self._prepare(mpirun)
             quiet = io.StringIO()  # for ipyparallel's own progress bar
             with contextlib.redirect_stderr(quiet), contextlib.redirect_stdout(quiet):
                 self.client = cluster.start_and_connect_sync(activate=True)
@@ -116,37 +110,27 @@ class Engines:
             raise
         return self.client
 
-    def _prepare(self, mpirun: str, nodes: int, address: str) -> "ipp.Cluster":
+    def _prepare(self, mpirun: str) -> "ipp.Cluster":
         """Takes cores, a guard and a folder, each given back by stop(); the cluster to start."""
         import ipyparallel as ipp
 
         atexit.register(self.stop)
         self._held.callback(atexit.unregister, self.stop)
-        on_each = -(-self.ranks // nodes)
-        job = Job.asked(
-            ["python"],
-            name="engines",
-            ranks=self.ranks,
-            threads=self.threads,
-            nodes=nodes,
-            site=Site(scheduler="slurm" if nodes > 1 else ""),
-        )
-        placement = self._held.enter_context(place(job, for_engines=True))
-        if placement.warning and on_each * self.threads <= job.cores:
+        placement = self._held.enter_context(place(self._job, for_engines=True))
+        if placement.warning and self.ranks * self.threads <= self._job.cores:
             print(placement.warning)  # that they are more than the cores, whoever starts them knows
         self._run_id = f"engines-{secrets.token_hex(6)}"
-        where = results() if nodes > 1 else None  # other nodes do not see our /tmp
-        self._folder = tempfile.TemporaryDirectory(prefix=".scaleout-engines-", dir=where)
+        self._folder = tempfile.TemporaryDirectory(prefix=".scaleout-engines-")
         self._held.callback(self._folder.cleanup)
         log = logging.getLogger("scaleout.engines")
         log.setLevel(logging.CRITICAL)  # what goes wrong is said once, by start()
         cluster = ipp.Cluster(
             engines="mpi",
             n=self.ranks,
-            config=self._config(mpirun, job, placement),
+            config=self._config(mpirun, placement),
             load_profile=False,
             profile_dir=self._folder.name,
-            controller_ip=address,
+            controller_ip="127.0.0.1",
             controller_args=["--IPController.enable_curve=True"],
             engine_timeout=self.start_timeout,
             log=log,
@@ -154,32 +138,25 @@ class Engines:
         self._held.callback(_stop_cluster, cluster)
         return cluster
 
-    def _config(self, mpirun: str, job: Job, placement: Placement) -> "Config":
+    def _config(self, mpirun: str, placement: Placement) -> "Config":
         """Tell ipyparallel how to start the controller and the ranks, each below a supervisor."""
         from traitlets.config import Config
 
-        given = job_environment(
-            self.threads, run_id=self._run_id, cores=job.nodes * job.cores, nodes=job.nodes
-        )
-        alone = job.nodes == 1
-        if job.ranks_per_node * self.threads > job.cores or not placement.options:
+        given = self._job.variables(self._run_id)
+        if self.ranks * self.threads > self._job.cores or not placement.options:
             # Ranks that share cores must not poll while they wait, or each message takes
             # milliseconds (MPICH's variable).
             given["MPIR_CVAR_ENABLE_HEAVY_YIELD"] = "1"
-        if not alone:
-            # The notebook is itself a step of the job, which holds all its cores.
-            given["SLURM_OVERLAP"] = "1"
-        kept = inherited_environment(slurm=not alone, alone=alone)
+        kept = inherited_environment(alone=True)
         # Launchers add variables and remove none: `env` removes what another job left to us.
         unset = [word for name in sorted(set(os.environ) - set(kept)) for word in ("-u", name)]
         added = [f"{name}={text}" for name, text in kept.items() if name not in os.environ]
         by_us = [rank.BIND, placement.cpus] if placement.cpus else []
         binding = [] if placement.cpus else placement.options
-        spread = [] if alone else ["-ppn", str(job.ranks_per_node)]
         config = Config()
         started = supervise.command("env", *unset, *added, mpirun)
         config.MPIEngineSetLauncher.mpi_cmd = started
-        config.MPIEngineSetLauncher.mpi_args = [*spread, *binding, *rank.COMMAND, *by_us]
+        config.MPIEngineSetLauncher.mpi_args = [*binding, *rank.COMMAND, *by_us]
         config.MPIEngineSetLauncher.environment = given
         controller = supervise.command(sys.executable, "-m", "ipyparallel.controller")
         config.LocalProcessLauncher.stop_seconds_until_kill = int(END_S)
@@ -227,20 +204,6 @@ def _stop_cluster(cluster: "ipp.Cluster") -> None:
         with contextlib.suppress(psutil.Error, AttributeError):  # it has ended, or never began
             launcher.process.terminate()
             launcher.process.wait(END_S)
-
-
-def _address() -> str:
-    """This node's own address, the one that its name stands for, where engines on other nodes find
-    the controller."""
-    name = socket.gethostname()
-    try:
-        known = socket.gethostbyname_ex(name)[2]
-    except OSError as error:
-        raise ScaleoutError(
-            f"Engines on other nodes cannot find this one: its name, {name}, stands for no address "
-            f"({error.strerror}). Ask an administrator, or start engines in an allocation of one node."
-        ) from None
-    return next((address for address in known if not address.startswith("127.")), "127.0.0.1")
 
 
 def _watch(

@@ -4,7 +4,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from .. import settings
@@ -19,6 +19,8 @@ SCHEDULERS = (
     *("SLURM", "PMI", "HYDRA_", "HYDI_", "OMPI_", "PRTE_", "PRRTE_", "MPI_LOCAL", "FLUX_"),
     # the other schedulers that mpirun looks for
     *("PBS_", "LSB_", "PE_HOSTFILE", "LOADL_", "COBALT_"),
+    # who reaches mpirun's port can read a job's variables: the key to its owner's JupyterLab is not for it
+    *("JUPYTERHUB_", "JPY_API_TOKEN"),
 )
 
 
@@ -48,8 +50,8 @@ def job_environment(
     records: str = "",
     cores: int = 0,
     nodes: int = 0,
-) -> dict[str, str]:
-    """The variables that a job is given, wherever and however it is started."""
+) -> dict[str, str | None]:
+    """The variables that a job is given, wherever and however it is started; None takes one away."""
     own = {
         settings.RUN_ID: run_id,
         "SCALEOUT_RECORDS": records,
@@ -64,7 +66,7 @@ def job_environment(
         **(env or {}),
         **{name: value for name, value in own.items() if value},
     }
-    return {name: str(value) for name, value in given.items()}
+    return {name: None if value is None else str(value) for name, value in given.items()}
 
 
 def inherited_environment(slurm: bool = False, alone: bool = False) -> dict[str, str]:
@@ -81,25 +83,28 @@ def inherited_environment(slurm: bool = False, alone: bool = False) -> dict[str,
     return kept
 
 
-def exports(variables: Mapping[str, str]) -> list[str]:
-    """Lines of shell that set these variables, and put this environment's programs first."""
-    path = f'export PATH={shlex.quote(str(_programs()))}:"$PATH"'
-    return [path, *(f"export {name}={shlex.quote(text)}" for name, text in variables.items())]
+def exports(variables: Mapping[str, str | None]) -> list[str]:
+    """Lines of shell that set these variables, or take them away."""
+    return [
+        f"unset {name}" if text is None else f"export {name}={shlex.quote(text)}"
+        for name, text in variables.items()
+    ]
 
 
-def check_variables(variables: Mapping[str, object]) -> None:
+def programs_first() -> str:
+    """A line of shell that puts this environment's programs first."""
+    return f'export PATH={shlex.quote(str(_programs()))}:"$PATH"'
+
+
+def check_variables(variables: Iterable[str]) -> None:
     """Refuses what can be no variable: a shell would run a part of its name."""
-    for name, value in variables.items():
+    for name in variables:
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", str(name)):
             raise ScaleoutError(
                 f"{name!r} is no name of a variable: take letters, digits and _, such as MY_FLAG."
             )
         if name in OURS:
             raise ScaleoutError(f"{name} is what scaleout itself tells a job: leave it out.")
-        if "\0" in str(value):
-            raise ScaleoutError(
-                f"The value of {name} holds a NUL, which no variable can: leave it out."
-            )
 
 
 def program(name: str) -> str:
@@ -120,15 +125,10 @@ def _programs() -> Path:
 
 def interpreter(python: str | Path) -> str:
     """The Python to start."""
-    if not isinstance(python, (str, Path)):
-        raise ScaleoutError(
-            f"python= takes the path of a Python, such as .side/intel/bin/python, not {python!r}."
-        )
     path = str(python)
     if path == "python":
         return path
-    named = os.sep in path and "\0" not in path
-    if not named or not os.access(path, os.X_OK) or Path(path).is_dir():
+    if os.sep not in path or not os.access(path, os.X_OK) or Path(path).is_dir():
         beside = Path(sys.prefix).parent.glob(".side/*/bin/python")
         known = (
             " or ".join(sorted(map(str, beside))) or "that of  make torch, .side/torch/bin/python"

@@ -1,7 +1,7 @@
 """Why a job failed and where its ranks stood, as far as its output tells."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from ..paths import show
@@ -22,7 +22,8 @@ BY_TORCH = re.compile(r"\[rank\d+\]: ?")  # what torch puts before each line of 
 FATAL = "Fatal Python error: "  # faulthandler's, before the stack of a process that crashes
 # What faulthandler and UCX say of a rank that crashes in native code.
 CRASHED = re.compile(rf"{FATAL}|\[.*\] Caught signal \d+ ")
-STACK = re.compile(r"(?:Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):$")
+# Above a stack: of the thread that speaks for its rank, or of another.
+STACK = re.compile(r"(Stack|Current thread|Thread)\b.*\(most recent call first\):$")
 FRAME = re.compile(r'\s*File "([^"]+)", line (\d+)')
 LAUNCHER = re.compile(r"<frozen runpy>|/mpi4py/(__main__|run)\.py")  # of no script
 NATIVE_FRAME = re.compile(
@@ -107,22 +108,29 @@ def _crashed(lines: Iterable[Line]) -> int | None:
 
 
 def places(run: Run) -> list[str]:
-    """Say where each rank stood when the job's time was up, as far as Python told.
+    """Say where each rank stood when the job's time was up, as far as Python told."""
+    there = standing(run.lines, lambda file: not _of_a_library(file))
+    told = [f"rank {rank} stood in {show(Path(file))}, line {line}"
+            for rank, (file, line) in there.items()]  # fmt: skip
+    return told[:MOST_PLACES]
 
-    Of its stack, that is the innermost line of no library."""
-    told: dict[int, str] = {}
-    waiting: set[int] = set()  # ranks whose own line has not come yet
-    for rank, text in run.lines:
+
+def standing(lines: Iterable[Line], wanted: Callable[[str], bool]) -> dict[int, tuple[str, int]]:
+    """The file and the line at which each rank stood when it last said so: of its stack, the
+    innermost line in a file that is wanted."""
+    found: dict[int, tuple[str, int]] = {}
+    asked: set[int] = set()  # ranks whose own line has not come yet
+    for rank, text in lines:
         if rank is None:
             continue
-        if STACK.match(text):
-            waiting.discard(rank)
-            if text.startswith("Current"):
-                waiting.add(rank)
-        elif rank in waiting and (frame := FRAME.match(text)) and not _of_a_library(frame[1]):
-            told[rank] = f"rank {rank} stood in {show(Path(frame[1]))}, line {frame[2]}"
-            waiting.discard(rank)
-    return [told[rank] for rank in sorted(told)][:MOST_PLACES]
+        if stack := STACK.match(text):
+            asked.discard(rank)
+            if stack[1] != "Thread":
+                asked.add(rank)
+        elif rank in asked and (frame := FRAME.match(text)) and wanted(frame[1]):
+            found[rank] = frame[1], int(frame[2])
+            asked.discard(rank)
+    return dict(sorted(found.items()))
 
 
 def _of_a_library(file: str) -> bool:

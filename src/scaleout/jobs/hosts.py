@@ -6,11 +6,9 @@ import platform
 import shlex
 import subprocess
 import sys
-import time
 from typing import Any
 
 from .. import machine
-from . import slurm_commands
 from .site import Site
 
 HOST_LIMIT_S = 25.0  # for a host's whole answer, Python's start on a cold disk included
@@ -18,8 +16,8 @@ PACKAGES = ("mpi4py", "mpich", "horovod", "tensorflow-cpu", "scikit-learn-intele
 # Runs on the host, given to Python on its standard input. The first line of what it prints may be
 # the login's.
 ASK = """
-import json, os, socket, sys, time
-said = {"time": time.time(), "prefix": sys.prefix, "host": socket.gethostname()}
+import json, os, socket, sys
+said = {}
 home, port, seen = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 def reach(address):
     try:
@@ -29,11 +27,10 @@ def reach(address):
         return str(error)
 own = os.environ.get("SSH_CONNECTION", "").split(" ")[0]
 said |= {"back": reach(home), "address": own, "address_back": reach(own) if own else "no address"}
-said |= {"shared": os.path.exists(seen), "load": os.getloadavg()[0], "folder": os.path.isdir(sys.argv[4])}
+said |= {"shared": os.path.exists(seen), "folder": os.path.isdir(sys.argv[4])}
 try:
-    from scaleout import machine
     from scaleout.jobs import hosts
-    said |= {"cores": machine.usable_cores(), "versions": hosts.versions(), "mpirun": hosts.mpirun()}
+    said |= {"versions": hosts.versions(), "mpirun": hosts.mpirun()}
 except Exception as error:
     said["broken"] = f"{type(error).__name__}: {error}"
 print("\\nscaleout:" + json.dumps(said), flush=True)
@@ -63,22 +60,21 @@ def launching(site: Site, nodes: int) -> list[str]:
     return ["-hosts", ",".join(site.hosts[:nodes]), "-launcher", "ssh", *by]
 
 
-def first(site: Site, nodes: int) -> tuple[str, list[str]]:
-    """Where rank 0 runs."""
+def first(site: Site, nodes: int) -> str:
+    """The machine that rank 0 runs on; "" for a job on this one alone."""
     if site.hosts:
-        return site.hosts[0], [*_ssh(site, site.hosts[0]), sys.executable]
+        return site.hosts[0]
     if nodes == 1 or not site.scheduler:
-        return "", []
+        return ""
+    # Only here: every job imports this module, and should start at once.
+    from . import slurm_commands
+
     here = platform.node()
-    name = here
     if slurm_commands.there_is("scontrol"):
         nodelist = os.environ["SLURM_JOB_NODELIST"]
         done = slurm_commands.ask("scontrol", "show", "hostnames", nodelist)
-        name = (done.stdout.split() or [here])[0]
-    if name.partition(".")[0] == here.partition(".")[0]:
-        return here, []
-    where = ["srun", "--overlap", "--nodes=1", "--ntasks=1", f"--nodelist={name}"]
-    return name, [*where, sys.executable]
+        return (done.stdout.split() or [here])[0]
+    return here
 
 
 def silent(site: Site) -> list[str]:
@@ -108,7 +104,6 @@ def silent(site: Site) -> list[str]:
 def ask(site: Site, host: str, home: str, port: int, mark: str) -> dict[str, Any]:
     """What a host says about itself."""
     words = [sys.executable, "-", home, str(port), mark, os.getcwd()]
-    began = time.time()
     try:
         done = subprocess.run(
             [*_ssh(site, host), shlex.join(words)],
@@ -124,6 +119,6 @@ def ask(site: Site, host: str, home: str, port: int, mark: str) -> dict[str, Any
     for line in done.stdout.splitlines():
         if line.startswith("scaleout:"):
             answer: dict[str, Any] = json.loads(line.removeprefix("scaleout:"))
-            return answer | {"began": began, "ended": time.time()}
+            return answer
     last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
     return {"error": last, "reached": done.returncode != 255}  # 255 is ssh's own

@@ -6,15 +6,14 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .. import machine
+from .. import jsonlines, machine
 from ..errors import ScaleoutError
 from ..paths import results
 from ..words import count, veiled
-from .environment import allocated_nodes, check_variables
+from .environment import allocated_nodes, check_variables, job_environment
 from .output import prefixed
 from .site import Site
 
@@ -42,7 +41,7 @@ class Job:
     nodes: int
     cores: int  # to fill on each node
     site: Site
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str | None] = field(default_factory=dict)  # None takes a variable away
     timeout: float = TIMEOUT_S
     stdin: bool = False  # whether rank 0 reads our standard input
     queued: bool = False  # whether Slurm is asked to start it
@@ -55,7 +54,7 @@ class Job:
         name: str,
         ranks: int = 1,
         threads: int | None = None,
-        env: Mapping[str, str] | None = None,
+        env: Mapping[str, str | None] | None = None,
         site: Site | Path | str | None = None,
         nodes: int | None = None,
         bind: str | None = None,
@@ -70,12 +69,8 @@ class Job:
             raise ScaleoutError(
                 f'A command is a list of words, such as ["python", "train.py"], not {command!r}.'
             )
-        if not isinstance(env or {}, Mapping):
-            raise ScaleoutError(f'env takes variables, such as {{"MY_FLAG": "1"}}, not {env!r}.')
         where = _site(site, bind)
         check_variables({**where.env, **(env or {})})
-        if not isinstance(nodes, (int, type(None))):
-            raise ScaleoutError(f"nodes takes a whole number, such as 1, not {nodes!r}.")
         if queued is None:
             queued = bool(where.scheduler) and not allocated_nodes(os.environ)
         nodes = _even_nodes(ranks, nodes) if queued else _nodes(where, ranks, nodes)
@@ -107,6 +102,18 @@ class Job:
     def ranks_per_node(self) -> int:
         return -(-self.ranks // self.nodes)
 
+    def variables(self, run_id: str, records: str = "") -> dict[str, str | None]:
+        """The variables that the job is given; None takes one away."""
+        return job_environment(
+            self.threads,
+            site_env=self.site.env,
+            env=self.env,
+            run_id=run_id,
+            records=records,
+            cores=self.nodes * self.cores,
+            nodes=self.nodes,
+        )
+
     @property
     def elsewhere(self) -> bool:
         """Whether ranks may run on other machines than this one."""
@@ -116,12 +123,12 @@ class Job:
 def check_size(ranks: int, threads: int | None, timeout: float) -> None:
     """Refuse what can be no size of a job, and no limit of its time."""
     counts = [ranks] if threads is None else [ranks, threads]
-    if not all(isinstance(count, Integral) and count >= 1 for count in counts):  # NumPy's too
+    if min(counts) < 1:
         asked = " and ".join(map(str, counts))
         raise ScaleoutError(
             f"A job needs at least 1 rank and 1 thread, in whole numbers; asked for {asked}."
         )
-    if not isinstance(timeout, Real) or not 0 < timeout <= MOST_S:
+    if not 0 < timeout <= MOST_S:
         raise ScaleoutError(
             f"A job needs a time limit in seconds, above 0 and finite; asked for {timeout}."
         )
@@ -130,8 +137,6 @@ def check_size(ranks: int, threads: int | None, timeout: float) -> None:
 def _site(site: Site | Path | str | None, bind: str | None) -> Site:
     if bind not in ("core", "none", None):
         raise ScaleoutError(f'bind is "core" or "none", not {bind!r}.')
-    if not isinstance(site, (Site, str, Path, type(None))):
-        raise ScaleoutError(f"site takes a Site, or the path of its file, not {site!r}.")
     named = Site.here() if site is None else site if isinstance(site, Site) else Site.read(site)
     return replace(named, bind=bind) if bind else named
 
@@ -227,9 +232,7 @@ class Run:
         }
         # A full disk must not hide how the job ended.
         with contextlib.suppress(OSError):
-            partial = self.folder / "run.json.part"
-            partial.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
-            partial.rename(self.folder / "run.json")
+            jsonlines.write(self.folder / "run.json", json.dumps(about, indent=1) + "\n")
 
 
 def new_run(name: str) -> tuple[str, Path]:
@@ -247,19 +250,8 @@ class JobError(ScaleoutError):
 
 
 class JobFailed(JobError):
-    """The job ended with an exit status other than 0.
-
-    Parameters
-    ----------
-    message : str
-    run : Run
-        What it left, kept as `run`.
-
-    Attributes
-    ----------
-    status : int
-        The job's exit status; 128 and the signal's number where a signal ended it.
-    """
+    """The job ended with an exit status other than 0, kept as `status`: 128 and the signal's number
+    where a signal ended it. `run` is what it left."""
 
     def __init__(self, message: str, run: Run) -> None:
         super().__init__(message, run)

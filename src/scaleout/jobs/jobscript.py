@@ -4,10 +4,9 @@ import os
 import re
 import shlex
 
-from ..errors import ScaleoutError
 from . import rank, talking
 from .binding import on_cores
-from .environment import exports, job_environment
+from .environment import exports, programs_first
 from .job import Job
 from .meeting import FREE_PORT
 from .output import mark
@@ -31,16 +30,7 @@ def job_script(job: Job, run_id: str, folder: str) -> str:
         "output": _pattern(f"{folder}/slurm.txt"),
         "comment": run_id,
     }
-    variables = job_environment(
-        job.threads,
-        site_env=site.env,
-        env=job.env,
-        run_id=run_id,
-        records=f"{folder}/records.jsonl",
-        cores=job.nodes * job.cores,
-        nodes=job.nodes,
-    )
-    programs, *given = exports(variables)
+    variables = job.variables(run_id, f"{folder}/records.jsonl")
     meeting = [line for name, line in _meeting(job.nodes).items() if name not in variables]
     python = "python -I -S"
     label = mark(run_id).replace("\x1e", r"\x1e").replace("\x1f", r"\x1f")
@@ -56,8 +46,8 @@ def job_script(job: Job, run_id: str, folder: str) -> str:
         "",
         *(f"module load {shlex.quote(module)}" for module in site.modules),
         *site.prelude,
-        f"{programs}   # the same folder on every node",
-        *given,
+        f"{programs_first()}   # the same folder on every node",
+        *exports(variables),
         "",
         *meeting,
         f"TELL=({python} {shlex.quote(rank.__file__)})   # tells a rank what torchrun would",
@@ -101,10 +91,6 @@ def start_line(job: Job, folder: str) -> str:
 
 def _pattern(path: str) -> str:
     """A path where Slurm fills in %j and the like: %% stands for %."""
-    if "\n" in path:
-        raise ScaleoutError(
-            f"{path!r} holds a line's end, which a job script cannot name: take another folder."
-        )
     return path.replace("%", "%%")
 
 

@@ -12,7 +12,7 @@ from ..errors import ScaleoutError
 from ..paths import show
 from . import hosts, meeting, rank, supervise, talking
 from .binding import Placement, place
-from .environment import inherited_environment, job_environment, program
+from .environment import inherited_environment, program
 from .failures import explain, places
 from .job import Enough, Job, JobFailed, JobInterrupted, JobTimeout, Run, new_run
 from .output import Transcript, mark, read
@@ -40,8 +40,7 @@ def run(job: Job, say: Callable[[str], None]) -> Run:
         if placement.warning:
             say(placement.warning)
         run = Run(run_id, job.name, command, folder, job.ranks, job.threads)
-        first, ask = hosts.first(job.site, job.nodes)
-        with meeting.place(run_id, first, ask) as meets:
+        with meeting.place(run_id, hosts.first(job.site, job.nodes)) as meets:
             line = [path, *_line(job, where, placement, run_id)]
             _follow(job, run, line, _environment(job, run, meets), say)
     return _judged(job, run, say)
@@ -71,18 +70,11 @@ def _counted(job: Job) -> bool:
 
 
 def _environment(job: Job, run: Run, meets: Mapping[str, str]) -> dict[str, str]:
-    given = job_environment(
-        job.threads,
-        site_env=job.site.env,
-        env=job.env,
-        run_id=run.id,
-        records=str(run.folder / "records.jsonl"),
-        cores=job.nodes * job.cores,
-        nodes=job.nodes,
-    )
+    given = job.variables(run.id, str(run.folder / "records.jsonl"))
     here = not job.elsewhere and job.site.launcher == "hydra"
     kept = inherited_environment(bool(job.site.scheduler), alone=here)
-    return {**kept, **meets, **given}
+    every = {**kept, **meets, **given}
+    return {name: text for name, text in every.items() if text is not None}
 
 
 def _follow(
@@ -109,7 +101,7 @@ def _stream(
     """Start mpirun below its supervisor, and take its lines until the end."""
     end = time.monotonic() + job.timeout
     talk, port = talking.Talk(), environment.get("MASTER_PORT", "")
-    look_at = 0.0  # when to look for connections again
+    look_at = time.monotonic() + LOOK_S  # when to look for connections next
     with (
         Transcript(run.name, run.folder, run.lines, say) as transcript,
         _supervised(line, environment, job.stdin) as started,
@@ -119,7 +111,7 @@ def _stream(
             if _counted(job) and not talk.met and time.monotonic() >= look_at:
                 talk.met = talking.connections(port)
                 look_at = time.monotonic() + LOOK_S
-        if _counted(job):
+        if _counted(job) and not talk.calls:
             talk.met = talk.met or talking.connections(port)
         with contextlib.suppress(subprocess.TimeoutExpired):
             run.status = started.wait(max(0.0, end - time.monotonic()))

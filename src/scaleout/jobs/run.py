@@ -14,7 +14,7 @@ def run(
     name: str,
     ranks: int = 1,
     threads: int | None = None,
-    env: Mapping[str, str] | None = None,
+    env: Mapping[str, str | None] | None = None,
     site: Site | Path | str | None = None,
     nodes: int | None = None,
     bind: str | None = None,
@@ -33,7 +33,7 @@ def run(
     threads : int, optional
         That a rank may use; without it the usable cores are shared out.
     env : mapping, optional
-        More variables.
+        More variables; None takes one away.
     site : Site, path or str, optional
         Where, as a Site or its file; without it this machine, or the Slurm allocation around us. A
         Slurm site, named outside of an allocation, submits a job and waits for it.

@@ -24,9 +24,10 @@ WANTED: dict[str, tuple[type, str, str]] = {
     "cores": (int, r"\d{1,6}", "a number, 0 or more"),
     "launcher": (str, "hydra|openmpi", '"hydra" (MPICH, Intel MPI) or "openmpi"'),
     "bind": (str, "core|none", '"core" or "none"'),
-    "hosts": (list, HOST, 'a list of names, such as ["node1", "node2"]'),
+    "hosts": (list, ".*", 'a list of names, such as ["node1", "node2"]'),
     "ssh": (str, ".*", 'the path of a program that takes ssh\'s arguments, or ""'),
     "scheduler": (str, "slurm|", '"slurm", or "" where there is none'),
+    "slurm_conf": (str, ".*", 'the path of a slurm.conf, or ""'),
     "start": (str, "mpirun|srun", '"mpirun" or "srun"'),
     "srun": (list, ".+", 'a list, such as ["--mpi=pmi2"]'),
     "partition": (str, NAME, 'a name that sinfo shows, or ""'),
@@ -83,6 +84,9 @@ class Site:
         A program to call in place of ssh, "" for ssh itself.
     scheduler : {"", "slurm"}
         "slurm" for a cluster. All that follows is for a cluster alone.
+    slurm_conf : str
+        The configuration that Slurm's commands read, where it is not the system's own. A relative
+        path begins in the workshop.
     start : {"mpirun", "srun"}
         What starts the ranks in the job script.
     srun : tuple of str
@@ -108,6 +112,7 @@ class Site:
     hosts: tuple[str, ...] = ()
     ssh: str = ""
     scheduler: str = ""
+    slurm_conf: str = ""
     start: str = "mpirun"
     srun: tuple[str, ...] = ("--mpi=pmi2",)
     partition: str = ""
@@ -124,6 +129,11 @@ class Site:
             if not re.fullmatch(HOST, host):
                 raise ScaleoutError(
                     f"{host!r} is no name of a machine: name each by itself, such as node1."
+                )
+            if self.hosts.count(host) > 1:
+                raise ScaleoutError(
+                    f"{host} is there twice: name each machine once, and give -n as many ranks as "
+                    "you want."
                 )
 
     @classmethod
@@ -160,7 +170,10 @@ class Site:
             raise ScaleoutError(f"{path}: {wrong}")
         lists = {key: tuple(map(str, value)) for key, value in table.items() if type(value) is list}
         table["env"] = {k: str(v) for k, v in table.get("env", {}).items()}
-        return cls(**{**table, **lists})
+        try:
+            return cls(**{**table, **lists})
+        except ScaleoutError as error:
+            raise ScaleoutError(f"{path}: {error}") from None
 
     @classmethod
     def here(cls) -> "Site":
@@ -184,7 +197,16 @@ class Site:
 
 def _contradiction(table: Mapping[str, Any]) -> str:
     """What does not go together in a site file, or ""."""
-    cluster = ("start", "srun", "partition", "account", "reservation", "minutes", "sbatch")
+    cluster = (
+        "slurm_conf",
+        "start",
+        "srun",
+        "partition",
+        "account",
+        "reservation",
+        "minutes",
+        "sbatch",
+    )
     more = ("modules", "prelude", "scratch")
     alone = [key for key in (*cluster, *more) if table.get(key) and not table.get("scheduler")]
     if alone:
@@ -193,10 +215,6 @@ def _contradiction(table: Mapping[str, Any]) -> str:
         return "hosts and scheduler exclude each other: Slurm chooses the nodes."
     if table.get("ssh") and not table.get("hosts"):
         return 'ssh needs hosts: add a line such as  hosts = ["node1", "node2"]'
-    if len(set(table.get("hosts", ()))) < len(table.get("hosts", ())):
-        return (
-            "a host stands twice in hosts: name each once, and give -n as many ranks as you want."
-        )
     if table.get("launcher") == "openmpi" and (table.get("hosts") or table.get("scheduler")):
         return 'several nodes need launcher = "hydra"; Open MPI runs on one machine here.'
     return ""

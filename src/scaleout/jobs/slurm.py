@@ -36,6 +36,7 @@ def submit(job: Job, say: Callable[[str], None]) -> Run:
         raise ScaleoutError(
             "There is no sbatch here: log in to the cluster and submit there, or leave out --site."
         )
+    slurm_commands.use(job.site.slurm_conf)
     scratch = _scratch(job.site)
     run_id, folder = new_run(job.name)
     away = Path(scratch) / f"scaleout-{run_id}" if scratch else folder

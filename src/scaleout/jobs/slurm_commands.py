@@ -7,10 +7,13 @@ import subprocess
 from pathlib import Path
 
 from ..errors import ScaleoutError
+from ..paths import home, show
 from .environment import clean_environment
 
 ASK_LIMIT_S = 20.0  # for one answer of Slurm's
 LATE = 124  # the exit status of a command that was given up, as timeout(1) has it
+# A configuration that a site file named, and the one that it took the place of.
+_instead_of: dict[str, str] = {}
 # The states of a job that has not ended.
 LIVE = (
     *("PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED"),
@@ -56,6 +59,22 @@ ENDS = {
 }
 
 
+def use(conf: str) -> None:
+    """Let Slurm's commands speak to the cluster of this configuration; "" is the system's own."""
+    mine = os.environ.get("SLURM_CONF", "")
+    if mine in _instead_of:
+        os.environ["SLURM_CONF"] = _instead_of.pop(mine)
+    if not conf:
+        return
+    path = home() / conf
+    if not path.exists():
+        raise ScaleoutError(
+            f"The cluster of {show(path)} is not on. If it is the workshop's own, type  make cluster"
+        )
+    _instead_of[str(path)] = os.environ.get("SLURM_CONF", "")
+    os.environ["SLURM_CONF"] = str(path)
+
+
 def there_is(program: str) -> bool:
     """Whether this machine has a program of Slurm's."""
     return shutil.which(program) is not None
@@ -65,7 +84,7 @@ def ask(*command: str) -> "subprocess.CompletedProcess[str]":
     """Run one of Slurm's commands; its status is LATE when it takes too long."""
     # Without what an MPI job or another Slurm job left; Slurm's own configuration stays.
     own = {
-        name: os.environ[name] for name in ("SLURM_CONF", "SLURM_CLUSTERS") if name in os.environ
+        name: os.environ[name] for name in ("SLURM_CONF", "SLURM_CLUSTERS") if os.environ.get(name)
     }
     environment = clean_environment(os.environ) | own
     try:

@@ -10,7 +10,6 @@ from .facts import (
     facts,
     memory_gib,
     mpirun_path,
-    native_bf16,
     parse_mpi_version,
     stamp,
     usable_cores,
@@ -18,16 +17,13 @@ from .facts import (
 )
 from .limits import copy_gb_per_s, sgemm_gflops
 from .topology import (
-    Cache,
     Core,
     cpu_model,
     example_cores,
-    read_caches,
     read_cores,
 )
 
 __all__ = [
-    "Cache",
     "Core",
     "Machine",
     "cgroup_limits",
@@ -37,9 +33,7 @@ __all__ = [
     "facts",
     "memory_gib",
     "mpirun_path",
-    "native_bf16",
     "parse_mpi_version",
-    "read_caches",
     "read_cores",
     "sgemm_gflops",
     "stamp",

@@ -11,12 +11,10 @@ from pathlib import Path
 from ..words import count
 from .topology import (
     ROOT,
-    Cache,
     Core,
     cpu_model,
     number,
     parse_cpuinfo,
-    read_caches,
     read_cores,
     read_text,
 )
@@ -43,16 +41,13 @@ class Machine:
 
     host: str
     cpu: str
-    arch: str
     sockets: int
-    numa_nodes: int
     cores: int
     hardware_threads: int
     allowed: tuple[int, ...]
     cgroup_cpus: float | None
     usable_cores: int
     isa: tuple[str, ...]
-    caches: tuple[Cache, ...]
     memory_gib: float | None
     memory_limit_gib: float | None
     mpirun: str
@@ -69,12 +64,6 @@ def parse_mpi_version(text: str) -> tuple[str, str]:
         if found := re.search(pattern, text):
             return flavour, found[1]
     return "unknown", "unknown"
-
-
-def native_bf16(flags: Collection[str]) -> bool:
-    """Whether these ISA flags multiply bfloat16 in hardware; elsewhere oneDNN emulates it, slower
-    than fp32."""
-    return "avx512_bf16" in flags or "amx_bf16" in flags
 
 
 def memory_gib(field: str = "MemTotal", root: Path = ROOT) -> float | None:
@@ -140,9 +129,9 @@ def usable_cores(root: Path = ROOT, allowed: Collection[int] | None = None) -> i
     return _fill(_cores_with(read_cores(root, mine)[0], mine), cgroup_limits(root)[0])
 
 
-def mpirun_path(prefix: str | Path = "") -> Path:
+def mpirun_path() -> Path:
     """Where the `mpirun` of this Python's own environment is, or should be."""
-    return Path(prefix or sys.prefix) / "bin" / "mpirun"
+    return Path(sys.prefix) / "bin" / "mpirun"
 
 
 def _ask_version(mpirun: Path) -> str:
@@ -178,16 +167,13 @@ def facts(
     return Machine(
         host=os.uname().nodename,
         cpu=cpu_model(root),
-        arch=os.uname().machine,
         sockets=len({core.socket for core in layout}),
-        numa_nodes=len({core.numa_node for core in layout}),
         cores=cores,
         hardware_threads=sum(len(core.cpus) for core in layout),
         allowed=mine,
         cgroup_cpus=cgroup_cpus,
         usable_cores=_fill(cores, cgroup_cpus),
         isa=tuple(flag for flag in ISA if flag in flags),
-        caches=read_caches(root, [cpu for core in layout for cpu in core.cpus]),
         memory_gib=total_gib,
         memory_limit_gib=limit_gib,
         mpirun=str(mpirun),

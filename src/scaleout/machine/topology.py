@@ -1,14 +1,13 @@
-"""Read the cores, caches and processor of this machine from /proc and /sys.
+"""Read the cores and the processor of this machine from /proc and /sys.
 
 `lscpu` would do, but it ends with a segmentation fault where a container shows half of /sys."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path("/")
 SYSTEM = "sys/devices/system"
-KIB = {"K": 1, "M": 1024, "G": 1024**2}
 
 
 @dataclass(frozen=True)
@@ -18,18 +17,6 @@ class Core:
     socket: int
     numa_node: int
     cpus: tuple[int, ...]
-    cache_group: int
-
-
-@dataclass(frozen=True)
-class Cache:
-    """One kind of cache."""
-
-    level: int
-    kind: str
-    kib: int
-    shared_by: int
-    instances: int
 
 
 def read_text(path: Path) -> str:
@@ -75,33 +62,6 @@ def cpu_model(root: Path = ROOT) -> str:
     return next((fields["model name"] for fields in cpus if "model name" in fields), "unknown")
 
 
-def cache_instances(
-    root: Path, cpus: Iterable[int]
-) -> Iterator[tuple[int, str, int, tuple[int, ...]]]:
-    """Every cache that one of these CPUs uses, each once."""
-    covered: set[tuple[str, int]] = set()
-    for cpu in cpus:
-        for folder in (root / SYSTEM / f"cpu/cpu{cpu}/cache").glob("index[0-9]*"):
-            if (folder.name, cpu) in covered:
-                continue
-            shared = tuple(parse_cpu_list(read_text(folder / "shared_cpu_list"))) or (cpu,)
-            covered.update((folder.name, other) for other in shared)
-            size, level = read_text(folder / "size"), number(read_text(folder / "level"))
-            kib = number(size[:-1]) * KIB.get(size[-1:], 0)
-            if level > 0 and kib > 0:
-                yield level, read_text(folder / "type").lower() or "unknown", kib, shared
-
-
-def read_caches(root: Path = ROOT, cpus: Iterable[int] = ()) -> tuple[Cache, ...]:
-    """The caches of these logical CPUs, level by level."""
-    instances = [
-        (level, kind, kib, len(shared)) for level, kind, kib, shared in cache_instances(root, cpus)
-    ]
-    return tuple(
-        Cache(*cache, instances=instances.count(cache)) for cache in sorted(set(instances))
-    )
-
-
 def read_cores(root: Path = ROOT, allowed: Iterable[int] = ()) -> tuple[tuple[Core, ...], str]:
     """All physical cores, and where that is known from."""
     cpuinfo = parse_cpuinfo(read_text(root / "proc/cpuinfo"))
@@ -128,12 +88,8 @@ def read_cores(root: Path = ROOT, allowed: Iterable[int] = ()) -> tuple[tuple[Co
         for folder in (root / SYSTEM / "node").glob("node[0-9]*")
         for cpu in parse_cpu_list(read_text(folder / "cpulist"))
     }
-    # Lower levels come first, so that the last one stays.
-    groups = {
-        cpu: min(shared) for *_, shared in sorted(cache_instances(root, cpus)) for cpu in shared
-    }
     layout = [
-        Core(sockets[first], nodes.get(first, 0), (first, *others), groups.get(first, -1))
+        Core(sockets[first], nodes.get(first, 0), (first, *others))
         for first, *others in siblings.values()
     ]
     sources = {core[0] for core in siblings}
@@ -141,17 +97,9 @@ def read_cores(root: Path = ROOT, allowed: Iterable[int] = ()) -> tuple[tuple[Co
     return tuple(sorted(layout, key=lambda core: (core.socket, core.cpus))), weakest
 
 
-def example_cores(sockets: int = 2, cores: int = 24, threads: int = 2) -> tuple[Core, ...]:
+def example_cores(sockets: int, cores: int) -> tuple[Core, ...]:
     """The cores of a machine that is not here, for pictures: CPUs are counted as Linux usually
     counts them, the first hardware thread of every core before the second of any.
     """
     whole = sockets * cores
-    return tuple(
-        Core(
-            core // cores,
-            core // cores,
-            tuple(core + whole * thread for thread in range(threads)),
-            core // cores * cores,
-        )
-        for core in range(whole)
-    )
+    return tuple(Core(n // cores, n // cores, (n, n + whole)) for n in range(whole))

@@ -2,16 +2,12 @@
 readable in grey."""
 
 from .classroom import class_picture
-from .machine import machine_picture
 from .onednn import operations
 from .threads import rate_over_threads, thread_census
-from .waterfall import waterfall
 
 __all__ = [
     "class_picture",
-    "machine_picture",
     "operations",
     "rate_over_threads",
     "thread_census",
-    "waterfall",
 ]

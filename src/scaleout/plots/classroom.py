@@ -9,13 +9,16 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ..words import count as count_of
-from .look import DARK, GREY, LIGHT, MIDDLE, PALE, finish, style
+from .look import DARK, GREY, LIGHT, MIDDLE, PALE, Look, finish, style
+from .primitives import stacked
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-STATES = {"passed": DARK, "not yet": LIGHT, "not judged": GREY, "not started": PALE}
+EDGE: Look = {"edgecolor": "#555555", "linewidth": 0.6}
+COLOURS = {"passed": DARK, "not yet": LIGHT, "not judged": GREY, "not started": PALE}
+STATES = {state: (state, {"color": colour, **EDGE}) for state, colour in COLOURS.items()}
 
 
 @style
@@ -53,28 +56,12 @@ def class_picture(best: "pd.DataFrame", states: Mapping[str, Mapping[int, str]])
     else:
         rates.text(0.5, 0.5, "no runs with a rate", ha="center", transform=rates.transAxes)
     todos = sorted({todo for each in states.values() for todo in each})
-    bottom = np.zeros(len(todos))
-    for state, colour in STATES.items():
-        found = Counter(todo for each in states.values() for todo, s in each.items() if s == state)
-        count = np.array([found[todo] for todo in todos], dtype=float)
-        if state == "not started":
-            count += len(states) - sum(
-                np.array([todo in each for todo in todos]) for each in states.values()
-            )
-        checks.bar(
-            todos,
-            count,
-            bottom=bottom,
-            color=colour,
-            edgecolor="#555555",
-            linewidth=0.6,
-            label=state,
-        )
-        bottom += count
+    counts = [Counter(s.get(todo, "not started") for s in states.values()) for todo in todos]
+    stacked(checks, counts, STATES, todos, flat=False, width=0.8)
     checks.set(xticks=todos, xlabel="TODO (number)", ylabel="attendees (count)")
     checks.yaxis.get_major_locator().set_params(integer=True)
-    checks.grid(axis="x", visible=False)
-    checks.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
+    if todos:
+        checks.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2)
     passed = sum(state == "passed" for each in states.values() for state in each.values())
     people = count_of(len(states), "attendee")
     return finish(figure, f"{people} passed {passed} of {len(states) * len(todos)} checks.")

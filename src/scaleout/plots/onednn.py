@@ -22,19 +22,17 @@ Part = tuple[str, str, float]  # operation, library, milliseconds
 
 
 @style
-def operations(
-    profiles: "Mapping[str, pd.DataFrame]", guess: str | None = None, rest: str = BETWEEN
-) -> Figure:
+def operations(profiles: "Mapping[str, pd.DataFrame]", guess: str | None = None) -> Figure:
     """Draw what the operations of a step take, one on top of the other: a bar for each profile."""
-    parts = {name: _parts(frame, rest) for name, frame in profiles.items()}
+    parts = {name: _parts(frame) for name, frame in profiles.items()}
     totals = {name: sum(ms for *_, ms in found) for name, found in parts.items()}
     tallest = max(totals.values())
     stacks = [_lumped(found, SMALLEST * tallest) for found in parts.values()]
-    figure, axes = plt.subplots(figsize=(1.2 + 3.1 * len(parts), 5.6))
+    figure, axes = plt.subplots(figsize=(1.2 + 3.3 * len(parts), 5.6))
     for place, stack in enumerate(stacks):
         _stack(axes, place, stack, APART * tallest)
     shown = {library for found in parts.values() for _, library, _ in found}
-    for library, label in {"oneDNN": "run by oneDNN", "Eigen": "run by Eigen", "": rest}.items():
+    for library, label in {"oneDNN": "run by oneDNN", "Eigen": "run by Eigen", "": BETWEEN}.items():
         if library in shown:
             axes.add_patch(
                 Rectangle((0, 0), 0, 0, facecolor=FILLS[library], edgecolor=DARK, label=label)
@@ -50,12 +48,14 @@ def operations(
     ]
     first, last = list(totals)[0], list(totals)[-1]
     if len(parts) > 1:
-        ends = f"from {totals[first]:,.0f} to {totals[last]:,.0f} ms"
-        title = f"{first}, then {last}: {ends} for a step"
+        title = (
+            f"A step takes {totals[first]:,.0f} ms with {first}, "
+            f"and {totals[last]:,.0f} ms with {last}."
+        )
     else:
         longest = max((part for part in parts[first] if part[1]), key=lambda part: part[2])
         share = 100 * longest[2] / totals[first]
-        title = f"The longest: {_told(longest)}, {share:.0f} % of a step"
+        title = f"The longest operation: {_told(longest)}, {share:.0f} % of a step."
     return finish(figure, title, " ".join(values), legend=2)
 
 
@@ -85,14 +85,14 @@ def _guessed(axes: Axes, stacks: list[list[Part]], guess: str) -> None:
     axes.plot([], [], linestyle="", label=f"your guess: {guess} (too small to be shown)")
 
 
-def _parts(frame: "pd.DataFrame", rest: str) -> list[Part]:
-    """(operation, library, milliseconds), oneDNN's before Eigen's, each the dearest first; then
+def _parts(frame: "pd.DataFrame") -> list[Part]:
+    """(operation, library, milliseconds), oneDNN's before Eigen's, each the longest first; then
     what a step takes beyond its operations."""
     sums = frame.groupby(["library", "op"]).time_ms.sum()
     found = [(op, library, float(ms)) for (library, op), ms in sums.items()]
     found.sort(key=lambda part: (part[1] != "oneDNN", -part[2]))
     left = frame.attrs.get("step_ms", 0.0) - float(sums.sum())
-    return [*found, (rest, "", left)] if left > 0 else found
+    return [*found, (BETWEEN, "", left)] if left > 0 else found
 
 
 def _lumped(found: list[Part], least: float) -> list[Part]:
@@ -103,6 +103,6 @@ def _lumped(found: list[Part], least: float) -> list[Part]:
         few = [part for part in own if part[2] < least]
         result += [part for part in own if part[2] >= least]
         if few:
-            name = f"others of {library}" if library else few[0][0]
+            name = f"other {library} operations" if library else few[0][0]
             result.append((name, library, sum(part[2] for part in few)))
     return result

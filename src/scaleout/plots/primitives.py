@@ -1,11 +1,11 @@
-"""What figures are put together from: panels, lines, bars, shares, spans, intervals, boxes, images
-and maps of values.
+"""What figures are put together from: panels, lines, bars, shares, spans, intervals, boxes and maps
+of values.
 
 Each draws into axes and returns nothing but what a caller goes on with. A figure's own function
 names its axes and calls `finish`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import matplotlib as mpl
@@ -20,6 +20,7 @@ from ..words import rounded
 from .look import DARK, FILLS, GREY, INK, LIGHT, LINES, MIDDLE, NOT_ALLOWED, PALE, Look
 
 DOT: Look = {"marker": "o", "color": "white", "edgecolor": "black", "s": 22, "zorder": 3}
+STEP: Look = {"width": 0.62, "edgecolor": INK}  # of a waterfall
 
 
 def panels(
@@ -58,25 +59,6 @@ def line(
     middle = [float(np.median(values)) for values in runs]
     axes.plot(np.asarray(x, float), middle, label=label, **own)
     return middle
-
-
-def curves(
-    axes: Axes,
-    runs: "Sequence[tuple[ArrayLike, ArrayLike]]",
-    label: str,
-    nth: int = 0,
-    points: int = 60,
-) -> None:
-    """Runs whose points lie at different places, as small points; and their median where all of
-    them reach.
-    """
-    look = {**LINES[nth % len(LINES)], "marker": ""}
-    each = [(np.asarray(x, float), np.asarray(y, float)) for x, y in runs]
-    for x, y in each:
-        axes.plot(x, y, ".", color=look["color"], markersize=2, antialiased=False)
-    at = np.linspace(max(x[0] for x, _ in each), min(x[-1] for x, _ in each), points)
-    middle = np.median([np.interp(at, x, y) for x, y in each], axis=0)
-    axes.plot(at, middle, label=label, linewidth=2.5, **look)
 
 
 def ideal(axes: Axes, x: ArrayLike, y: ArrayLike, label: str = "ideal") -> None:
@@ -161,7 +143,6 @@ def spans(
     looks: Mapping[str, tuple[str, Look]],
     names: Sequence[str],
     height: float = 0.7,
-    scale: float = 1e3,
 ) -> None:
     """What each row did and when: (what, from, to) in seconds, drawn in milliseconds; looks are
     {what: (label, look)}, and each label is named once.
@@ -170,8 +151,7 @@ def spans(
         own = [(n, a, b) for n, row in enumerate(rows) for name, a, b in row if name == what]
         if own:
             at, start, end = (np.array(column, float) for column in zip(*own, strict=True))
-            length = scale * (end - start)
-            axes.barh(at, length, height, left=scale * start, label=label, **look)
+            axes.barh(at, 1e3 * (end - start), height, left=1e3 * start, label=label, **look)
     axes.set_yticks(range(len(names)), list(names))
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.grid(False)
@@ -190,6 +170,34 @@ def interval(
     own["yerr" if upright else "xerr"] = reach
     place = ([at], [middle]) if upright else ([middle], [at])
     axes.errorbar(*place, label=label, **own)
+
+
+def waterfall(
+    axes: Axes, steps: "Mapping[str, tuple[Any, str]]", dropped: Collection[str] = (), **look: Any
+) -> tuple[float, float]:
+    """What steps are worth, one after another, from a bar of 1 on: {name: (ratio, words)}. Each has
+    its interval and its words, and begins where those before it have got to; of one that is dropped
+    the interval alone is drawn. Returns what all have reached, and the height of the picture.
+    """
+    own: Look = {"color": "black", "linewidth": 1.5, **look}
+    axes.bar(0, 1.0, color=DARK, **STEP)
+    level = top = 1.0
+    for place, (name, (ratio, words)) in enumerate(steps.items(), 1):
+        low, middle, high = (level * end for end in (ratio.low, ratio.middle, ratio.high))
+        axes.plot([place - 0.69, place + 0.31], [level] * 2, color=GREY, linewidth=0.8)
+        kept = name not in dropped
+        if kept:
+            way: Look = {"color": LIGHT} if middle >= level else {"color": MIDDLE, "hatch": "//"}
+            axes.bar(place, abs(middle - level), bottom=min(level, middle), **way, **STEP)
+        face = DARK if kept else "white"
+        interval(axes, place, low, middle, high, upright=True, markerfacecolor=face, **own)
+        own.pop("label", None)
+        end = max(level, high if np.isfinite(high) else middle)
+        axes.annotate(words, (place, end), (0, 5), ha="center", textcoords="offset points",
+                      fontsize=9)  # fmt: skip
+        level, top = middle if kept else level, max(top, end)
+    axes.grid(axis="x", visible=False)
+    return level, top
 
 
 def noise_band(axes: Axes, noise: float, label: str = "", upright: bool = False) -> None:
@@ -231,20 +239,6 @@ def heat(
     axes.invert_yaxis()
     axes.grid(False)
     return figure.colorbar(picture, ax=axes, label=unit, format=lambda value, _: rounded(value))
-
-
-def images(pictures: "Mapping[str, np.ndarray[Any, Any]]", width: float = 7.0) -> Figure:
-    """A row of pictures under their names, (h, w, 3) in colour or (h, w) in grey, from 0 to 1."""
-    height, across = next(iter(pictures.values())).shape[:2]
-    each = width / len(pictures)
-    figure, grid = plt.subplots(
-        1, len(pictures), squeeze=False, figsize=(width, each * height / across + 0.5)
-    )
-    for axes, (name, picture) in zip(grid.flat, pictures.items(), strict=True):
-        axes.imshow(picture, cmap="gray_r", vmin=0, vmax=1)
-        axes.set_title(name, fontsize=10)
-        axes.set_axis_off()
-    return figure
 
 
 def box(

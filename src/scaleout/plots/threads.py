@@ -64,7 +64,6 @@ def rate_over_threads(
     frame: "pd.DataFrame",
     cores: int,
     guess: float | None = None,
-    unit: str = "images/s",
     runs: "pd.DataFrame | None" = None,
 ) -> Figure:
     """Draw the rate over the threads of a rank, a line for each number of ranks; filled points fit
@@ -88,7 +87,7 @@ def rate_over_threads(
     guess_line(axes, guess, upright=True)
     axes.set(
         xlabel="threads of each rank (count); hollow: more threads in all than cores",
-        ylabel=f"{unit} trained",
+        ylabel="images/s trained",
         xticks=counts,
         ylim=(0, frame.rate.max() * 1.15),
     )
@@ -97,7 +96,7 @@ def rate_over_threads(
     if len(alone):
         best = alone.loc[alone.rate.idxmax()]
         threads = words.count(int(best.threads), "thread")
-        title = f"One rank: highest median with {threads}, {words.rounded(best.rate)} {unit}."
+        title = f"One rank: highest median with {threads}, {words.rounded(best.rate)} images/s."
         top = frame.loc[frame.rate.idxmax()]
         if top.ranks > 1:
             job = f"{int(top.ranks)} ranks x {words.count(int(top.threads), 'thread')}"

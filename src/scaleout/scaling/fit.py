@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ..comparisons.intervals import Ratio
 from ..errors import ScaleoutError
+from ..words import rounded
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,14 +75,16 @@ class Amdahl:
     def __str__(self) -> str:
         low, high = (100 * end for end in self.serial_range)
         if self.serial == 0:
-            most = "no limit seen"
-        elif low == 0:
-            most = f"the limit is {100 / high:.3g} times faster or more"
+            most = "no limit is seen"
         else:
-            most = f"the limit is {100 / high:.3g} to {100 / low:.3g} times faster"
+            least = rounded(100 / high)
+            ends = f"{least} to {rounded(100 / low)}" if low else f"at least {least}"
+            most = (
+                f"no number of ranks is more than {rounded(1 / self.serial)} times as fast ({ends})"
+            )
         return (
-            f"serial part {100 * self.serial:.2g} % ({low:.2g} to {high:.2g}): {most}; "
-            "if the law holds, which two counts cannot tell"
+            f"The serial part is {100 * self.serial:.2g} % ({low:.2g} to {high:.2g} %). "
+            f"If Amdahl's law holds, which two counts cannot show, {most}."
         )
 
 
@@ -95,10 +98,6 @@ class Prediction:
     high: float
     efficiency: float
     low_law: str = ""
-
-    def node_hours(self, work: float) -> float:
-        """What so many units of work cost, in node hours."""
-        return self.nodes * work / self.rate / 3600
 
 
 @dataclass(frozen=True)

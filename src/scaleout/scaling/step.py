@@ -6,7 +6,6 @@ step = compute + what of the ring allreduce is not hidden behind it + waiting fo
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from ..errors import ScaleoutError
 from .messages import ring_allreduce_s
 
 if TYPE_CHECKING:
@@ -49,15 +48,6 @@ class Step:
     overlap: float = 0.0
     spread_s: float = 0.0
 
-    def __post_init__(self) -> None:
-        if (
-            min(self.compute_s, self.gradient_bytes, self.spread_s) < 0
-            or not 0 <= self.overlap <= 1
-        ):
-            raise ScaleoutError(
-                "A step needs times and bytes of 0 or more, and an overlap between 0 and 1."
-            )
-
     @classmethod
     def measured(
         cls, records: "pd.DataFrame", network: Network, overlap: float = 0.0, **other: float
@@ -82,8 +72,6 @@ class Step:
 
     def parts(self, ranks: int) -> dict[str, float]:
         """Seconds of a step on so many ranks: compute, exchange (what of it shows), stragglers."""
-        if ranks < 1:
-            raise ScaleoutError(f"A step needs at least 1 rank; asked for {ranks}.")
         shows = max(0.0, self.exchange_s(ranks) - self.overlap * self.compute_s)
         return {
             "compute": self.compute_s,

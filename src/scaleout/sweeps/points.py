@@ -8,16 +8,17 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from .. import words
-from ..comparisons.ranges import spread
+from ..comparisons.ranges import named
 from ..errors import ScaleoutError
-from ..jobs.environment import check_variables, exports, job_environment, thread_variables
+from ..jobs.environment import (
+    check_variables,
+    exports,
+    job_environment,
+    programs_first,
+    thread_variables,
+)
 from ..jobs.site import Site
 
-MOST = 16  # ranks or threads a core: beyond it a machine measures nothing but waiting
-COLUMNS = (
-    *("ranks", "threads", "rate", "spread", "ratio", "repeats", "others"),
-    *("wall_s", "status", "reason", "role", "repeat", "utc", "run_id"),
-)
 IF = " if "
 HOLE = re.compile(r"(?<!\$)\{([A-Za-z_][A-Za-z0-9_]*)\}")
 Value = int | str | None
@@ -49,23 +50,18 @@ class Point:
         return {"ranks": self.ranks, "threads": self.threads or "unset", **env}
 
     @property
-    def variables(self) -> dict[str, str]:
-        """The variables that this point sets itself."""
-        return {name: value for name, value in self.env if value is not None}
+    def variables(self) -> dict[str, str | None]:
+        """The variables that this point sets itself; None takes one away."""
+        return {**({} if self.threads else dict.fromkeys(thread_variables(1))), **dict(self.env)}
 
     def script(self, command: Sequence[str]) -> list[str]:
-        """The command as a rank starts it: {NAME} filled in, and without the variables that this
-        point takes away."""
-        plain = [] if self.threads else list(thread_variables(1))
-        gone = dict.fromkeys([*plain, *(name for name, value in self.env if value is None)])
-        unset = [word for name in gone if name not in self.variables for word in ("-u", name)]
-        own = filled(command, dict(self.env))
-        return ["env", *unset, *own] if unset else own
+        """The command as a rank starts it, {NAME} filled in."""
+        return filled(command, dict(self.env))
 
     def shell(self, line: str, site: Site) -> str:
         """The environment and the mpirun line of this point, for sh."""
         given = job_environment(self.threads, site_env=site.env, env=self.variables)
-        return "\n".join([*exports(given), f"{line} < /dev/null"])
+        return "\n".join([programs_first(), *exports(given), f"{line} < /dev/null"])
 
 
 def holes(word: str) -> list[str]:
@@ -113,12 +109,12 @@ def programs(found: Choices, command: Sequence[str]) -> dict[str, str]:
 
 
 def choices(
-    ranks: int | Sequence[int], threads: int | Sequence[int], env: Variables, cores: int
+    ranks: int | Sequence[int], threads: int | Sequence[int], env: Variables
 ) -> tuple[Choices, Only]:
     """The values on each axis that was asked for, in order, each once; and the conditions."""
     found: Choices = {
-        "ranks": _counts("ranks", "-n", ranks, cores),
-        "threads": _counts("threads", "-t", threads, cores),
+        "ranks": _counts("ranks", "-n", ranks),
+        "threads": _counts("threads", "-t", threads),
     }
     only: Only = {}
     for text, values in sorted(env.items()):
@@ -126,13 +122,7 @@ def choices(
         if where:
             only[name] = where
         several = [values] if isinstance(values, (str, int)) else list(values)
-        for value in several or [""]:
-            check_variables({name: value})
-        if name in COLUMNS:
-            raise ScaleoutError(
-                f"A variable cannot be called {name} here, as a column of the table is: call it "
-                f"{name.upper()}."
-            )
+        check_variables([name])
         found[name] = tuple(
             dict.fromkeys(None if value in (None, "") else str(value) for value in several)
         )
@@ -177,21 +167,17 @@ def _check_conditions(only: Only, found: Choices) -> None:
             )
 
 
-def ends(found: Choices) -> Choices:
-    """The first and the last value of each axis: the short form of a sweep."""
-    return {axis: tuple(dict.fromkeys((values[0], values[-1]))) for axis, values in found.items()}
+def ends(found: Mapping[Place, Point]) -> dict[Place, Point]:
+    """The points with the first and with the last value of each axis: the short form of a sweep."""
+    places = list(found)
+    return {place: found[place] for place in (places[0], places[-1])}
 
 
-def _counts(what: str, flag: str, asked: int | Sequence[int], cores: int) -> tuple[int, ...]:
+def _counts(what: str, flag: str, asked: int | Sequence[int]) -> tuple[int, ...]:
     counts = tuple(dict.fromkeys([asked] if isinstance(asked, int) else asked or ()))
     if any(type(count) is not int or count < 1 for count in counts):
         raise ScaleoutError(
             f"{flag} takes numbers of {what}, 1 or more, such as {flag} 1,2; not {list(counts)}."
-        )
-    if counts and max(counts) > MOST * cores:
-        raise ScaleoutError(
-            f"{max(counts)} {what} on {words.count(cores, 'core')} would measure nothing but "
-            f"waiting: {flag} goes up to {MOST * cores} here."
         )
     return counts
 
@@ -230,12 +216,6 @@ def typed_variables(texts: Sequence[str]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for text in texts:
         given, word, where = text.rpartition(IF) if IF in text else (text, "", "")
-        name, equals, values = given.partition("=")
-        if not (name and equals and values):
-            raise ScaleoutError(
-                "--env takes NAME=VALUE1,VALUE2, such as --env KMP_BLOCKTIME=0,1,200; not "
-                f"{text!r}."
-            )
-        for value in words.listed(values):
-            found.setdefault(name + word + where, []).extend(spread(name, value))
+        name, values = named(given)
+        found.setdefault(name + word + where, []).extend(values)
     return found

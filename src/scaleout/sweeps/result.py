@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import jsonlines
-from ..comparisons.comparison import WITHIN
 from ..comparisons.intervals import LEVEL, ROUNDS, paired, verdict
 from ..errors import ScaleoutError
 from ..jobs.job import Job
@@ -159,7 +158,7 @@ class Result:
         unit = f" {self.unit}" if self.unit else ""
         points = count(len(self.frame), "point")
         if self.best is self.default:
-            return f"Nothing in {points} beats the default: {rounded(self.default.rate)}{unit}."
+            return f"None of {points} beats the default: {rounded(self.default.rate)}{unit}."
         text = f"The best of {points} gives {rounded(self.best.rate)}{unit}"
         if math.isnan(self.default.rate):
             return f"{text}; the default gives no figure ({self.default.reason})."
@@ -176,7 +175,9 @@ class Result:
                 "quiet."
             )
         runs = "one run" if self.best.repeats == 1 else f"{self.best.repeats} runs"
-        return f"{text} It rests on {runs} of the best: an interval takes  --repeat {ROUNDS}."
+        return (
+            f"{text} It rests on {runs} of the best point: for an interval, add  --repeat {ROUNDS}."
+        )
 
     def _interval(self) -> str:
         """The interval of the best's ratio to the default; "" with fewer than three repeats."""
@@ -198,11 +199,11 @@ class Result:
             f"The interval of that ratio ({100 * LEVEL:.0f} %, for the best of "
             f"{count(points, 'point')}): {ratio.low:.2f} to {ratio.high:.2f}"
         )
-        if verdict(ratio, found.noise, WITHIN) == "faster":
+        if verdict(ratio, found.noise) == "faster":
             return f"{text}."
         return (
             f"{text}; the default alone varies by {100 * found.noise:.0f} %. That shows no gain:  "
-            "scaleout compare  says more of the two."
+            "scaleout compare  says more about the two."
         )
 
     def _taken(self) -> str:
@@ -211,8 +212,8 @@ class Result:
         if not shares:
             return ""
         return (
-            f"Others took up to {_percent(max(shares))} of the CPUs' time, beside {len(shares)} of "
-            f"{count(len(self.runs), 'job')}: measure again when the machine is quiet."
+            f"Other programs took up to {_percent(max(shares))} of the CPUs' time, during "
+            f"{len(shares)} of {count(len(self.runs), 'job')}: measure again when the machine is quiet."
         )
 
     def _left_out(self) -> str:
@@ -240,33 +241,14 @@ class Result:
         return shown.map(lambda cell: cell if not isinstance(cell, float) else rounded(cell))
 
     def heat_map(self, x: str = "threads", y: str = "ranks") -> "Figure":
-        """The figure at each pair of two settings, the better the darker.
-
-        Parameters
-        ----------
-        x, y : str
-            Two of `axes`.
-        """
+        """The figure at each pair of two of `axes`, the better the darker."""
         from . import picture
 
         return picture.heat_map(self.frame, x, y, self.unit, self.default.rate, self.lower)
 
     def write(self, command: Sequence[str], site: Site) -> list[Path]:
         """Write what a person goes on with into the sweep's folder: a heat map for each pair of
-        axes with a choice, table.md, and the best point as best.sh and, for Slurm, best.sbatch.
-
-        Parameters
-        ----------
-        command : sequence of str
-            Of a rank, as it was given to the sweep.
-        site : Site
-            Where it ran.
-
-        Returns
-        -------
-        list of Path
-            What was written: nothing where all failed.
-        """
+        axes with a choice, table.md, and the best point as best.sh and, for Slurm, best.sbatch."""
         if self.best is None or self.folder is None:
             return []
         vary = [axis for axis in self.axes if self.frame[axis].nunique() > 1]
@@ -298,7 +280,7 @@ class Result:
         ]
         about = (
             f"`{shlex.join(command)}`, {self.unit or 'the figure of a run'}; median of each point; "
-            "others: the share of the CPUs' time that others took"
+            "others: the share of the CPUs' time that other programs took"
         )
         return f"{about}\n\n{markdown_table(columns, rows)}\n\n{self.summary}\n"
 
@@ -323,8 +305,8 @@ class Result:
             f"The best of {len(self.frame)} settings for:  {shlex.join(command)}",
             self.summary,
             f"Measured on {job['cpu']}, {job['cores']} cores, {datetime.now(UTC):%Y-%m-%d}; "
-            f"median of {self.best.repeats}; others took up to {_percent(self.best.others)} of the "
-            "CPUs' time meanwhile.",
+            f"median of {self.best.repeats}; other programs took up to "
+            f"{_percent(self.best.others)} of the CPUs' time meanwhile.",
             "Start it in the folder where the sweep was started, or paste it into a job script.",
         ]
         if "-bind-to user:" in job["command"]:

@@ -2,6 +2,7 @@
 
 import os
 import random
+import shlex
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -12,13 +13,12 @@ from typing import Any
 from .. import machine, settings
 from ..comparisons import command as commands
 from ..comparisons.journal import Journal, folder_name, scripts
-from ..comparisons.metric import Metric, NoFigure, quoted
+from ..comparisons.metric import Metric, NoFigure
 from ..errors import ScaleoutError
 from ..jobs import failures, talking
 from ..jobs import run as launch
-from ..jobs.job import TIMEOUT_S, JobFailed, JobInterrupted, JobTimeout, Run, check_size
+from ..jobs.job import TIMEOUT_S, Job, JobFailed, JobInterrupted, JobTimeout, Run
 from ..jobs.site import Site
-from ..machine import noise
 from ..paths import show
 from ..words import rounded
 from . import points
@@ -30,6 +30,7 @@ from .search import search as search_points
 Say = Callable[[str], None]
 HOPELESS = 3  # settings that fail, and none that works, before a sweep gives up
 LONG_S = 3600.0
+STAT = Path("/proc/stat")
 
 
 def sweep(
@@ -63,7 +64,8 @@ def sweep(
     metric, lower, reduce
         Where the figure comes from, see `comparisons.metric.Metric`.
     repeat : int
-        Jobs a point. With SCALEOUT_QUICK=1, one, at the first and the last value of each axis.
+        Jobs a point. With SCALEOUT_QUICK=1 one, at two points: with the first value of each axis
+        and with the last. The default's only run then stands there twice.
     search : int, optional
         At most so many points, chosen as it goes by what the ones before gave; of these, the better
         half is measured again. Without it the whole grid.
@@ -74,7 +76,7 @@ def sweep(
     site : Site, optional
         How this machine starts jobs.
     echo : callable, optional
-        Takes each line of the report as it comes; None keeps quiet, and draws no progress bar.
+        Takes each line of the report as it comes; None keeps quiet.
 
     Returns
     -------
@@ -90,13 +92,13 @@ def sweep(
     for flag, asked in (("--repeat", repeat), ("--search", 1 if search is None else search)):
         if type(asked) is not int or asked < 1:
             raise ScaleoutError(f"{flag} takes a number, 1 or more, not {asked}.")
-    check_size(1, None, timeout)
     site = site or Site()
     cores = site.cores or machine.usable_cores()
     words = commands.words(command)
-    choices, only = points.choices(ranks, threads, env or {}, cores)
-    if settings.quick():
-        repeat, choices = 1, points.ends(choices)
+    choices, only = points.choices(ranks, threads, env or {})
+    for count in choices.get("ranks", (1,)):  # refused now, and not after hours
+        Job.asked(["python"], name="", ranks=int(count or 1), site=site, timeout=timeout)
+    repeat = 1 if settings.quick() else repeat
     if not words:
         commands.check(words)
     points.check_holes(words, choices)
@@ -122,7 +124,7 @@ def sweep(
     with journal.held():
         done = _resume(journal, about, say)
         work = _Work(words, figure, site, cores, timeout, journal, done, say, repeat)
-        work.measure(choices, only, search, quiet=echo is None)
+        work.measure(choices, only, search)
         result = Result(done.values(), bool(figure.lower), journal.folder)
         result.write(words, site)
     return result
@@ -164,20 +166,16 @@ class _Work:
     count: int = 0
     told: bool = False
     remarks: set[str] = field(default_factory=set)
-    bar: Any = None
 
-    def measure(
-        self, choices: points.Choices, only: points.Only, trials: int | None, quiet: bool
-    ) -> None:
+    def measure(self, choices: points.Choices, only: points.Only, trials: int | None) -> None:
         """Measure the default, the grid (or as much of it as a search asks for), the default
         again.
         """
-        from tqdm import tqdm
-
         patterns = {row.get("metric", "") for row in self.done.values()} - {""}
         if self.metric.what == "rate" and len(patterns) == 1:  # as it was judged before
             self.metric = replace(self.metric, what=patterns.pop())
         grid = points.grid(choices, self.cores, only)
+        grid = points.ends(grid) if settings.quick() else grid
         default = points.default(choices, points.programs(choices, self.words))
         rounds = range(self.repeat)
         begun = any(role == POINT for role, _, _ in self.done)
@@ -193,24 +191,22 @@ class _Work:
         of_this = [r for _, _, r in self.done if trials or r < self.repeat]
         self.count = min(len(of_this), self.total)
         self._announce(list(grid.values()))
-        self.bar = tqdm(
-            total=self.total, initial=self.count, unit="job", smoothing=0, disable=quiet or None
-        )
         try:
             self._each(first)
             if trials:
                 self._search(grid, trials)
-                self.total = self.bar.total = self.count + len(last)
+                self.total = self.count + len(last)
             else:
                 self._each(plan)
+            once = self.done.get((FIRST, default, 0))
+            if settings.quick() and once and last[0] not in self.done:
+                self._keep(once | {"role": LAST})
             self._each(last)
         except KeyboardInterrupt:
             raise JobInterrupted(
                 f"Interrupted: {self.count} of {self.total} jobs are kept; the same line goes on "
                 "from there."
             ) from None
-        finally:
-            self.bar.close()
 
     def _shuffled(self, grid: list[Point]) -> Iterator[Key]:
         """The whole grid, once a repeat, each time in an order of its own: a machine that slows
@@ -270,29 +266,24 @@ class _Work:
         role, point, repeat = key
         if self._failed(point):
             self.total -= 1
-            self.bar.total -= 1
             return
         called = str(point) if role == POINT else "the default"
-        self.bar.set_postfix_str(called)
         where = {"ranks": point.ranks, "threads": point.threads, "env": dict(point.env)}
         row = {"schema": 1, "role": role, **where, "repeat": repeat, **self._job(point)}
-        self.journal.add(row)
-        put(self.done, row)
-        self.count += 1
-        with self.bar.external_write_mode():
-            left = (
-                f"   ({duration((self.total - self.count) * self._job_s())} left)"
-                if self.bar.disable
-                else ""
-            )
-            number = f"{self.count:>{len(str(self.total))}}/{self.total}"
-            self.say(f"{number}  {called}: {_in_words(row)}{left}")
-            for remark in (row["reason"] if row["status"] == COPIES else "", row["doubt"]):
-                self._remark(remark)
-        self.bar.update()
+        self._keep(row)
+        left = duration((self.total - self.count) * self._job_s())
+        number = f"{self.count:>{len(str(self.total))}}/{self.total}"
+        self.say(f"{number}  {called}: {_in_words(row)}   ({left} left)")
+        for remark in (row["reason"] if row["status"] == COPIES else "", row["doubt"]):
+            self._remark(remark)
         self._give_up(row)
         if not self.told:
             self._estimate()
+
+    def _keep(self, row: Row) -> None:
+        self.journal.add(row)
+        put(self.done, row)
+        self.count += 1
 
     def _remark(self, text: str) -> None:
         """Say once what may be wrong with the figures."""
@@ -313,10 +304,10 @@ class _Work:
 
     def _job(self, point: Point) -> Row:
         """Run one job; a failure of it is a row too."""
-        began, own_s = noise.ticks(), _own_s()
+        began = spent()
         figure: Row = {"rate": None, "unit": "", "values": {}, "doubt": ""}
         try:
-            run = launch.run(
+            job = Job.asked(
                 point.script(self.words),
                 name=f"sweep/{self.journal.name}/jobs",
                 ranks=point.ranks,
@@ -325,8 +316,8 @@ class _Work:
                 env=point.variables,
                 site=self.site,
                 timeout=self.timeout,
-                echo=None,
             )
+            run = launch.start(job, None)
             figure, status, reason = self._figure(run, point), "ok", ""
             if run.talked is False:
                 status, reason = COPIES, talking.sentence(point.ranks)
@@ -344,7 +335,7 @@ class _Work:
             "status": status,
             "reason": reason,
             **figure,
-            "others": 0.0 if remote else round(_taken(began, own_s), 3),
+            "others": 0.0 if remote else round(_taken(began), 3),
             "metric": self.metric.pattern,
             "wall_s": round(run.wall_s, 3),
             "run_id": run.id,
@@ -358,7 +349,7 @@ class _Work:
         """What a job gave, by the metric that all are judged by."""
         before, self.metric = self.metric, self.metric.settled(run)
         if self.metric != before:
-            self.say(f"Judged by what this finds:  --metric {quoted(self.metric.pattern)}")
+            self.say(f"Judged by what this finds:  --metric {shlex.quote(self.metric.pattern)}")
         found = self.metric.read(run)
         doubt = "" if run.talked is False else self.metric.doubt(found, point.ranks)
         values = {rank: list(given) for rank, given in found.ranks.items()}
@@ -391,15 +382,16 @@ def _in_words(row: Row) -> str:
     return f"failed: {row['reason']}"
 
 
-def _taken(began: noise.Ticks, own_s: float) -> float:
-    """The share of the CPUs' time that neither this process nor its children, nor nobody, had
-    since; 0 where the system does not count it."""
-    now = noise.ticks()
-    total = now.total - began.total
-    own = (_own_s() - own_s) * os.sysconf("SC_CLK_TCK")
-    return max(0.0, total - (now.idle - began.idle) - own) / total if total > 0 else 0.0
+def spent() -> tuple[float, float]:
+    """Ticks of all CPUs so far, and those that others than this process and its children had."""
+    first = STAT.read_text().partition("\n")[0].split()
+    # user, nice, system, idle, iowait, irq, softirq, steal: see proc(5)
+    ticks = [int(text) for text in first[1:9]]
+    own = sum(os.times()[:4]) * os.sysconf("SC_CLK_TCK")
+    return sum(ticks), sum(ticks) - ticks[3] - ticks[4] - own
 
 
-def _own_s() -> float:
-    used = os.times()
-    return used.user + used.system + used.children_user + used.children_system
+def _taken(began: tuple[float, float]) -> float:
+    """The share of the CPUs' time that others had since."""
+    total, others = (now - before for now, before in zip(spent(), began, strict=True))
+    return max(0.0, others / total) if total > 0 else 0.0

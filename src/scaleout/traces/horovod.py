@@ -27,8 +27,6 @@ class Timeline:
 
     spans: "pd.DataFrame"
     ready: "pd.DataFrame"
-    whole: bool
-    open: dict[str, str]
 
     def steps(self) -> "pd.DataFrame":
         """Where the time of each step went: a row a step and rank, with start_s, compute_s,
@@ -107,8 +105,6 @@ def read(path: Path | str) -> Timeline:
     return Timeline(
         pd.DataFrame(spans, columns=["tensor", "phase", "count", "start_s", "end_s"]),
         pd.DataFrame(ready, columns=["tensor", "rank", "count", "at_s"]),
-        text.rstrip().endswith("]"),
-        {names.get(tensor, ""): phases[-1][0] for tensor, phases in begun.items() if phases},
     )
 
 

@@ -106,50 +106,10 @@ def _row(text: str, names: Sequence[str] | None) -> dict[str, object] | None:
     }
 
 
-def _grouped(frame: "pd.DataFrame", by: list[str]) -> "pd.DataFrame":
-    times = frame.groupby(by, sort=False)["time_ms"]
-    table = (
-        times.agg(calls="size", time_ms="sum").sort_values("time_ms", ascending=False).reset_index()
-    )
-    return table.assign(share=table.time_ms / max(frame.time_ms.sum(), 1e-12))
-
-
 def shares(frame: "pd.DataFrame") -> "pd.DataFrame":
     """Where oneDNN's time went: primitive, prop_kind, calls, time_ms, share (of 1), the longest
     first."""
-    return _grouped(frame, ["primitive", "prop_kind"])
-
-
-def isa(frame: "pd.DataFrame") -> "pd.DataFrame":
-    """The instruction sets of the kernels that ran: isa, calls, time_ms, share (of 1)."""
-    return _grouped(frame, ["isa"])
-
-
-def reorders(frame: "pd.DataFrame") -> "pd.DataFrame":
-    """The changes of layout: what moved, from, to, calls, time_ms, share (of the time of all
-    primitives, of 1)."""
-    moved = frame[frame.primitive == "reorder"]
-    weights = [
-        _of_weights(src) or _of_weights(dst) for src, dst in zip(moved.src, moved.dst, strict=True)
-    ]
-    told = moved.assign(moved=["weights" if w else "images" for w in weights])
-    for end in ("src", "dst"):
-        told[end] = [layout(tag, weights=w) for tag, w in zip(moved[end], weights, strict=True)]
-    table = _grouped(told.rename(columns={"src": "from", "dst": "to"}), ["moved", "from", "to"])
+    times = frame.groupby(["primitive", "prop_kind"], sort=False)["time_ms"]
+    table = times.agg(calls="size", time_ms="sum").sort_values("time_ms", ascending=False)
+    table = table.reset_index()
     return table.assign(share=table.time_ms / max(frame.time_ms.sum(), 1e-12))
-
-
-def _of_weights(tag: str) -> bool:
-    """Whether a layout can only be one of weights: its first dimension is cut in blocks, or moves
-    fastest."""
-    return "A" in tag or tag.endswith("a") or tag in ("cdba", "ba")
-
-
-def layout(tag: str, weights: bool = False) -> str:
-    """oneDNN's letters in the usual ones: "acdb" is nhwc, "aBcd16b" nChw16c, "cdba" of weights
-    hwio.
-    """
-    spelled = dict(zip("abcd", "oihw" if weights else "nchw", strict=True))
-    return "".join(
-        spelled.get(c, spelled.get(c.lower(), c).upper() if c.isalpha() else c) for c in tag
-    )

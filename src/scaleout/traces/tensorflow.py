@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 
 
 OPERATION = re.compile(r"([^: ]+):(\w+)")  # its name in the graph, and what it does
+LONGEST = 3  # operations that are named
 CALLS = {"PartitionedCall", "StatefulPartitionedCall", "While", "If"}  # they hold other operations
 
 
 def read(job: Run | Path | str) -> "pd.DataFrame":
-    """The operations of a job that ran with a profiler, the dearest first."""
+    """The operations of a job that ran with a profiler, the longest first."""
     import pandas as pd
 
     folder = job.folder if isinstance(job, Run) else Path(job)
@@ -59,19 +60,19 @@ def by_op(frame: "pd.DataFrame") -> "pd.DataFrame":
     return sums.assign(share=sums.time_ms / sums.time_ms.sum())
 
 
-def words(frame: "pd.DataFrame", most: int = 3) -> str:
-    """A step in one sentence: what it takes, its dearest operations, and what none of them takes."""
+def words(frame: "pd.DataFrame") -> str:
+    """A step in one sentence: what it takes, its longest operations, and what none of them takes."""
     sums, step_ms = by_op(frame), frame.attrs["step_ms"]
-    told = [f"{row.op} {row.time_ms / step_ms:.0%}" for row in sums.head(most).itertuples()]
-    parts = {f"others of {name}": ms for name, ms in _others(sums, most).items()}
+    told = [f"{row.op} {row.time_ms / step_ms:.0%}" for row in sums.head(LONGEST).itertuples()]
+    parts = {f"other {name} operations": ms for name, ms in _others(sums).items()}
     parts["between operations"] = step_ms - float(sums.time_ms.sum())
     told += [f"{name} {ms / step_ms:.0%}" for name, ms in parts.items() if ms > 0]
     return f"{rounded(step_ms)} ms a step: {', '.join(told)}."
 
 
-def _others(sums: "pd.DataFrame", most: int) -> dict[str, float]:
-    """What each library takes beyond the dearest operations."""
-    return dict(sums.iloc[most:].groupby("library").time_ms.sum().sort_values(ascending=False))
+def _others(sums: "pd.DataFrame") -> dict[str, float]:
+    """What each library takes beyond the longest operations."""
+    return dict(sums.iloc[LONGEST:].groupby("library").time_ms.sum().sort_values(ascending=False))
 
 
 def _library(op: str) -> str:

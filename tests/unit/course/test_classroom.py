@@ -1,108 +1,15 @@
-"""The copy for a class, and what comes back from it."""
+"""What comes back from a class."""
 
 import csv
 import json
 import os
-import shutil
-import subprocess
-import tarfile
-import zipfile
 from pathlib import Path
 
 import pytest
 
-from scaleout import cli, records
+from scaleout import records
 from scaleout.course import classroom, history
-from scaleout.course.masters import generate
-from scaleout.course.release import release
-from scaleout.errors import ScaleoutError
 from scaleout.settings import STACKS
-
-RUNME = "# TODO 1: add.  (1 line)\n# BEGIN SOLUTION\nsecret = 1\n# STARTER: pass\n# END SOLUTION\n"
-BOOK = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
-
-
-@pytest.fixture
-def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A checkout with two topics, an instructor's edited lab, and files that git does not track."""
-    root = tmp_path / "workshop"
-    for topic in ("00_tiny", "01_next"):
-        for part in ("solutions", "labs"):
-            (root / part / topic).mkdir(parents=True)
-        (root / "solutions" / topic / "runme.py").write_text(RUNME)
-        (root / "solutions" / topic / "checks.py").write_text("# checks\n")
-        (root / "solutions" / f"{topic}.ipynb").write_text(json.dumps(BOOK))
-    (root / "notebooks").mkdir()
-    (root / "src").mkdir()
-    (root / "src/package.py").write_text("")
-    (root / "tests").mkdir()
-    (root / "tests/test_it.py").write_text("")
-    monkeypatch.chdir(root)
-    generate()
-    for words in (["init", "-q"], ["add", "-A"]):
-        subprocess.run(["git", *words], cwd=root, check=True)
-    (root / "labs/00_tiny/runme.py").write_text("the instructor's own\n")
-    (root / "results").mkdir()
-    (root / "results/mine.txt").write_text("")
-    return root
-
-
-def test_a_class_gets_everything_but_the_answers(workshop: Path, tmp_path: Path) -> None:
-    assert release(tmp_path / "copy") == []
-    given = {
-        str(f.relative_to(tmp_path / "copy")) for f in (tmp_path / "copy").rglob("*") if f.is_file()
-    }
-    labs = {
-        f"labs/{topic}/{name}"
-        for topic in ("00_tiny", "01_next")
-        for name in ("runme.py", "checks.py")
-    }
-    starts = {f"etc/starts/{topic}/runme.py" for topic in ("00_tiny", "01_next")}
-    books = {"notebooks/00_tiny.ipynb", "notebooks/01_next.ipynb"}
-    assert given == {"src/package.py", *books, *labs, *starts}
-    assert not [f for f in given if "secret" in (tmp_path / "copy" / f).read_text()]
-    assert (
-        tmp_path / "copy/labs/00_tiny/runme.py"
-    ).read_text() == "# TODO 1: add.  (1 line)\npass\n"
-
-
-@pytest.mark.parametrize("answer", ["00", "0", "tiny", "00_tiny"])
-def test_chosen_answers_come_along(workshop: Path, tmp_path: Path, answer: str) -> None:
-    assert release(tmp_path / "copy", [answer]) == ["00_tiny"]
-    found = sorted(
-        str(f.relative_to(tmp_path / "copy")) for f in (tmp_path / "copy/solutions").rglob("*.*")
-    )
-    assert found == [
-        "solutions/00_tiny.ipynb",
-        "solutions/00_tiny/checks.py",
-        "solutions/00_tiny/runme.py",
-    ]
-
-
-@pytest.mark.parametrize("name", ["copy.zip", "copy.tar.gz"])
-def test_an_archive_holds_one_folder(workshop: Path, tmp_path: Path, name: str) -> None:
-    assert cli.main(["release", str(tmp_path / name)]) == 0
-    if name.endswith("zip"):
-        with zipfile.ZipFile(tmp_path / name) as archive:
-            listed = archive.namelist()
-    else:
-        with tarfile.open(tmp_path / name) as archive:
-            listed = archive.getnames()
-    assert "scaleout-workshop/labs/00_tiny/runme.py" in listed
-    assert {path.split("/")[0] for path in listed} == {"scaleout-workshop"}
-    assert not [path for path in listed if "solutions" in path]
-
-
-def test_a_wrong_release_says_so_and_writes_nothing(workshop: Path, tmp_path: Path) -> None:
-    (tmp_path / "there").mkdir()
-    with pytest.raises(ScaleoutError, match="exists already: remove it"):
-        release(tmp_path / "there")
-    with pytest.raises(ScaleoutError, match="no topic '07': there are 00_tiny, 01_next"):
-        release(tmp_path / "new", ["07"])
-    shutil.rmtree(workshop / ".git")
-    with pytest.raises(ScaleoutError, match="no git checkout"):
-        release(tmp_path / "new")
-    assert not (tmp_path / "new").exists()
 
 
 @pytest.fixture
@@ -150,15 +57,6 @@ def test_names_are_given_when_asked_and_a_host_never(class_: Path) -> None:
     assert [a.name for a in people] == ["person-3", "person-4"]
     assert people[0].checks == {("04_kmeans", 1): "not yet", ("04_kmeans", 2): "not started"}
     assert "host" not in people[0].records and len(people[0].records) == 8
-
-
-def test_folders_without_results_are_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert cli.main(["collect", str(tmp_path / "nowhere")]) in (1, 2)
-    assert "There is no folder" in capsys.readouterr().err
-    assert cli.main(["collect", str(tmp_path)]) in (1, 2)
-    assert "No results there" in capsys.readouterr().err
 
 
 @pytest.fixture

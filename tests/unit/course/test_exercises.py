@@ -209,22 +209,6 @@ def test_a_class_without_solutions_has_everything_but_the_masters(workshop: Path
     assert checks.hint(lab("00_tiny"), 1).startswith("Hint 1 of 2")
 
 
-def test_reset_gives_a_fresh_runme_and_keeps_the_old(workshop: Path) -> None:
-    mine = workshop / "labs/00_tiny/runme.py"
-    fresh = mine.read_text()
-    assert (
-        masters.reset("00_tiny") == "labs/00_tiny/runme.py is as new."
-    )  # untouched: nothing to keep
-    for count in (1, 2):
-        mine.write_text(f"my work, {count}\n")
-        said = masters.reset("00_tiny")
-        assert said.endswith(f"The old one is labs/00_tiny/runme.kept-{count}.py.")
-        assert mine.read_text() == fresh
-        assert (
-            workshop / f"labs/00_tiny/runme.kept-{count}.py"
-        ).read_text() == f"my work, {count}\n"
-
-
 def test_reset_brings_back_a_runme_that_was_removed(
     workshop: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -288,14 +272,6 @@ def test_hints_come_one_at_a_time_and_the_last_stays(workshop: Path, results: Pa
     assert checks.hint(tiny, 1) == "Hint 1 of 2: The communicator knows."
 
 
-@pytest.mark.parametrize(
-    "ask", [lambda tiny: checks.hint(tiny, 9), lambda tiny: [*checks.check(tiny, 9)]]
-)
-def test_a_todo_that_is_not_there_is_named(workshop: Path, ask) -> None:
-    with pytest.raises(ScaleoutError, match="00_tiny has no TODO 9; it has 1, 2"):
-        ask(lab("00_tiny"))
-
-
 def _states(name: str = "00_tiny", number: int | None = None) -> list[tuple[int, str]]:
     return [(result.number, result.state) for result in checks.check(lab(name), number)]
 
@@ -337,9 +313,7 @@ def test_in_the_short_form_a_job_runs_again_only_after_an_edit(
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize(
-    "wrong", ["open('gone.png')", "None + 1", "[][3]", "(one,) = []", "None.iloc", "{}['x']"]
-)
+@pytest.mark.parametrize("wrong", ["open('gone.png')", "{}['x']"])
 def test_what_a_check_does_not_find_is_no_traceback(workshop: Path, wrong: str) -> None:
     mine = workshop / "labs/00_tiny/checks.py"
     text = mine.read_text().replace("    total = job", f"    {wrong}\n    total = job", 1)
@@ -348,11 +322,10 @@ def test_what_a_check_does_not_find_is_no_traceback(workshop: Path, wrong: str) 
     assert result.state == "not yet" and "left no complete record (" in result.what
 
 
-@pytest.mark.parametrize("wrong", ["1 / 0", "import gone", "raise RuntimeError('x')", "nobody()"])
-def test_a_bug_in_a_check_shows_as_one(workshop: Path, wrong: str) -> None:
+def test_a_bug_in_a_check_shows_as_one(workshop: Path) -> None:
     mine = workshop / "labs/00_tiny/checks.py"
-    mine.write_text(mine.read_text().replace("    total = job", f"    {wrong}\n    total = job", 1))
-    with pytest.raises((ZeroDivisionError, ImportError, RuntimeError, NameError)):
+    mine.write_text(mine.read_text().replace("    total = job", "    1 / 0\n    total = job", 1))
+    with pytest.raises(ZeroDivisionError):
         next(checks.check(lab("00_tiny"), 1))
 
 
@@ -370,11 +343,3 @@ def test_a_check_of_a_lab_that_waits_for_ever_ends(
         "came to no end in 2 s" in results[0].what
         and "waits for a message that nobody sends" in results[0].what
     )
-
-
-@pytest.mark.mpi
-def test_the_solutions_pass_their_checks(workshop: Path) -> None:
-    assert [result.state for result in checks.check(lab("00_tiny", solution=True))] == [
-        "passed",
-        "passed",
-    ]

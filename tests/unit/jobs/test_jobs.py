@@ -10,11 +10,20 @@ from scaleout.jobs import environment
 
 def test_exports_come_out_of_a_shell_as_they_went_in() -> None:
     variables = {"A": "two  words $HOME `id` 'x' \"y\"", "B": "a\nb"}
-    text = "\n".join([*environment.exports(variables), "env -0"])
+    text = "\n".join([environment.programs_first(), *environment.exports(variables), "env -0"])
     said = subprocess.run(["sh", "-c", text], capture_output=True, text=True, check=True).stdout
     found = dict(line.split("=", 1) for line in said.split("\0") if line)
     assert {name: found[name] for name in variables} == variables
     assert found["PATH"].endswith(":" + os.environ["PATH"])
+
+
+def test_a_network_that_somebody_has_named_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("UCX_NET_DEVICES", "UCX_TLS"):
+        monkeypatch.delenv(name, raising=False)
+    assert environment.inherited_environment(alone=True)["UCX_NET_DEVICES"] == "lo"
+    assert "UCX_NET_DEVICES" not in environment.inherited_environment()
+    monkeypatch.setenv("UCX_TLS", "self,sm,tcp")
+    assert "UCX_NET_DEVICES" not in environment.inherited_environment(alone=True)
 
 
 @pytest.mark.parametrize("slurm", [False, True])
@@ -28,3 +37,10 @@ def test_slurms_variables_are_inherited_only_inside_its_job(
         ("7", "1") if slurm else (None, None)
     )
     assert "PMI_RANK" not in kept
+
+
+def test_a_job_is_not_given_the_key_to_a_jupyterlab(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = {"JUPYTERHUB_API_TOKEN", "JPY_API_TOKEN"}
+    for name in keys:
+        monkeypatch.setenv(name, "secret")
+    assert not keys & environment.inherited_environment().keys()

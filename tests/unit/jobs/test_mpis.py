@@ -25,7 +25,7 @@ from scaleout.machine import Core
 def test_open_mpi_is_bound_in_its_own_words(
     ranks: int, threads: int, cores: int, wanted: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usable = tuple(Core(0, 0, (cpu,), -1) for cpu in range(8))
+    usable = tuple(Core(0, 0, (cpu,)) for cpu in range(8))
     monkeypatch.setattr(machine, "read_cores", lambda *_, **__: (usable, "sysfs"))
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {*range(8)})
     monkeypatch.setattr(os, "cpu_count", lambda: 8)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
-from helpers import lesson
+from helpers import compared, lesson
 
 from scaleout import machine
 from scaleout.comparisons import references
@@ -15,48 +15,42 @@ from scaleout.jobs import side
 
 kernels = lesson("01_onednn", "kernels")
 
-VARIANTS = {
-    "default": {"kernels": "default"},
-    "oneDNN": {"kernels": "onednn"},
-    "bf16": {"kernels": "bf16", "batch_norm": "fused"},
-}
+
+def _measured(
+    monkeypatch: pytest.MonkeyPatch, rates: dict[str, float], told: dict[str, dict[str, str]]
+) -> Comparison:
+    """Kinds at so many images/s, of 10 GFLOP each, and what the records of a kind tell of it."""
+    found = compared({name: rate / 100 for name, rate in rates.items()})
+    about = {
+        "metrics.flops_per_image": 1e10,
+        "cpu": "A processor",
+        "cores": 2,
+        "utc": "2026-11-23T",
+    }
+    runs = found.runs.to_dict("records")
+    records = [
+        {"variant": run["variant"], "run_id": run["run_id"], **about, **told[run["variant"]]}
+        for run in runs
+    ]
+    monkeypatch.setattr(Comparison, "records", pd.DataFrame(records))
+    return Comparison(runs)
 
 
 def _comparison(monkeypatch: pytest.MonkeyPatch) -> Comparison:
-    """default 4, oneDNN 8, bf16 16 images/s, of 10 GFLOP each."""
-    rates = {"default": 4.0, "oneDNN": 8.0, "bf16": 16.0}
-    rows, records = [], []
-    for round_ in range(3):
-        for name, again in (("default", 0), ("default", 1), ("oneDNN", 0), ("bf16", 0)):
-            value = rates[name] * (1 + 0.01 * ((round_ + again) % 2))
-            run = f"{name}-{round_}-{again}"
-            row = {"round": round_, "place": len(rows), "variant": name, "again": again}
-            rows.append({**row, "value": value, "unit": "images/s", "run_id": run})
-            how = {"metrics.kernels": VARIANTS[name]["kernels"], "metrics.flops_per_image": 1e10}
-            records.append({"variant": name, **how})
-    monkeypatch.setattr(Comparison, "records", pd.DataFrame(records))
-    return Comparison(rows)
+    told = {"default": "default", "oneDNN": "onednn", "bf16": "bf16"}
+    kinds = {name: {"metrics.kernels": number} for name, number in told.items()}
+    return _measured(monkeypatch, {"default": 4.0, "oneDNN": 8.0, "bf16": 16.0}, kinds)
 
 
 def _beside_pytorch(monkeypatch: pytest.MonkeyPatch) -> Comparison:
-    """Ours 8 and 15 images/s, PyTorch's 10 and 15."""
-    rates = {"default": 4.0, "PyTorch": 10.0, "PyTorch bf16": 15.0}
-    rates |= {"oneDNN, fused": 8.0, "bf16, fused": 15.0}
-    rows, records = [], []
-    for round_ in range(4):
-        for name, again in (("default", 0), ("default", 1), *((name, 0) for name in [*rates][1:])):
-            value = rates[name] * (1 + 0.001 * ((round_ + again) % 2))
-            rows.append({"round": round_, "variant": name, "again": again, "value": value})
-            rows[-1] |= {"place": len(rows), "unit": "images/s", "run_id": str(len(rows))}
-            number = {"bf16, fused": "bf16", "oneDNN, fused": "onednn"}.get(name, "default")
-            theirs = "bfloat16" if "bf16" in name else "float32"
-            how = {"metrics.dtype": theirs} if "PyTorch" in name else {"metrics.kernels": number}
-            record = {"variant": name, "run_id": str(len(rows)), "metrics.flops_per_image": 1e10}
-            records.append(
-                {**record, **how, "cpu": "A processor", "cores": 2, "utc": "2026-11-23T"}
-            )
-    monkeypatch.setattr(Comparison, "records", pd.DataFrame(records))
-    return Comparison(rows)
+    told = {
+        "default": {"metrics.kernels": "default"},
+        "PyTorch": {"metrics.dtype": "float32"},
+        "PyTorch bf16": {"metrics.dtype": "bfloat16"},
+        "oneDNN, fused": {"metrics.kernels": "onednn"},
+        "bf16, fused": {"metrics.kernels": "bf16"},
+    }
+    return _measured(monkeypatch, dict(zip(told, [4.0, 10.0, 15.0, 8.0, 15.0], strict=True)), told)
 
 
 def test_without_pytorch_a_reference_machine_is_named(
@@ -74,7 +68,7 @@ def test_without_pytorch_a_reference_machine_is_named(
     why, whose, fp32, _ = capsys.readouterr().out.splitlines()
     assert why.startswith("PyTorch is not here: type  make torch")
     assert "reference machine, not yours: A processor, 2 cores, measured 2026-11-23" in whose
-    assert "0.80 times as fast as PyTorch" in fp32
+    assert fp32.startswith("oneDNN, fused: slower, 0.8000 times as fast as PyTorch (")
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,8 @@
 """What 11_parallelism computes for its figures, from made-up records with known answers."""
 
+import re
+
+import numpy as np
 import pandas as pd
 import pytest
 from helpers import lesson, read_figure
@@ -34,14 +37,29 @@ def test_the_crossing_is_found_between_two_batches(wanted: float) -> None:
     assert f"batch / width = {wanted:.2f}" in read_figure(figures.crossover(_steps(wanted), 0.5))
 
 
+def test_the_crossing_has_the_interval_of_the_steps() -> None:
+    """Tensor's steps are a tenth shorter and longer in turns, six in all: five degrees of freedom."""
+    rows = _steps(1.0)
+    rows["step_s"] = [
+        [seconds / by, seconds * by] * 3
+        for way, (seconds, *_) in zip(rows["variant"], rows["step_s"], strict=True)
+        for by in [1.1 if way == "tensor" else 1.0]
+    ]
+    said = figures.which_when(rows)
+    low, high = map(float, re.search(r"= 1\.00 on \((\S+) to (\S+)\)", said).groups())
+    half = 2.5706 * np.std(np.log([1.1, 1 / 1.1] * 3), ddof=1) / 6**0.5
+    assert [low, high] == pytest.approx(np.exp([-half, half]), abs=0.006)
+
+
 def test_a_crossing_that_is_not_there_is_not_made_up() -> None:
-    assert "shorter step nowhere here; predicted: nowhere here" in figures.which_when(_steps(99))
-    assert "shorter step at every size here" in figures.which_when(_steps(0.01))
+    said = figures.which_when(_steps(99))
+    assert "shorter step at no size tried; predicted: at no size tried" in said
+    assert "shorter step at every size tried" in figures.which_when(_steps(0.01))
 
 
 def test_a_predicted_step_is_held_against_the_measured_one() -> None:
     said = figures.which_when(_steps(1.0))
-    assert "data is shown faster at 2, tensor at 2" in said
+    assert "data parallelism is shown to be faster at 2, tensor parallelism at 2" in said
     assert "A predicted step is 10 % off in the median, 10 % at most." in said
 
 
@@ -96,9 +114,11 @@ def test_sync_beside_async_by_the_clock_and_by_gradients() -> None:
     frame = _served({"async": [1, 2, 2], "sync": [3, 4, 10]}, {"async": 300, "sync": 240})
     figure = figures.sync_or_async(frame, guess=3)
     label = figure.get_label()
-    assert "To a loss of 0.50, waiting takes 3.00 (2.00 to 5.00) times the time" in label
+    assert "To reach a loss of 0.50, waiting takes 3.00 (2.00 to 5.00) times as long" in label
     assert "0.80 (0.80 to 0.80) times the gradients" in label
-    (star,) = [line for line in figure.axes[0].lines if "your guess: 3 x" in str(line.get_label())]
+    (star,) = [
+        line for line in figure.axes[0].lines if "your guess: 3 times" in str(line.get_label())
+    ]
     assert star.get_xydata().tolist() == [[6, 0.5]], "three times the median of those who do not"
 
 
@@ -107,4 +127,4 @@ def test_a_loss_is_reached_between_two_looks() -> None:
     slow = _served({"sync": [3]}, {"sync": 300})
     slow.at[0, "metrics.curve"] = [[0, 0, 2], [3, 300, 1.25]]
     label = figures.sync_or_async(pd.concat([fast, slow])).get_label()
-    assert "To a loss of 1.25, waiting takes 2.00 times the time" in label
+    assert "To reach a loss of 1.25, waiting takes 2.00 times as long" in label

@@ -2,6 +2,7 @@
 kept."""
 
 import math
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -67,19 +68,62 @@ def test_a_change_that_changes_nothing_is_refused() -> None:
         tuning.step("threads", {"same": {"threads": 1}})
 
 
-@pytest.mark.parametrize(
-    ("gains", "said"),
-    [
-        ([10.0, 11.0, 12.0], "+11.0 points with the GAN (+8.5 to +13.5), so it earns its place."),
-        ([-4.0, 1.0, 6.0], "+1.0 points with the GAN (-11.4 to +13.4), so no gain is shown."),
-        ([-10.0, -11.0, -12.0], "so it does harm."),
-        ([10.0, 11.0], "So few tell too little."),
-    ],
-)
-def test_whether_the_gan_earns_its_place_follows_from_the_seeds(
-    gains: list[float], said: str
+def test_inter_x_intra_tries_each_pair_but_the_one_that_is_kept() -> None:
+    tuning = steps.Tuning(Job().run, **FIRST)
+    pairs = tuning.pairs([2, 1])
+    assert list(pairs) == ["1 x 2", "2 x 1", "2 x 2"]
+    assert pairs["1 x 2"] == {"inter": 1, "threads": 2}
+    kept = {"kept": FIRST, **{name: {**FIRST, **how} for name, how in pairs.items()}}
+    assert steps.processes(kept) == 8, "two ranks for each pair, as its threads are fixed at start"
+    assert steps.processes({"a": FIRST, "b": {**FIRST, "bind": "core"}}) == 2
+
+
+def test_the_fastest_point_joins_in_unless_it_is_there_already_or_failed() -> None:
+    tuning = steps.Tuning(Job().run, **FIRST)
+    points = [(1, 1, 50.0), (1, 2, 90.0), (2, 1, 80.0), (2, 2, math.nan)]
+    grid = SimpleNamespace(frame=pd.DataFrame(points, columns=["ranks", "threads", "rate"]))
+    one = {"ranks": 1, "threads": 2, "inter": 0}
+    assert tuning.rival(grid, {}) == {"1 x 2": one}
+    assert tuning.rival(grid, {"one rank": one, "Intel MPI": {"site": None}}) == {}
+    assert steps.Tuning(Job().run, **{**FIRST, **one}).rival(grid, {}) == {}
+    grid.frame = grid.frame[3:]
+    assert tuning.rival(grid, {}) == {}
+
+
+def test_whole_jobs_are_yours_the_changes_on_top_and_the_first(results: Path) -> None:
+    """Yours leaves the cycle to the lab's own file; another MPI library goes on to tune.py."""
+    envs = dict[str, list[dict[str, Any]]]()
+
+    def whole(*, ranks: int, env: dict[str, Any], site: str = "here", **how: Any) -> float:
+        envs.setdefault(f"{ranks} {site}", []).append(env)
+        return 200.0 if site == "there" else 100.0
+
+    first = {**FIRST, "cycle_ms": 1}
+    tuning = steps.Tuning(whole, **first)
+    found = tuning.whole_jobs("MPI", {"other": {"site": "there"}, "one": {"ranks": 1}})
+    assert found.baseline == "yours" and found.variants == ["other", "one", "first written"]
+    assert envs["2 there"] == envs["1 here"] == [{}] * found.rounds
+    assert envs["2 here"].count({"HOROVOD_CYCLE_TIME": 1}) == found.rounds
+    assert envs["2 here"].count({}) == 2 * found.rounds
+    assert tuning.kept == {**first, "site": "there"}
+    job = Job()
+    tuning._job = job.run
+    tuning.step("binding", {"bound": {"bind": "core"}})
+    assert job.asked[0]["site"] == "there"
+    assert job.asked[0]["variants"]["bound"] == {**first, "bind": "core"}
+
+
+def test_a_sweep_has_all_that_is_kept_but_the_two_that_it_varies(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    assert said in lesson("06_tuning").gain_in_words(gains)
+    swept = list[Any]()
+    monkeypatch.setattr(steps, "sweep", lambda words, **how: swept.append((words, how)))
+    kept = {"evaluation": "shared", "evaluate_every": 10, "cycle_ms": 4, "bf16": True}
+    tuning = steps.Tuning(Job().run, **FIRST, **kept, site="there")
+    tuning.sweep("lab.py", ranks=[1, 2], threads=[2, 1])
+    ((words, how),) = swept
+    assert words[4:] == ["--steps=80", "--evaluation=shared", "--evaluate-every=10", "--bf16"]
+    assert how["site"] == "there" and how["env"] == {"HOROVOD_CYCLE_TIME": [4]}
 
 
 def test_the_first_to_reach_a_goal_is_one_whose_latest_run_beats_all_others() -> None:
@@ -111,3 +155,9 @@ def test_memory_grows_only_when_all_runs_agree() -> None:
     said = lesson("06_tuning").growth_in_words
     assert said([0.20, 0.22, 0.21]) == "0.21 MiB (0.19 to 0.23), so it grows."
     assert "no growth is shown" in said([0.2, -0.1, 0.3]) and "too few" in said([0.2])
+
+
+def test_how_many_ranks_fit_leaves_a_tenth_to_the_system() -> None:
+    job = {"side": 128, "shares": [{"peak_mib": 1024.0}, {"peak_mib": 2048.0}]}
+    said = lesson("06_tuning").ranks_that_fit(pd.DataFrame({"metrics": [job]}), 24.0)
+    assert "a rank took up to 2.0 GiB: 10 of them fit" in said

@@ -1,8 +1,6 @@
 """The facts of machines that are not this one: folders laid out like their /proc and /sys."""
 
 import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -27,29 +25,10 @@ def lay(root: Path, files: Mapping[str, str]) -> Path:
     return root
 
 
-def topology(cpu: int, socket: int, siblings: str, last_cache: str) -> dict[str, str]:
-    """One logical CPU in /sys: private L1 (32 KiB) and L2 (1 MiB), an L3 of 16 MiB."""
-    here = f"sys/devices/system/cpu/cpu{cpu}"
-    files = {
-        f"{here}/topology/physical_package_id": str(socket),
-        f"{here}/topology/core_cpus_list": siblings,
-    }
-    caches = [
-        (1, "Data", "32K"),
-        (1, "Instruction", "32K"),
-        (2, "Unified", "1024K"),
-        (3, "Unified", "16384K"),
-    ]
-    for index, (level, kind, size) in enumerate(caches):
-        shared = last_cache if level == 3 else siblings
-        for name, text in (
-            ("level", str(level)),
-            ("type", kind),
-            ("size", size),
-            ("shared_cpu_list", shared),
-        ):
-            files[f"{here}/cache/index{index}/{name}"] = text
-    return files
+def topology(cpu: int, socket: int, siblings: str) -> dict[str, str]:
+    """One logical CPU in /sys."""
+    here = f"sys/devices/system/cpu/cpu{cpu}/topology"
+    return {f"{here}/physical_package_id": str(socket), f"{here}/core_cpus_list": siblings}
 
 
 def two_sockets(root: Path) -> Path:
@@ -60,7 +39,7 @@ def two_sockets(root: Path) -> Path:
     )
     for n in range(8):
         socket, core = n % 4 // 2, n % 4
-        files |= topology(n, socket, f"{core},{core + 4}", ("0-1,4-5", "2-3,6-7")[socket])
+        files |= topology(n, socket, f"{core},{core + 4}")
     for node, cpus in enumerate(("0-1,4-5", "2-3,6-7")):
         files[f"sys/devices/system/node/node{node}/cpulist"] = cpus
     return lay(root, files)
@@ -71,16 +50,15 @@ def plain(root: Path, cpus: int = 8) -> Path:
     files = {"sys/devices/system/cpu/online": f"0-{cpus - 1}", "proc/meminfo": MEMORY}
     files["proc/cpuinfo"] = "\n".join(CPU.format(cpu=n, socket=0, core=n) for n in range(cpus))
     for n in range(cpus):
-        files |= topology(n, 0, str(n), f"0-{cpus - 1}")
+        files |= topology(n, 0, str(n))
     return lay(root, files)
 
 
 def test_hyper_threads_are_not_cores(tmp_path: Path) -> None:
     facts = machine.facts(two_sockets(tmp_path), allowed=range(8), mpirun=tmp_path / "none")
-    assert (facts.sockets, facts.numa_nodes, facts.cores, facts.hardware_threads) == (2, 2, 4, 8)
+    assert (facts.sockets, facts.cores, facts.hardware_threads) == (2, 4, 8)
     assert facts.usable_cores == 4 and machine.usable_cores(tmp_path, allowed=(0, 1, 4)) == 2
     assert [core.cpus for core in facts.layout] == [(0, 4), (1, 5), (2, 6), (3, 7)]
-    assert [core.cache_group for core in facts.layout] == [0, 0, 2, 2]
     assert facts.layout_source == "sysfs"
     assert facts.cpu == "Some CPU @ 2.10GHz"
     assert facts.isa == ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512_vnni")
@@ -137,7 +115,6 @@ def test_no_sysfs_falls_back_to_cpuinfo(tmp_path: Path) -> None:
     )
     assert [core.cpus for core in facts.layout] == [(0, 2), (1, 3)]
     assert facts.layout_source == "cpuinfo"
-    assert facts.caches == ()
 
 
 def test_nothing_to_read_says_unknown(tmp_path: Path) -> None:
@@ -145,7 +122,7 @@ def test_nothing_to_read_says_unknown(tmp_path: Path) -> None:
     assert (facts.cpu, facts.layout_source, facts.mpi, facts.mpi_version) == ("unknown",) * 4
     assert (facts.cores, facts.usable_cores, facts.sockets) == (2, 2, 1)
     assert facts.memory_gib is facts.memory_limit_gib is facts.cgroup_cpus is None
-    assert facts.isa == facts.caches == ()
+    assert facts.isa == ()
 
 
 def test_nonsense_in_the_files_is_no_crash(tmp_path: Path) -> None:
@@ -182,16 +159,3 @@ def test_this_machine() -> None:
     assert set(facts.allowed) == os.sched_getaffinity(0)
     assert 1 <= facts.usable_cores <= facts.cores <= len(facts.layout) <= facts.hardware_threads
     assert facts.mpi != "unknown" and Path(facts.mpirun) == machine.mpirun_path()
-
-
-def test_the_launcher_loads_nothing_heavy() -> None:
-    """`scaleout run` imports this room and asks for the cores: neither NumPy nor matplotlib comes
-    with it."""
-    program = (
-        "import sys; from scaleout import machine; machine.usable_cores()\n"
-        "print('numpy' in sys.modules, 'matplotlib' in sys.modules)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
-    )
-    assert done.stdout.split() == ["False", "False"]

@@ -18,14 +18,14 @@ def _words(figure: Figure) -> str:
     return str(figure.get_label())
 
 
-def test_the_bar_says_which_operation_is_the_dearest() -> None:
+def test_the_bar_says_which_operation_is_the_longest() -> None:
     before = _frame(Mean=50.0, Conv2D=40.0, Mul=30.0)
     figure = plots.operations({"Keras": before}, guess="conv2d")
-    assert "The longest: Mean 50 ms, 38 % of a step" in _words(figure)
+    assert "The longest operation: Mean 50 ms, 38 % of a step." in _words(figure)
     assert "your guess: conv2d." in _words(figure) and "Conv2D 40 ms" in _words(figure)
     after = _frame(Conv2D=40.0, FusedBatchNormV3=10.0)
     both = plots.operations({"Keras": before, "fused": after})
-    assert "130 to 60 ms" in both.get_suptitle()
+    assert both.get_suptitle() == "A step takes 130 ms with Keras, and 60 ms with fused."
     assert "guess" not in _words(both)
 
 

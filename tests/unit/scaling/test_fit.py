@@ -125,9 +125,14 @@ def test_a_speed_up_means_a_serial_part_if_the_law_holds() -> None:
     law = scaling.Amdahl.assumed(4, Ratio(2.0, 1.6, 2.5, 5))  # 1 / (s + (1 - s) / 4) = 2: s = 1 / 3
     assert law.serial == pytest.approx(1 / 3) and law.speed_up(4) == pytest.approx(2)
     assert law.serial_range == pytest.approx((0.2, 0.5))
-    assert "if the law holds, which two counts cannot tell" in str(law)
+    assert str(law) == (
+        "The serial part is 33 % (20 to 50 %). If Amdahl's law holds, which two counts cannot "
+        "show, no number of ranks is more than 3.00 times as fast (2.00 to 5.00)."
+    )
+    open_end = scaling.Amdahl(0.063, (0.0, 0.15))
+    assert str(open_end).endswith("more than 15.9 times as fast (at least 6.67).")
     assert scaling.Amdahl.assumed(2, Ratio(1.9, 0.0, float("inf"), 1)).serial_range == (0, 1)
     more = scaling.Amdahl.assumed(2, Ratio(2.1, 1.9, 2.3, 5))
-    assert more.serial == 0 and "no limit seen" in str(more)
+    assert more.serial == 0 and "no limit is seen." in str(more)
     with pytest.raises(ScaleoutError, match="at least 2 ranks"):
         scaling.Amdahl.assumed(1, Ratio(1.0, 0.9, 1.1, 5))

@@ -74,15 +74,6 @@ def test_the_slowest_of_many_is_as_late_as_a_simulation_says() -> None:
         assert step.parts(ranks)["stragglers"] == pytest.approx(drawn, rel=0.05)
 
 
-def test_a_step_that_cannot_be_is_refused() -> None:
-    network = scaling.NETWORKS["100 Gb/s InfiniBand"]
-    for wrong in ({"overlap": 1.1}, {"spread_s": -1}):
-        with pytest.raises(ScaleoutError, match="A step needs times and bytes of 0 or more"):
-            scaling.Step(0.1, 1e6, network, **wrong)
-    with pytest.raises(ScaleoutError, match="at least 1 rank"):
-        scaling.Step(0.1, 1e6, network).seconds(0)
-
-
 def test_a_measured_step_has_compute_and_gradient_of_one_job() -> None:
     copies = [{"gradient_bytes": 4000}]
     job = pd.DataFrame({"step_s": [[0.1, 0.2, 0.3]], "metrics": [{"shares": copies}]})

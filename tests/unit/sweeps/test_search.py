@@ -1,5 +1,5 @@
-"""The search of a sweep: what it asks for, what it measures again, and what it finds on grids that
-were measured whole."""
+"""The search of a sweep: what it asks for, what it measures again, and what it finds on a grid that
+was measured whole."""
 
 import json
 import random
@@ -15,7 +15,6 @@ from scaleout import cli
 from scaleout.sweeps.search import leader, search
 
 DATA = Path(__file__).parents[2] / "data"
-(KMEANS,) = DATA.glob("sweep_kmeans_*.jsonl")
 (HOROVOD,) = DATA.glob("sweep_horovod_*.jsonl")
 PLACES = [(ranks, threads, a) for ranks in (1, 2, 4) for threads in (4, 1, 2) for a in ("x", None)]
 
@@ -74,7 +73,7 @@ def test_a_sweep_is_there_without_pandas_and_scikit_learn() -> None:
     assert done.stdout == "set()\n"
 
 
-# Grids that were measured whole: K-means on 2 cores (kmeans_rate.py says how), and the lab of 05
+# A grid that was measured whole: the lab of 05 on 2 cores
 
 
 def _replay(jobs: dict[tuple, list[tuple[float, float]]], trials: int, seed: int) -> tuple:

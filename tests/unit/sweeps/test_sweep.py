@@ -1,6 +1,7 @@
 """Sweeps whose jobs are made up: what is kept, what is mixed with nothing, what is said of it."""
 
 import html
+import importlib
 import json
 import math
 from collections.abc import Callable
@@ -13,8 +14,7 @@ import pytest
 from scaleout import sweeps
 from scaleout.errors import ScaleoutError
 from scaleout.jobs import run as launch
-from scaleout.jobs.job import Run
-from scaleout.machine import noise
+from scaleout.jobs.job import Job, Run
 from scaleout.sweeps.picture import heat_map
 from scaleout.sweeps.result import FIRST, LAST, POINT
 
@@ -26,13 +26,13 @@ def jobs(monkeypatch: pytest.MonkeyPatch, results: Path, tmp_path: Path) -> list
     """The jobs that were started, as (ranks, threads, variables); each rank prints the file `says`."""
     started: list[tuple] = []
 
-    def run(script: list[str], *, ranks: int, threads: int, env: dict, **how: Any) -> Run:
-        started.append((ranks, threads, dict(env)))
+    def start(job: Job, echo: None) -> Run:
+        started.append((job.ranks, job.threads, dict(job.env)))
         text = Path("says").read_text()
-        lines = [(rank, text.format(rate=10 + rank)) for rank in range(ranks)]
-        return Run("id", "job", "mpirun job", tmp_path, ranks, threads, 0, 2.0, lines)
+        lines = [(rank, text.format(rate=10 + rank)) for rank in range(job.ranks)]
+        return Run("id", "job", "mpirun job", tmp_path, job.ranks, job.threads, 0, 2.0, lines)
 
-    monkeypatch.setattr(launch, "run", run)
+    monkeypatch.setattr(launch, "start", start)
     monkeypatch.chdir(tmp_path)
     Path("train.py").touch()
     Path("says").write_text("rate: {rate} steps/s")
@@ -53,6 +53,27 @@ def test_the_same_call_again_starts_nothing_and_more_repeats_add(jobs, measure) 
     assert sweeps.read(more.folder).frame.equals(more.frame)
 
 
+def test_what_a_sweep_finds_to_judge_by_is_said_once(jobs, measure) -> None:
+    said: list[str] = []
+    how = {"ranks": [1, 2], "name": "mine", "echo": said.append}
+    measure(**how)
+    assert sum(line.startswith("Judged by what this finds:  --metric '") for line in said) == 1
+    said.clear()
+    assert measure(**how, repeat=2).frame.repeats.tolist() == [2, 2]
+    assert not any(line.startswith("Judged by") for line in said), "known from before"
+
+
+def test_the_short_form_runs_two_points_and_the_default_once(jobs, measure, monkeypatch) -> None:
+    monkeypatch.setenv("SCALEOUT_QUICK", "1")
+    for _ in range(2):
+        result = measure(ranks=[1, 2, 4], env={"A": ["1", "2", "3"]}, repeat=5, name="mine")
+        assert [started[:1] + (started[2].get("A"),) for started in jobs[1:]] in (
+            [(1, "1"), (4, "3")],
+            [(4, "3"), (1, "1")],
+        )
+        assert len(jobs) == 3 and result.default.repeats == 2 and result.drift == 0
+
+
 @pytest.mark.parametrize(
     ("how", "what"),
     [
@@ -68,12 +89,17 @@ def test_another_sweep_of_the_same_name_does_not_mix(jobs, measure, how: dict, w
         measure(**how, name="mine")
 
 
-@pytest.mark.parametrize("damage", ['{"role": "poi', "[1]", '{"role": "point"}', "\0\0\0"])
-def test_a_damaged_line_costs_its_job_alone(jobs, measure, damage: str) -> None:
+def test_an_edited_script_is_another_sweep(jobs, measure) -> None:
+    first = measure(ranks=[1, 2])
+    Path("train.py").write_text("pass\n")
+    assert measure(ranks=[1, 2]).folder != first.folder and len(jobs) == 8
+
+
+def test_a_damaged_line_costs_its_job_alone(jobs, measure) -> None:
     said: list[str] = []
     one = measure(ranks=[1, 2], name="mine")
     with open(one.folder / "points.jsonl", "a") as file:
-        file.write(damage)  # and no end of line
+        file.write('{"role": "poi')  # and no end of line
     again = measure(ranks=[1, 2], name="mine", repeat=2, echo=said.append)
     assert "line 5: no record" in said[0] and again.frame.repeats.tolist() == [2, 2]
     assert len(jobs) == 8
@@ -83,15 +109,16 @@ def test_what_others_took_is_kept_and_said_everywhere_and_nothing_runs_again(
     jobs, measure, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     total = iter(range(0, 10**7, 1000))
-    monkeypatch.setattr(noise, "ticks", lambda: noise.Ticks(at := next(total), at // 4))
+    sweep = importlib.import_module("scaleout.sweeps.sweep")
+    monkeypatch.setattr(sweep, "spent", lambda: ((at := next(total)), 0.72 * at))
     result = measure(ranks=[1, 2])
     assert len(jobs) == 4
     rows = [json.loads(line) for line in (result.folder / "points.jsonl").read_text().splitlines()]
     assert all(0.7 < row["others"] <= 0.75 for row in rows)
-    assert "of the CPUs' time, beside 4 of 4 jobs" in result.summary
+    assert "of the CPUs' time, during 4 of 4 jobs" in result.summary
     assert repr(result).splitlines()[1].endswith("%")
     assert "| others |" in (result.folder / "table.md").read_text()
-    assert "others took up to 7" in (result.folder / "best.sh").read_text()
+    assert "other programs took up to 7" in (result.folder / "best.sh").read_text()
 
 
 # The result
@@ -156,7 +183,7 @@ def test_a_ratio_stands_with_its_interval_or_as_so_many_runs() -> None:
     once = _result({2: [14.1]}, [[10.0], [10.0]]).summary
     assert once == (
         "The best of 1 point gives 14.1, 1.41 times the default's 10.0. It rests on one run of "
-        "the best: an interval takes  --repeat 3."
+        "the best point: for an interval, add  --repeat 3."
     )
     assert "It rests on 2 runs" in _result({2: [14.1, 14]}, [[10.0, 10], [10.0, 10]]).summary
 

@@ -58,7 +58,6 @@ def file(tmp_path: Path) -> Path:
 def test_each_step_is_split_into_compute_waiting_and_communication(file: Path) -> None:
     file.write_text(made(steps=5))
     found = timeline.read(file)
-    assert found.whole and found.open == {}
     assert (
         set(found.spans.phase) == {"NEGOTIATE_ALLREDUCE", "ALLREDUCE", "MPI_ALLREDUCE"}
         and len(found.spans) == 30
@@ -90,7 +89,7 @@ def test_a_timeline_that_was_cut_anywhere_is_read_up_to_the_cut(file: Path) -> N
             found = timeline.read(file)
         except ScaleoutError:
             continue
-        assert not found.whole and len(found.spans) <= 24
+        assert len(found.spans) <= 24
         assert set(found.steps().step) <= {1, 2, 3}
         np.testing.assert_allclose(found.steps().communication_s.astype(float), 0.003, atol=1e-9)
         seen.append(len(found.spans))

@@ -113,21 +113,11 @@ def test_shares_add_up() -> None:
     )
     assert table.share[0] == pytest.approx(0.5 / 0.8)
     assert table.share.sum() == pytest.approx(1)
-    assert onednn.isa(onednn.parse(LINES)).set_index("isa").calls.to_dict() == {
+    assert onednn.parse(LINES).isa.value_counts().to_dict() == {
         "avx512_core": 1,
         "not named": 2,
         "avx512_core_bf16": 1,
     }
-
-
-def test_reorders_say_what_moved_from_where_to_where() -> None:
-    table = onednn.reorders(onednn.parse([*LINES, MOVED_IMAGES, REORDER]))
-    assert table[["moved", "from", "to", "calls"]].values.tolist() == [
-        ["images", "nhwc", "nChw16c", 1],
-        ["weights", "hwio", "Owhi16o", 2],
-    ]
-    assert table.share.tolist() == pytest.approx([0.3 / 1.2, 0.2 / 1.2])
-    assert len(onednn.reorders(onednn.parse([*HEADER, CONVOLUTION]))) == 0
 
 
 COUNT = """

@@ -62,9 +62,9 @@ def test_operations_are_added_up_and_nothing_else(tmp_path: Path) -> None:
 def test_a_step_is_told_in_one_sentence(tmp_path: Path) -> None:
     frame = profile.read(_written(tmp_path, EVENTS))
     frame.attrs["step_ms"] = 100.0
-    said = profile.words(frame, most=2)
+    said = profile.words(frame)
     assert said == (
-        "100 ms a step: Conv2D 62%, Mul 23%, others of Eigen 7%, others of oneDNN 5%, "
+        "100 ms a step: Conv2D 62%, Mul 23%, Mean 7%, other oneDNN operations 5%, "
         "between operations 3%."
     )
     frame.attrs["step_ms"] = 90.0  # operations at once: nothing is left between them

@@ -1,6 +1,7 @@
 // A JupyterLab extension without a build step: one plain file, which Lab loads as it loads a built one.
 // When a notebook of the course comes to the front, its lab is in the editor at the right, in a tab that
-// says which lab it is. A lab that changes on disk (a reset, another editor) is read again by itself.
+// says which lab it is. A lab that changes on disk (a reset, another editor) is read again by itself. Printed
+// sentences break between words.
 (() => {
   const TOPIC = /^(.*?)(notebooks|solutions)\/(\d\d_[a-z0-9_]+)\.ipynb$/;
   const LAB = /(^|\/)(labs|solutions)\/(\d\d_[a-z0-9_]+)\/([^/]+\.py)$/;
@@ -25,6 +26,12 @@
       style.textContent = `.${name} .lm-TabBar-tabLabel::before { content: "${lab[3]}: "; }`;
       document.head.append(style);
     }
+  }
+
+  function breakBetweenWords() {
+    const style = document.createElement("style");
+    style.textContent = ".jp-OutputArea .jp-OutputArea-output pre { word-break: normal; overflow-wrap: anywhere; }";
+    document.head.append(style);
   }
 
   function isNotebook(widget) {
@@ -101,6 +108,7 @@
     autoStart: true,
     activate: app => {
       let busy = Promise.resolve();
+      breakBetweenWords();
       const arrange = widget => {
         if (isNotebook(widget) && TOPIC.test(pathOf(widget))) {
           busy = busy

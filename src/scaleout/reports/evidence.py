@@ -1,0 +1,368 @@
+"""What a folder of results holds, as one dictionary that a page can carry.
+
+It has runs, commands and settings, and no name of a person, a host or a folder: those are taken out
+here, once.
+"""
+
+import re
+import shlex
+import socket
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from .. import __version__, jsonlines, machine, records
+from ..comparisons import compare
+from ..comparisons.comparison import Comparison
+from ..comparisons.metric import Metric
+from ..errors import ScaleoutError
+from ..fields import wrong
+from ..paths import show
+from ..sweeps import result as sweeps
+from ..sweeps.points import filled, holes
+
+Entry = dict[str, Any]
+SCHEMA = 1
+SEED = "SEED"  # a sweep over this variable is an accuracy test
+LINE = re.compile(r"(?:\[(\d+)\] )?(.*)")
+NAMES = re.compile(  # of folders, hosts and people, where a word or a value begins
+    r"\w+://\S+|[\w.-]+@[\w.-]+|(?<![^\s=:,'\"(\[])(?:~[\w.-]*|\.\.)?(?:/[^\s/:,;=\"']+)+/?"
+)
+
+
+def gather(
+    folder: Path,
+    accuracy: str = "accuracy",
+    limits: bool = True,
+    say: Callable[[str], None] = print,
+) -> Entry:
+    """Read the comparisons, sweeps and records in a folder of results."""
+    runs = {path.parent.name: path.parent for path in sorted(folder.rglob("run.json"))}
+    found = _each(folder, "compare.json", lambda place: _comparison(place, runs), say)
+    swept = _each(folder, "sweep.json", lambda place: _sweep(place, runs), say)
+    of_seeds = [entry for entry in swept if SEED in entry["grid"]]
+    found = sorted([*found, *(entry for entry in swept if SEED not in entry["grid"])], key=_began)
+    if not found:
+        raise ScaleoutError(
+            f"There is nothing to report in {show(folder)}: measure first, with  scaleout compare  "
+            "or  scaleout sweep --repeat 3"
+        )
+    seeds = _by_sweeps(of_seeds) or _by_records(found, runs, accuracy)
+    return {
+        "schema": SCHEMA,
+        "scaleout": __version__,
+        "machine": _machine(found[0]["machine"], limits),
+        "versions": _versions(found, runs),
+        "comparisons": found,
+        "accuracy": seeds,
+    }
+
+
+def _each(
+    folder: Path, name: str, read: Callable[[Path], Entry], say: Callable[[str], None]
+) -> list[Entry]:
+    """What is in the folders that hold such a file; one that is not whole is left out."""
+    found = []
+    for path in sorted(folder.rglob(name)):
+        try:
+            entry = read(path.parent)
+            if SEED not in entry.get("grid", {}):
+                compared(entry)
+            found.append(entry)
+        except (ScaleoutError, LookupError, ValueError):
+            say(f"{show(path.parent)} is left out: it has no whole round, or is damaged.")
+    return found
+
+
+def compared(entry: Entry) -> Comparison:
+    """The comparison that an entry's rows make."""
+    points = entry.get("points", 0)
+    return Comparison(entry["rows"], entry["lower"], entry["metric"], compared=points)
+
+
+def _began(entry: Entry) -> str:
+    return min(str(row["utc"]) for row in entry["rows"])
+
+
+def anonymous(text: str) -> str:
+    """A word without the names of hosts and people, and of a path the last part at most."""
+
+    def last(found: re.Match[str]) -> str:
+        name = Path(found[0]).name
+        known = "." in name or name.startswith("python")
+        return name if known and "@" not in name and "://" not in found[0] else "ELSEWHERE"
+
+    return NAMES.sub(last, re.sub(rf"\b{re.escape(socket.gethostname())}\b", "HOST", text))
+
+
+def _setting(words: Iterable[str], env: Mapping[str, Any], ranks: int, threads: int) -> Entry:
+    """One command as a page tells it: words, variables (None: unset), ranks, threads of each."""
+    given = [anonymous(str(word)) for word in words]
+    texts = {name: value if value is None else anonymous(str(value)) for name, value in env.items()}
+    return {"words": given, "env": texts, "ranks": ranks, "threads": threads}
+
+
+def _comparison(place: Path, runs: Mapping[str, Path]) -> Entry:
+    """What `compare` has left in a folder."""
+    about = jsonlines.table(place / "compare.json")
+    rows, _ = jsonlines.read(place / "runs.jsonl", compare.wrong)
+    metric = str(about.get("metric", "rate"))
+    how: dict[str, Entry] = dict(about.get("variants", {}))
+    called: dict[str, str] = {}
+    for name in how:
+        short = anonymous(name)
+        called[name] = short if short not in called.values() else f"{short} ({len(called) + 1})"
+    judge = Metric(metric, about.get("lower") is True)
+    job, (_, cores) = str(about["job"]), about["machine"]
+    first = {row["variant"]: runs.get(row["run_id"]) for row in reversed(rows)}
+    settings = {
+        called[name]: _variant(job, args, first.get(name), cores) for name, args in how.items()
+    }
+    return {
+        "kind": "compare",
+        "metric": metric,
+        "lower": about.get("lower") is True,
+        "machine": about["machine"],
+        "variants": settings,
+        "line": _compare_line(list(settings.values()), judge),
+        "rows": [_row({**row, "variant": called[row["variant"]]}, runs, judge) for row in rows],
+    }
+
+
+def _variant(job: str, args: Entry, run: Path | None, cores: int) -> Entry:
+    """The command of a variant: as it was given or, of a lab's job, as its run tells it."""
+    words, env = args.get("script"), args.get("env") or {}
+    if not isinstance(words, list):
+        words = shlex.split(job)
+        words = (_ran(jsonlines.table(run / "run.json")) if run and not words[1:] else []) or words
+    ranks = int(args.get("ranks") or 1)
+    return _setting(words, env, ranks, int(args.get("threads") or max(1, cores // ranks)))
+
+
+def _ran(about: Entry) -> list[str]:
+    """The command of a rank, from its Python on, as a run.json tells it."""
+    typed = shlex.split(str(about.get("command", "")))
+    python = [at for at, word in enumerate(typed) if Path(word).name.startswith("python")]
+    return typed[python[0] :] if python else []
+
+
+def _row(row: Entry, runs: Mapping[str, Path], judge: Metric) -> Entry:
+    """A run with what it was judged by: the seconds it took, and the figures that each rank gave."""
+    folder = runs.get(row.get("run_id", ""))
+    names = ("round", "place", "variant", "again", "seed", "value", "unit", "utc", "run_id")
+    kept = {name: row[name] for name in names if name in row}
+    about = jsonlines.table(folder / "run.json") if folder else {}
+    kept |= {"wall_s": row.get("wall_s", about.get("wall_s")), "given": row.get("values") or {}}
+    if "cpu" in row:
+        kept["machine"] = [row["cpu"], row["cores"]]
+    if folder and not kept["given"] and judge.what != "wall_s":
+        kept["given"] = _given(folder, judge)
+    return kept
+
+
+def _given(folder: Path, judge: Metric) -> dict[str, list[float]]:
+    """The figures in a job's records or in what its ranks printed."""
+    try:
+        lines = (folder / "output.txt").read_text(encoding="utf-8").splitlines()
+        said = [(int(m[1]) if m[1] else None, m[2]) for m in map(LINE.fullmatch, lines) if m]
+        frame = records.read(folder / "records.jsonl")
+        run = SimpleNamespace(lines=said, records=frame, talked=None)
+        return {rank: list(each) for rank, each in judge.settled(run).read(run).ranks.items()}
+    except (OSError, ScaleoutError, ValueError):
+        return {}
+
+
+def _compare_line(every: Sequence[Entry], judge: Metric) -> str:
+    """What somebody types to measure that again."""
+    first = every[0]
+    if any((one["ranks"], one["threads"]) != (first["ranks"], first["threads"]) for one in every):
+        return "the same call of compare()"  # of a notebook, where ranks may differ
+    same = all(one["words"] == first["words"] for one in every)
+    env = {
+        name: dict.fromkeys(str(one["env"].get(name) or "") for one in every)
+        for name in {name: 0 for one in every for name in one["env"]}
+    }
+    words = ["-n", str(first["ranks"]), "-t", str(first["threads"]), *_judged(judge)]
+    for name, values in env.items():
+        words += ["--env", f"{name}={','.join(values)}"]
+    commands = [shlex.join(one["words"]) for one in (every[:1] if same else every)]
+    return f"scaleout compare {shlex.join(words)} -- {' :: '.join(commands)}"
+
+
+def _judged(judge: Metric) -> list[str]:
+    """The options that say what a run is judged by."""
+    named = ["--metric", judge.what] if judge.what != "rate" else []
+    return [*named, "--lower"] if judge.lower and not judge.what.endswith("_s") else named
+
+
+def _sweep(place: Path, runs: Mapping[str, Path]) -> Entry:
+    """What `sweep` has left in a folder: each repeat a round, the default's two jobs its baseline."""
+    about = jsonlines.table(place / "sweep.json")
+    kept, _ = jsonlines.read(place / "points.jsonl", sweeps.wrong)
+    rows = list(sweeps.latest(kept).values())
+    metric, command = about.get("metric") or {}, [str(word) for word in about.get("command", [])]
+    judge = Metric(str(metric.get("what", "rate")), metric.get("lower") is True)
+    inside = {name for word in command for name in holes(word)}
+    settings: dict[str, Entry] = {}
+    found: list[Entry] = []
+    for place_, row in enumerate(rows):
+        point = sweeps.point_of(row)
+        name = anonymous(str(point)) if row["role"] == sweeps.POINT else "default"
+        env = {key: value for key, value in row["env"].items() if key not in inside}
+        seed = row["env"].get(SEED)
+        ranks, threads = row["ranks"], row["threads"] or row["cores"]
+        settings.setdefault(name, _setting(filled(command, row["env"]), env, ranks, threads))
+        if row["status"] == "ok":
+            where = {"round": row["repeat"], "place": place_, "variant": name, "seed": seed}
+            again = int(row["role"] == sweeps.LAST)
+            found.append(_row({**row, **where, "again": again, "value": row["rate"]}, runs, judge))
+    grid = {name: list(values) for name, values in dict(about.get("grid", {})).items()}
+    return {
+        "kind": "sweep",
+        "metric": str(metric.get("what", "rate")),
+        "lower": metric.get("lower") is True,
+        "machine": about.get("machine", ["", 0]),
+        "grid": {
+            anonymous(name): [anonymous(value) for value in values] for name, values in grid.items()
+        },
+        "variants": settings,
+        "points": len(settings) - 1,
+        "line": _sweep_line(grid, command, judge),
+        "rows": found if SEED in grid else _rounds(found),
+    }
+
+
+def _rounds(rows: Sequence[Entry]) -> list[Entry]:
+    """The rounds of a sweep: of the default and of the points that ran well in each of them."""
+    ends = [{row["round"] for row in rows if row["variant"] == "default" and row["again"] == again}
+            for again in (0, 1)]  # fmt: skip
+    rounds = sorted(set.intersection(*ends))
+    ran: dict[str, set[int]] = {}
+    for row in rows:
+        ran.setdefault(row["variant"], set()).add(row["round"])
+    names = ["default", *(n for n, own in ran.items() if n != "default" and own >= set(rounds))]
+    order = [(r, name, again) for r in rounds for name in names for again in (0, 1)]
+    at = {(row["round"], row["variant"], row["again"]): row for row in rows}
+    return [at[key] for key in order if key in at] if len(names) > 1 else []
+
+
+def _sweep_line(grid: Mapping[str, Sequence[str]], command: Sequence[str], judge: Metric) -> str:
+    words: list[str] = []
+    flags = {"ranks": "-n", "threads": "-t"}
+    for name, values in grid.items():
+        few = ",".join("" if value == "None" else anonymous(value) for value in values)
+        words += [flags[name], few] if name in flags else ["--env", f"{name}={few}"]
+    words += _judged(judge)
+    return f"scaleout sweep {shlex.join(words)} -- {shlex.join(map(anonymous, command))}"
+
+
+def _by_sweeps(found: Sequence[Entry]) -> Entry:
+    """The accuracy test that sweeps over seeds make: a variant for each command."""
+    settings: dict[str, Entry] = {}
+    rows = []
+    for entry in sorted((entry for entry in found if entry["rows"]), key=_began):
+        for row in entry["rows"]:
+            if row["seed"] is None:
+                continue  # the default, which has none
+            setting = dict(entry["variants"][row["variant"]])
+            setting["words"] = _without(setting["words"], str(row["seed"]))
+            setting["env"] = {k: v for k, v in setting["env"].items() if k != SEED}
+            name = shlex.join([*(f"{k}={v}" for k, v in setting["env"].items()), *setting["words"]])
+            name += f" on {setting['ranks']} x {setting['threads']}"
+            settings.setdefault(name, {**setting, "line": entry["line"]})
+            rows.append({**row, "variant": name})
+    if not rows:
+        return {}
+    seeds = {seed for entry in found for seed in entry["grid"][SEED]}
+    about = {key: found[0][key] for key in ("metric", "lower", "machine", "line")}
+    return {**about, "seeds": sorted(seeds, key=_by_size), "variants": settings, "rows": rows}
+
+
+def _by_size(seed: str) -> tuple[int, str]:
+    return (int(seed), "") if seed.isdecimal() else (0, seed)
+
+
+def _without(words: Sequence[str], seed: str) -> list[str]:
+    """The words of a command without its seed, and the flag before that."""
+    kept: list[str] = []
+    for word in words:
+        if word == seed and kept and "seed" in kept[-1].lower():
+            kept.pop()
+        elif not ("seed" in word.lower() and word.endswith(f"={seed}")):
+            kept.append(word)
+    return kept
+
+
+def _by_records(found: Sequence[Entry], runs: Mapping[str, Path], metric: str) -> Entry:
+    """The accuracy test that records make: of a comparison's variants, or of a lab's."""
+    of = {
+        row["run_id"]: (number, row["variant"])
+        for number, entry in enumerate(found)
+        for row in entry["rows"]
+    }
+    tests: dict[Any, list[Entry]] = {}
+    settings: dict[tuple[Any, str], Entry] = {}
+    for run_id, folder in runs.items():
+        about = jsonlines.table(folder / "run.json")
+        for line in jsonlines.read(folder / "records.jsonl", wrong)[0]:
+            value, seed = line["metrics"].get(metric), line["seed"]
+            value = value[-1] if isinstance(value, list) and value else value
+            if isinstance(value, (int, float)) and seed is not None:
+                key, variant = of.get(run_id, (line["lab"], anonymous(line["variant"])))
+                row = {"variant": variant, "seed": str(seed), "value": value, "utc": line["utc"]}
+                row |= {"run_id": run_id, "wall_s": about.get("wall_s")}
+                row |= {"given": {"record": [value]}, "machine": [line["cpu"], line["cores"]]}
+                tests.setdefault(key, []).append(row)
+                words = _without(_ran(about), str(seed)) or [line["lab"], line["variant"]]
+                how = about.get("env") or {}, line["ranks"], line["threads_per_rank"]
+                settings.setdefault((key, variant), _setting(words, *how))
+
+    def seeds(rows: Sequence[Entry]) -> set[str]:
+        return {row["seed"] for row in rows}
+
+    known = [(k, rows) for k, rows in tests.items() if len({row["variant"] for row in rows}) > 1]
+    if not known:
+        return {}
+    key, rows = max(known, key=lambda test: len(seeds(test[1])))
+    rows.sort(key=lambda row: str(row["utc"]))
+    whose = found[key]["variants"] if isinstance(key, int) else {}
+    return {
+        "metric": metric,
+        "lower": False,
+        "machine": rows[0]["machine"],
+        "seeds": sorted(seeds(rows), key=_by_size),
+        "line": "",  # nobody knows what was typed
+        "variants": {v: whose.get(v) or settings[key, v] for v in (row["variant"] for row in rows)},
+        "rows": rows,
+    }
+
+
+def _machine(measured: Sequence[Any], limits: bool) -> Entry:
+    """The machine of the first comparison, with its limits if it is this one."""
+    cpu, cores = measured
+    about: Entry = {"processor": cpu, "cores that a job may fill": cores}
+    if [machine.cpu_model(), machine.usable_cores()] == [cpu, cores]:
+        here = machine.facts()
+        about["sockets"] = here.sockets
+        about["hardware threads"] = here.hardware_threads
+        about["memory (GiB)"] = here.memory_limit_gib or here.memory_gib
+        about["instruction sets"] = ", ".join(here.isa)
+        about["MPI"] = f"{here.mpi} {here.mpi_version}"
+        if limits:
+            about["multiplies float32 (GFLOP/s)"] = round(machine.sgemm_gflops()[0], 1)
+            about["copies memory (GB/s)"] = round(machine.copy_gb_per_s()[0], 1)
+    return {
+        "cpu": cpu,
+        "cores": cores,
+        "about": [[name, str(what)] for name, what in about.items()],
+    }
+
+
+def _versions(found: Sequence[Entry], runs: Mapping[str, Path]) -> dict[str, str]:
+    """The versions of the libraries, from the first record that tells them."""
+    for row in (row for entry in found for row in entry["rows"]):
+        if folder := runs.get(row["run_id"]):
+            for line in jsonlines.read(folder / "records.jsonl", wrong)[0]:
+                return {str(name): str(text) for name, text in line["versions"].items()}
+    return {}

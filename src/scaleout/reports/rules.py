@@ -1,0 +1,173 @@
+"""What a report must hold to be believed. Each refusal names the rule, what was seen, and what to
+type next."""
+
+import math
+import shlex
+import statistics
+from collections import Counter
+from collections.abc import Iterator
+
+from ..comparisons.intervals import ROUNDS
+from ..sweeps.sweep import duration
+from ..words import count
+from . import findings
+from .evidence import Entry
+from .findings import Step
+
+SEEDS = 5  # fewer say little about an accuracy
+SAME = 2e-3  # the seconds of a run are kept to a thousandth
+
+
+def refusals(report: Entry) -> list[str]:
+    """Every rule that a report breaks."""
+    found = findings.steps(report)
+    every = (_rounds(found), _machines(report), _one_thing(found), _values(report))
+    return [one for broken in (*every, _accuracy(report, found)) for one in broken]
+
+
+def _rounds(found: list[Step]) -> Iterator[str]:
+    enough = any(step.found.rounds >= ROUNDS for step in found)
+    for step in found:
+        sweep, rounds = step.entry["kind"] == "sweep", step.found.rounds
+        if rounds < ROUNDS and not (sweep and enough):  # a sweep may only be a search
+            left = (ROUNDS - rounds) * sum(findings.seconds(step, n) for n, _ in step.found.columns)
+            yield (
+                f"One run is no measurement: comparison {step.number} has {count(rounds, 'round')}, "
+                f"and an interval takes {ROUNDS}. Measure the baseline again, and the others with "
+                f"it{'' if math.isnan(left) else f' ({duration(left)} or more)'}:  "
+                f"{step.entry['line']}"
+                f"{f'  with  --repeat {ROUNDS}  before the --' if sweep else ''}"
+            )
+
+
+def _machines(report: Entry) -> Iterator[str]:
+    first = (report["machine"]["cpu"], report["machine"]["cores"])
+    for name, entry in _entries(report):
+        own = {tuple(row.get("machine") or entry["machine"]) for row in entry["rows"]}
+        for cpu, cores in sorted((own | {tuple(entry["machine"])}) - {first}):
+            yield (
+                f"One report, one machine: {name} was measured on {cpu} with {count(cores, 'core')}, "
+                f"and comparison 1 on {first[0]} with {count(first[1], 'core')}. Measure it on the "
+                f"first machine, or put its folder aside:  {entry['line']}"
+            )
+
+
+def _entries(report: Entry) -> list[tuple[str, Entry]]:
+    every = [(f"comparison {n}", one) for n, one in enumerate(report["comparisons"], 1)]
+    return every + ([("the accuracy", report["accuracy"])] if report["accuracy"] else [])
+
+
+def _one_thing(found: list[Step]) -> Iterator[str]:
+    variants = [(step, name) for step in found for name in step.found.variants]
+    changed = {
+        (step.number, name): findings.changes(step.baseline, step.setting(name))
+        for step, name in variants
+    }
+    alone = {
+        what
+        for step, name in variants
+        for what in changed[step.number, name]
+        # a grid has each value with all values of the others
+        if len(changed[step.number, name]) == 1 or step.entry["kind"] == "sweep"
+    }
+    for step, name in variants:
+        if missing := [what for what in changed[step.number, name] if what not in alone]:
+            yield (
+                f"One change at a time: {name} (comparison {step.number}) changes "
+                f"{' and '.join(changed[step.number, name])}, and nothing measures "
+                f"{' or '.join(missing)} alone. Change {missing[0]} alone too:  "
+                f"{_alone(step, name, missing[0])}"
+            )
+
+
+def _alone(step: Step, name: str, what: str) -> str:
+    """What to type to change one thing of a variant."""
+    words = shlex.join(step.baseline["words"])
+    value = findings.things(step.setting(name)).get(what, "")
+    kind, _, variable = what.partition(" ")
+    if kind == "variable":
+        old = step.baseline["env"].get(variable) or ""
+        return f"scaleout compare --env {shlex.quote(f'{variable}={old},{value}')} -- {words}"
+    other = f"{words} {what} {shlex.quote(value) if value else ''}".rstrip()
+    other = other if what.startswith("-") else "python A-SCRIPT-WITH-THAT-ALONE.py"
+    return f"scaleout compare -- {words} :: {other}"
+
+
+def _values(report: Entry) -> Iterator[str]:
+    """Recompute each figure from what its ranks gave; a run counts once."""
+    for name, entry in _entries(report):
+        again = f"Measure the others:  {entry['line']}"
+        if not entry["line"]:  # nobody knows what was typed
+            again = "Put all other jobs aside, and report the rest:  scaleout report FOLDER"
+        many = Counter(row["run_id"] for row in entry["rows"] if row["run_id"])
+        if twice := [run_id for run_id, number in many.items() if number > 1]:
+            yield (
+                f"Each run counts once: in {name} the run {twice[0]} stands {many[twice[0]]} times. "
+                + again
+            )
+        if wrong := [row for row in entry["rows"] if not _holds(row, entry["metric"])]:
+            yield (
+                f"Figures follow from the runs: in {name} the run {wrong[0]['run_id']} gave another "
+                f"figure than {wrong[0]['value']:g}. Make the report anew from its folder:  "
+                "scaleout report FOLDER"
+            )
+
+
+def _holds(row: Entry, metric: str) -> bool:
+    if metric == "wall_s" and row["wall_s"]:
+        return math.isclose(row["value"], row["wall_s"], rel_tol=SAME)
+    each = [statistics.median(given) for given in row["given"].values() if given]
+    ways = (sum, max, statistics.median, statistics.fmean)
+    return not each or any(math.isclose(row["value"], way(each), rel_tol=1e-9) for way in ways)
+
+
+def _accuracy(report: Entry, found: list[Step]) -> Iterator[str]:
+    said, test = findings.claim(found), report["accuracy"]
+    if said is None:  # nothing is claimed
+        return
+    words = shlex.join(said[0].setting(said[1])["words"])
+    metric = shlex.quote(test["metric"] if test else "accuracy: ([0-9.]+)")
+    best = f"scaleout sweep --env SEED=1..{SEEDS} --metric {metric} -- {words} --seed {{SEED}}"
+    if not test:
+        yield (
+            "Faster is not enough: no run says how accurate the training is. Train the baseline and "
+            f"the best with {SEEDS} seeds each:  {best}"
+        )
+        return
+    called = findings.labels(test)
+    if len(called) < 2:
+        yield (
+            f"Faster is not enough: the accuracy of {next(iter(called.values()))} alone was measured. "
+            f"Measure the other command with the same seeds:  {best}"
+        )
+    elif lost := findings.untested(test, said):
+        yield (
+            f"Faster is not enough: the accuracy was measured without {' and '.join(lost)}, which "
+            f"{said[1]} has. Measure it with the same seeds:  {best}"
+        )
+    elif not findings.ends(test, said)[2]:
+        yield (
+            f"Faster is not enough: no command tells which of {' and '.join(called.values())} is as "
+            f"accurate as {said[1]}. Train the baseline and the best with {SEEDS} seeds each:  {best}"
+        )
+    for name, label in called.items():
+        figures = findings.by_seed(test, name)
+        runs = sum(row["variant"] == name for row in test["rows"])
+        line = test["variants"][name].get("line", best)
+        missing = [seed for seed in test["seeds"] if seed not in figures]
+        if len(figures) < runs or runs > 1 == len(set(figures.values())):
+            same = "share seeds" if len(figures) < runs else "all gave the same figure"
+            yield (
+                f"Seeds differ: the {count(runs, 'run')} of {label} {same}, so that their spread says "
+                f"nothing. Give each run its own seed, and let the script take it:  {line}"
+            )
+        elif missing:
+            yield (
+                f"As many runs as stated: {label} was to have {count(len(test['seeds']), 'seed')}, and "
+                f"lacks seed {', '.join(missing)}. The same line runs what is missing:  {line}"
+            )
+    if len(test["seeds"]) < SEEDS:
+        yield (
+            f"As many runs as stated: {count(len(test['seeds']), 'seed')} say little about an "
+            f"accuracy. Take {SEEDS} or more:  {best}"
+        )

@@ -1,0 +1,104 @@
+"""The pages that people are given, in a real browser: nothing that axe-core calls a violation of
+WCAG 2.1 A or AA."""
+
+import json
+import runpy
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from helpers import CHROMIUM, QUIET, ROOT, needs_a_browser
+from measured import honest
+
+from scaleout import cli
+from scaleout.course import tour
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+AXE = "axe-core@4.11.0"
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
+RUN = """async rules => (await axe.run({runOnly: rules})).violations.flatMap(found =>
+    found.nodes.map(node => `${found.id}: ${found.help}: ${node.html.slice(0, 160)}`))"""
+pytestmark = [pytest.mark.browser, needs_a_browser]
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The text of axe-core, as npm brings it, from its cache where there is no network."""
+    if shutil.which("npm") is None:
+        pytest.skip("no npm on this machine, which brings axe-core (Debian: apt install npm)")
+    folder = tmp_path_factory.mktemp("axe")
+    words = ["npm", "install", "--prefer-offline", "--no-audit", "--no-fund", "--ignore-scripts"]
+    done = subprocess.run([*words, "--prefix", str(folder), AXE], capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"npm cannot bring {AXE}: {done.stderr.strip().splitlines()[-1:]}")
+    return (folder / "node_modules/axe-core/axe.min.js").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def page() -> "Iterator[Page]":
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        yield browser.new_page(viewport={"width": 1000, "height": 900})
+        browser.close()
+
+
+def violations(page: "Page", axe: str, path: Path) -> list[Any]:
+    page.goto(path.as_uri())
+    page.evaluate(axe)
+    return list(page.evaluate(RUN, RULES))
+
+
+def test_a_report(page: "Page", axe: str, tmp_path: Path) -> None:
+    folder = honest(tmp_path / "results")
+    assert cli.main(["report", str(folder)]) == 0
+    path = folder / "report.html"
+    assert violations(page, axe, path) == []
+    assert page.locator("h1").text_content() == "What was measured"
+    assert page.locator("svg").bounding_box()["width"] > 500  # type: ignore[index]
+    page.set_viewport_size({"width": 320, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320, "it runs off a phone"
+    page.set_viewport_size({"width": 1000, "height": 900})
+    path.write_text(path.read_text().replace('<html lang="en">', "<html>"))
+    assert violations(page, axe, path), "axe sees nothing"
+
+
+def test_the_reports_of_a_class(
+    page: "Page", axe: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCALEOUT_RESULTS", str(tmp_path / "own"))
+    for name in ("one", "two"):
+        assert cli.main(["report", str(honest(tmp_path / name / "results"))]) == 0
+    assert cli.main(["collect", str(tmp_path / "one"), str(tmp_path / "two")]) == 0
+    (path,) = (tmp_path / "own/class").rglob("reports.html")
+    assert violations(page, axe, path) == []
+
+
+def test_the_tour(page: "Page", axe: str, tmp_path: Path) -> None:
+    import pandas as pd
+
+    table = pd.DataFrame({"rate": range(3)}, index=list("abc"))._repr_html_()
+    picture = (ROOT / "docs/tour.png").read_bytes()
+    stop = tour.Stop(
+        "00_one", "One", "It is 2 times as fast.", True, False, 9.0, [picture], [table]
+    )
+    path = tmp_path / "index.html"
+    path.write_text(tour.page([stop]), encoding="utf-8")
+    assert violations(page, axe, path) == []
+
+
+@pytest.mark.slow
+@pytest.mark.choice
+@pytest.mark.parametrize("answers", [False, True])
+def test_the_course_as_pages(page: "Page", axe: str, tmp_path: Path, answers: bool) -> None:
+    make_pages = runpy.run_path(str(ROOT / "tools/make_pages.py"))
+    assert make_pages["main"](tmp_path / "web", answers=answers) == 0
+    paths = sorted((tmp_path / "web").glob("*.html"))
+    found = {path.name: violations(page, axe, path) for path in paths}
+    assert len(found) > 15 and not any(found.values()), json.dumps(found, indent=1)

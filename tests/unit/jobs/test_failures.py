@@ -1,0 +1,173 @@
+"""What a job that failed says: the first traceback, whole, and a sentence for each way of failing."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from scaleout.jobs import failures
+from scaleout.jobs.job import Run
+
+ID = "20300101T000000-abcdef"
+HEAD = "Traceback (most recent call last):"
+LAUNCHER = [
+    '  File "<frozen runpy>", line 198, in _run_module_as_main',
+    '  File "/e/site-packages/mpi4py/__main__.py", line 8, in <module>',
+    "    main()",
+    '  File "/e/site-packages/mpi4py/run.py", line 320, in main',
+    "    run_command_line(args)",
+]
+MINE = ['  File "/home/me/mpi4py/train.py", line 4, in <module>', "    step()", "    ^^^^^^"]
+
+
+def test_the_first_traceback_is_shown_without_the_launchers_frames() -> None:
+    one = [
+        (1, text) for text in [HEAD, *LAUNCHER, *MINE, "ValueError: my own", "Abort(1) on node 1"]
+    ]
+    echo = [(0, text) for text in [HEAD, *MINE, "HorovodInternalError: shut down"]]
+    mixed = [(0, "step 1"), one[0], echo[0], *one[1:4], *echo[1:], *one[4:]]
+    assert failures.first_traceback(mixed) == (1, [HEAD, *MINE, "ValueError: my own"])
+
+
+@pytest.mark.parametrize("link", failures.LINKS)
+def test_a_chain_of_exceptions_is_shown_whole(link: str) -> None:
+    chain = [
+        HEAD,
+        *MINE,
+        "KeyError: 3",
+        "",
+        link + " exception:",
+        "",
+        HEAD,
+        *LAUNCHER,
+        *MINE,
+        "RuntimeError: stop",
+    ]
+    wanted = [text for text in chain if text not in LAUNCHER]
+    assert failures.first_traceback([(0, text) for text in [*chain, "", "later"]]) == (0, wanted)
+
+
+def test_a_traceback_that_was_cut_short_is_shown_as_far_as_it_goes() -> None:
+    assert failures.first_traceback([(2, HEAD), (2, MINE[0])]) == (2, [HEAD, MINE[0]])
+    assert failures.first_traceback([(0, "no traceback")]) == (None, [])
+
+
+BANNER = [
+    "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
+    "=   PID 7 RUNNING AT host",
+    "=   EXIT CODE: {0}",
+]
+BANNER += ["YOUR APPLICATION TERMINATED WITH THE EXIT STRING: {1} (signal {0})"]
+
+
+def _killed(number: int, words: str) -> list[tuple[int | None, str]]:
+    return [(None, text.format(number, words)) for text in BANNER]
+
+
+@pytest.mark.parametrize(
+    ("status", "lines", "words"),
+    [
+        (
+            6,
+            _killed(6, "Aborted"),
+            "a rank gave up in native code (signal 6), as TensorFlow does when refused memory",
+        ),
+        (
+            6,
+            [(1, "terminate called without an active exception"), *_killed(6, "Aborted")],
+            "a rank aborted while one of its threads still ran (signal 6)",
+        ),
+        (9, [], "exit status 9"),  # os._exit(9) is no signal
+        (
+            3,
+            [(1, "Abort(3) on node 1 (rank 1 in comm 0): application called MPI_Abort")],
+            "first on rank 1: exit status 3",
+        ),
+        (-9, [(0, "hello")], "mpirun itself was ended by signal 9"),
+    ],
+)
+def test_a_failure_is_told_in_words(results: Path, status: int, lines: list, words: str) -> None:
+    job = Run(ID, "train", "mpirun", results / "train" / ID, 2, 1, status, 1.5, lines)
+    told = failures.explain(job).splitlines()
+    assert (
+        told[0].startswith("train failed") and words in told[0] and told[0].endswith("after 1.5 s.")
+    )
+    assert re.fullmatch(r"All it said: .*output\.txt", told[-1])
+
+
+def test_the_last_words_of_a_rank_that_aborts_are_told(results: Path) -> None:
+    last = [
+        (1, text)
+        for text in (
+            "Rank 1 ran out of memory.",
+            "lib/libmpi.so.12(+0x42) [0x7f8f59]",
+            "Abort(1) on node 1",
+        )
+    ]
+    lines = [(0, "step 1"), *last[:2], (0, "step 2"), last[2]]
+    told = failures.explain(Run(ID, "train", "mpirun", results, 2, 1, 1, 1.5, lines)).splitlines()
+    assert told[:2] == [
+        "train failed first on rank 1: exit status 1, after 1.5 s.",
+        "Rank 1 ran out of memory.",
+    ]
+
+
+GRAPH = [
+    "InvalidArgumentError: Graph execution error:",
+    "",
+    "Detected at node Reshape defined at (most recent call last):",
+    '  File "runme.py", line 3, in step',
+    "    return reshape(x)",
+    "",
+    "Input to reshape is a tensor with 6 values, but the requested shape has 5",
+    "\t [[{{node Reshape}}]]",
+]
+STACK = [
+    "mpi4py.MPI.Exception: Message truncated, error stack:",
+    "internal_Recv(335).....: MPI_Recv(count=2) failed",
+    "MPIDIG_recv(74): Message from rank 0 truncated",
+]
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        (GRAPH, [GRAPH[0], *GRAPH[6:]]),
+        (STACK, STACK),
+        (["ValueError: mine", "printed later"], ["ValueError: mine"]),
+        ([STACK[0], *(f"line {n}" for n in range(99))], [STACK[0], *(f"line {n}" for n in range(8))]),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("end", ["Abort(1) on node 1", "Stack (most recent call first):"])
+def test_a_message_of_several_lines_is_shown_whole(
+    end: str, said: list[str], shown: list[str]
+) -> None:
+    lines = [HEAD, *MINE, *said, end, "and so on"]
+    mixed = [(1, text) for text in lines]
+    mixed.insert(5, (0, "from another rank"))
+    assert failures.first_traceback(mixed) == (1, [HEAD, *MINE, *shown])
+
+
+def test_a_crash_names_its_rank_and_the_scripts_own_line(tmp_path: Path) -> None:
+    said = [
+        "Fatal Python error: Segmentation fault",
+        "Current thread 0x00007f00 (most recent call first):",
+        '  File "/lib/python3.11/ctypes/__init__.py", line 519 in string_at',
+        '  File "mine.py", line 4 in <module>',
+        '  File "<frozen runpy>", line 88 in _run_code',
+        '  File "/lib/site-packages/mpi4py/run.py", line 53 in run_command_line',
+    ]
+    banner = (
+        None,
+        "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Segmentation fault (signal 11)",
+    )
+    lines = [*((1, text) for text in said), banner]
+    told = failures.explain(Run("id", "mine", "mpirun", tmp_path, 2, 1, 11, 1.0, lines))
+    assert told.startswith("mine failed first on rank 1: a rank crashed in native code (signal 11)")
+    assert told.splitlines()[1:3] == said[2:4] and "runpy" not in told and "mpi4py" not in told
+
+
+def test_a_traceback_that_torch_has_marked_is_found() -> None:
+    marked = [(1, f"[rank1]: {text}") for text in [HEAD, *MINE, "ValueError: mine"]]
+    echo = [(0, text) for text in [HEAD, *MINE, "RuntimeError: connection closed by peer"]]
+    assert failures.first_traceback([*marked, *echo]) == (1, [HEAD, *MINE, "ValueError: mine"])

@@ -1,0 +1,401 @@
+"""`scaleout report`: what it reads, what it says, what it refuses, and that nothing slips in."""
+
+import copy
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from measured import BASE, CPU, Entry, compared, honest, job, utc
+
+from scaleout import cli
+from scaleout.errors import ScaleoutError
+from scaleout.reports import evidence, page, report, rules
+
+EVIL = "<script>alert('x')</script>"
+
+
+def _words(found: Entry) -> str:
+    """What a reader sees of the page."""
+    shown = page.draw(found).partition("<main>")[2].partition("</main>")[0]
+    return re.sub(r"<[^>]*>", " ", re.sub("</?span>", "", shown))
+
+
+@pytest.fixture
+def results(tmp_path: Path) -> Path:
+    """An honest folder: two steps and the whole, and the accuracy with five seeds."""
+    return honest(tmp_path / "results")
+
+
+@pytest.fixture
+def found(results: Path) -> Entry:
+    return evidence.gather(results, limits=False)
+
+
+def test_the_page_says_what_was_measured(results: Path, found: Entry) -> None:
+    text = _words(found)
+    assert "--batch 256 --fused is 1.52 times as fast as train.py (1.50 to 1.5" in text, text
+    headings = re.findall("<h2>(.*?)</h2>", page.draw(found))
+    assert headings == [
+        *("The machine and its limits", "The baseline, twice", "The steps", "What did not help"),
+        *("Accuracy", "What it cost", "The best command", "How it was measured"),
+    ]
+    assert "--batch 256 --fused: no difference from --batch 256 is shown" in text
+    assert "Accuracy over 5 seeds, --batch 256, --fused against train.py: -0.02" in text
+    assert "-n 1 -bind-to core:2 python train.py --batch 256 --fused" in text
+    assert "<span>--batch</span> 256" in page.draw(found)  # no line ends inside an option
+    assert rules.refusals(found) == []
+
+
+def test_all_that_did_not_help_is_told(results: Path) -> None:
+    """Of eight variants three are at half the speed."""
+    commands = {"train.py": BASE} | {f"--v {n}": [*BASE, "--v", str(n)] for n in range(8)}
+    compared(results, "d", commands, [100, 50, 50, 50, 200, 200, 200, 200, 200])
+    text = _words(evidence.gather(results, limits=False))
+    assert len(re.findall(r"Comparison 4: --v \d", text)) == 3, text
+    assert "All that was tried helped" not in text
+
+
+def test_no_name_of_a_person_a_host_or_a_folder_is_in_it(
+    results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("socket.gethostname", lambda: "login-7")
+    words = [
+        *BASE,
+        "--data=/scratch/alice/mnist",
+        "alice@login-7:/data",
+        "https://login-7/x",
+        "../x/y.sh",
+    ]
+    compared(results, "d", {"train.py": BASE, "login-7 /home/alice/x": words}, [100, 90])
+    text = page.draw(evidence.gather(results, limits=False))
+    assert not re.search("alice|login-7|/home|/scratch|" + re.escape(str(results)), text)
+    assert "python train.py" in text and "y.sh" in text
+
+
+def test_what_it_is_given_is_escaped_and_read_back(results: Path, tmp_path: Path) -> None:
+    compared(results, "d", {"train.py": BASE, EVIL: [*BASE, EVIL]}, [100, 200])
+    found = evidence.gather(results, limits=False)
+    text = page.draw(found)
+    assert EVIL not in text and text.count("<script") == 1
+    assert EVIL not in page.markdown(found) and "&lt;script&gt;" in page.markdown(found)
+    (tmp_path / "page.html").write_text(text)
+    assert page.read(tmp_path / "page.html") == (text, found)
+
+
+def test_a_page_is_drawn_anew_from_its_own_records(results: Path, tmp_path: Path, capsys) -> None:  # type: ignore[no-untyped-def]
+    one, other = tmp_path / "one.html", tmp_path / "other.html"
+    assert cli.main(["report", str(results), "-o", str(one), "--check"]) == 0
+    assert cli.main(["report", "--again", str(one), "-o", str(other)]) == 0
+    assert one.read_text() == other.read_text()
+    assert cli.main(["report", "--again", str(one), "--check"]) == 0
+    assert "It holds" in capsys.readouterr().out
+    assert cli.main(["report", str(results), "-o", str(tmp_path / "r.md")]) == 0
+    assert "| 1 | --batch 256 |" in (tmp_path / "r.md").read_text()
+
+
+def one_run(report: Entry) -> None:
+    del report["comparisons"][0]["rows"][3:]
+
+
+def equal_seeds(report: Entry) -> None:
+    for row in report["accuracy"]["rows"]:
+        row["seed"] = "1"
+
+
+def seeds_that_nobody_takes(report: Entry) -> None:
+    for row in report["accuracy"]["rows"]:
+        row["value"], row["given"] = 98.5, {"0": [98.5]}
+
+
+def two_things(report: Entry) -> None:
+    del report["comparisons"][1]
+
+
+def fewer_runs(report: Entry) -> None:
+    del report["accuracy"]["rows"][-2:]
+
+
+def few_seeds(report: Entry) -> None:
+    report["accuracy"]["seeds"] = ["1", "2"]
+
+
+def one_command(report: Entry) -> None:
+    base, best = report["accuracy"]["variants"]
+    del report["accuracy"]["variants"][best]
+    rows = report["accuracy"]["rows"]
+    report["accuracy"]["rows"] = [row for row in rows if row["variant"] == base]
+
+
+def another_command(report: Entry) -> None:
+    for setting in report["accuracy"]["variants"].values():
+        setting["words"] = [word for word in setting["words"] if word != "--fused"]
+
+
+def no_accuracy(report: Entry) -> None:
+    report["accuracy"] = {}
+
+
+def two_machines(report: Entry) -> None:
+    report["comparisons"][1]["machine"] = ["Another processor", 2]
+
+
+def records_of_two_machines(report: Entry) -> None:
+    report["accuracy"]["rows"][3]["machine"] = ["A processor", 64]
+
+
+def a_forged_number(report: Entry) -> None:
+    report["comparisons"][0]["rows"][2]["value"] *= 2
+
+
+def a_run_twice(report: Entry) -> None:
+    rows = report["comparisons"][0]["rows"]
+    rows[5]["run_id"] = rows[2]["run_id"]
+
+
+@pytest.mark.parametrize(
+    ("forge", "rule", "next_"),
+    [
+        (one_run, "One run is no measurement", "scaleout compare -n 1 -t 2 --metric"),
+        (equal_seeds, "Seeds differ", "its own seed"),
+        (seeds_that_nobody_takes, "Seeds differ", "let the script take it"),
+        (two_things, "One change at a time", "python train.py :: python train.py --fused"),
+        (fewer_runs, "As many runs as stated", "The same line runs"),
+        (few_seeds, "As many runs as stated", "SEED=1..5"),
+        (one_command, "Faster is not enough", "the same seeds"),
+        (another_command, "Faster is not enough", "--batch 256 --fused --seed {SEED}"),
+        (no_accuracy, "Faster is not enough", "scaleout sweep --env SEED=1..5"),
+        (two_machines, "One report, one machine", "put its folder aside"),
+        (records_of_two_machines, "One report, one machine", "put its folder aside"),
+        (a_forged_number, "Figures follow from the runs", "scaleout report FOLDER"),
+        (a_run_twice, "Each run counts once", "Measure the others"),
+    ],
+)
+def test_a_forged_report_is_refused(
+    found: Entry,
+    forge: Callable[[Entry], None],
+    rule: str,
+    next_: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Forged in its records, and drawn from them: only the rule can tell."""
+    forged = copy.deepcopy(found)
+    forge(forged)
+    path = tmp_path / "page.html"
+    path.write_text(page.draw(forged))
+    assert "What it still lacks" in path.read_text() and rule in path.read_text()
+    assert cli.main(["report", "--again", str(path), "--check"]) == 1
+    said = capsys.readouterr().out
+    assert f"Refused. {rule}" in said and next_ in said, said
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("is 1.52 times as fast", "is 2.52 times as fast"), ('r="6"', 'r="9"'), ("</main>", "")],
+)
+def test_a_number_changed_on_the_page_is_refused(
+    found: Entry, old: str, new: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "page.html"
+    text = page.draw(found)
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    assert cli.main(["report", "--again", str(path), "--check"]) == 1
+    said = capsys.readouterr().out
+    assert "Figures follow from the runs" in said and "--again" in said
+
+
+def test_a_page_of_another_version_is_drawn_anew(
+    found: Entry, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "page.html"
+    text = page.draw({**found, "scaleout": "0.0.1"})
+    path.write_text(text.replace("The steps", "All steps"))
+    assert cli.main(["report", "--again", str(path), "--check"]) == 1
+    said = capsys.readouterr().out
+    assert "drawn by another version, scaleout 0.0.1" in said and "Figures follow" not in said
+    assert report(again=str(path)) == report(again=path, check=True) == 0
+    assert path.read_text() == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "<html></html>", page.BEGIN + "{}" + page.END, page.BEGIN + "[" * 10**5 + page.END],
+)
+def test_a_page_that_is_no_report_is_one_sentence(
+    text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "page.html"
+    path.write_text(text)
+    assert cli.main(["report", "--again", str(path), "--check"]) in (1, 2)
+    assert "is no report, or its records are damaged" in capsys.readouterr().err
+
+
+def test_a_class_on_one_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A folder with a report in it, and alone two pages, of which one is forged, one that is damaged
+    and one that is no report."""
+    monkeypatch.setenv("SCALEOUT_RESULTS", str(tmp_path / "own"))
+    class_ = tmp_path / "class"
+    class_.mkdir()
+    assert cli.main(["report", str(honest(class_ / "ada/results"))]) == 0
+    text = (class_ / "ada/results/report.html").read_text()
+    (class_ / "bob.html").write_text(text)
+    (class_ / "cy.html").write_text(text.replace("1.52 times", "9.52 times"))
+    (class_ / "dee.html").write_text(page.BEGIN + EVIL)
+    (class_ / "index.html").write_text(EVIL)
+    assert cli.main(["collect", str(class_)]) == 0
+    said = capsys.readouterr().out
+    assert "04: " in said and "05: " not in said
+    (path,) = (tmp_path / "own").rglob("reports.html")
+    rows = re.findall("<tr><td>(.*?)</td></tr>", path.read_text())
+    cells = [row.split("</td><td>") for row in rows]
+    assert [row[0] for row in cells] == ["01", "02", "03"]
+    for row in cells:
+        assert "--fused is 1.52 times as fast" in row[2] and row[3] == (
+            "--batch 256 1.50; --batch 256 --fused 1.52"
+        )
+    assert [row[-1] for row in cells[:2]] == ["holds"] * 2 and "9.52" in cells[2][-1]
+    assert cli.main(["collect", str(class_), "--names"]) == 0
+    newest = max((tmp_path / "own").rglob("reports.html"))
+    assert re.findall("<tr><td>(.*?)</td>", newest.read_text()) == ["ada", "bob", "cy"]
+
+
+def leaves(value: object, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where in the records a value stands."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value)  # type: ignore[call-overload]
+    for key, one in inside:
+        yield (*path, key)
+        if isinstance(one, (dict, list)):
+            yield from leaves(one, (*path, key))
+
+
+HONEST: list[Entry] = []
+JUNK = st.sampled_from([None, -1, 0, 1e999, 2**60, "", EVIL, [], {}, [[]], {"x": None}, True])
+
+
+@given(data=st.data(), junk=JUNK)
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+def test_records_of_anything_are_drawn_or_refused(
+    data: st.DataObject, junk: Any, results: Path, tmp_path: Path
+) -> None:
+    if not HONEST:
+        HONEST.append(evidence.gather(results, limits=False))
+    report = copy.deepcopy(HONEST[0])
+    *above, last = data.draw(st.sampled_from(sorted(leaves(report), key=repr)))
+    place: Any = report
+    for key in above:
+        place = place[key]
+    place[last] = junk
+    path = tmp_path / "page.html"
+    path.write_text(page.BEGIN + json.dumps(report).replace("<", "\\u003c") + page.END)
+    try:
+        _, found = page.read(path)
+    except ScaleoutError as error:
+        assert "damaged" in str(error)
+    else:
+        assert EVIL not in page.draw(found)
+
+
+def test_a_notebooks_comparison_tells_its_commands_by_its_runs(results: Path) -> None:
+    place = results / "compare/c"
+    about = json.loads((place / "compare.json").read_text())
+    names = list(about["variants"])
+    how = [{"script": "first.py", "ranks": 1}, {"ranks": 2, "threads": 1, "steps": 9}]
+    about |= {"job": "12_x", "variants": dict(zip(names, how, strict=True))}
+    (place / "compare.json").write_text(json.dumps(about))
+    for row in map(json.loads, (place / "runs.jsonl").read_text().splitlines()):
+        path = place / "jobs" / row["run_id"] / "run.json"
+        number = names.index(row["variant"])
+        said = f"mpirun -n {number + 1} -bind-to core:1 python -m mpi4py labs/{number}.py --steps=9"
+        path.write_text(json.dumps({**json.loads(path.read_text()), "command": said}))
+    found = evidence.gather(results, limits=False)["comparisons"][2]
+    first, second = found["variants"].values()
+    assert first["words"] == ["python", "-m", "mpi4py", "labs/0.py", "--steps=9"]
+    assert (first["ranks"], first["threads"], second["ranks"], second["threads"]) == (1, 2, 2, 1)
+    assert found["line"] == "the same call of compare()"
+
+
+@pytest.mark.parametrize(
+    ("commands", "sentence", "refused"),
+    [
+        (("train.py --batch 256 --fused", "train.py"), "fp32 against bf16: +0.01", []),
+        (("train.py", "train.py --batch 256 --fused"), "bf16 against fp32: -0.01", []),
+        (("train.py --batch 256 --fused",) * 2, "bf16 minus fp32: -0.01", ["no command tells"]),
+        (("other.py",) * 2, "bf16 minus fp32: -0.01", ["without --batch and --fused"]),
+    ],
+)
+def test_records_with_seeds_are_an_accuracy_test_too(
+    results: Path, commands: tuple[str, str], sentence: str, refused: list[str]
+) -> None:
+    """Their commands tell which is the baseline's, whichever ran first."""
+    before = evidence.gather(results, limits=False)["accuracy"]["rows"]
+    for path in (results / "sweep").rglob("*.json*"):
+        path.unlink()
+    for variant, base, words in zip(("fp32", "bf16"), (0.80, 0.79), commands, strict=True):
+        for seed in range(5):
+            record = _record(variant, seed, base + 0.01 * (seed % 3))
+            place = results / "12_x" / f"{variant}-{seed}"
+            job(place, 3.0, record=record)
+            about = json.loads((place / "run.json").read_text())
+            about["command"] = f"mpirun -n 1 python -m mpi4py {words} --seed {seed}"
+            (place / "run.json").write_text(json.dumps(about))
+    found = evidence.gather(results, "dice", limits=False)
+    assert found["accuracy"]["metric"] == "dice"
+    assert found["accuracy"]["seeds"] == ["0", "1", "2", "3", "4"]
+    assert f"Accuracy over 5 seeds, {sentence}" in _words(found), _words(found)
+    lacks = rules.refusals(found)
+    assert len(lacks) == len(refused) and all(map(str.__contains__, lacks, refused)), lacks
+    rows = found["accuracy"]["rows"]
+    assert [row["wall_s"] for row in rows] == [row["wall_s"] for row in before]
+    rows[1]["run_id"] = rows[0]["run_id"]
+    (twice,) = [one for one in rules.refusals(found) if one.startswith("Each run counts once")]
+    assert twice.endswith("Put all other jobs aside, and report the rest:  scaleout report FOLDER")
+
+
+def _record(variant: str, seed: int, dice: float) -> Entry:
+    return {
+        **{
+            "schema": 1,
+            "run_id": "",
+            "utc": utc(seed + 10 * (variant == "bf16")),
+            "lab": "12_x",
+            "variant": variant,
+        },
+        **{"ranks": 1, "nodes": 1, "threads_per_rank": 2, "batch_per_rank": 8, "batch_global": 8},
+        **{"warmup_steps": 0, "step_s": [0.1], "rate": None, "rate_unit": "", "seed": seed},
+        **{"metrics": {"dice": dice}, "host": "login-7", "cpu": CPU[0], "cores": CPU[1]},
+        **{"mpi": None, "versions": {"numpy": "2"}, "commit": None, "dirty": None},
+    }
+
+
+def test_a_sweep_with_repeats_is_a_step_with_its_null_pair(tmp_path: Path) -> None:
+    place = tmp_path / "sweep" / "x"
+    place.mkdir(parents=True)
+    metric = {"what": "wall_s", "lower": True, "reduce": ""}
+    about = {"command": ["python", "t.py"], "metric": metric, "machine": CPU}
+    (place / "sweep.json").write_text(json.dumps({**about, "grid": {"ranks": ["1", "2"]}}))
+    rows = []
+    jobs = (
+        ("default, first", 1, 4.0),
+        ("point", 1, 4.1),
+        ("point", 2, 2.0),
+        ("default, last", 1, 4.05),
+    )
+    for role, ranks, seconds in jobs:
+        for repeat in range(3):
+            took = seconds * (1 + 0.01 * repeat)
+            row = {"role": role, "ranks": ranks, "threads": 1 if role == "point" else None}
+            row |= {"env": {}, "repeat": repeat, "status": "ok", "reason": "", "rate": took}
+            row |= {"unit": "s", "wall_s": took, "run_id": f"{len(rows)}", "utc": utc(len(rows))}
+            rows.append({**row, "cpu": CPU[0], "cores": CPU[1], "values": {}})
+            job(place / "jobs" / f"{len(rows) - 1}", took)
+    (place / "points.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
+    text = _words(evidence.gather(tmp_path, limits=False))
+    assert "2 ranks x 1 thread is 2.01 times as fast as default" in text, text
