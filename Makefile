@@ -4,18 +4,21 @@ PYTHON ?= python3
 ARGS ?=
 IN_ENV = $(PYTHON) tools/setup_env.py $(if $(filter command,$(origin PYTHON)),--this-python)
 
-# Two tests at once; tests/conftest.py says which stay together. ARGS='-n 0' is one after another.
-WORKERS = -n 2 --dist loadscope --no-loadscope-reorder --durations=500 --durations-min=0.5
+# Two files at once, as the tests of a file may share a fixture; three upset each other on two cores.
+# ARGS='-n 0' is one after another.
+WORKERS = -n 2 --dist loadscope --no-loadscope-reorder --durations=40
 
-.PHONY: help lab tour test quick test-all lint clean lock mpis intel ccl torch hub canary pages handouts cluster cluster-off \
+.PHONY: help lab tour test quick test-slurm test-all masters lint clean lock mpis intel ccl torch hub canary pages handouts cluster cluster-off \
 	image pack
 
 help:
 	@echo "make lab    open the workshop in JupyterLab"
 	@echo "make tour   every topic on this machine, one page in results/   (ARGS=--quick: 4 to 6 minutes)"
-	@echo "make test   run the tests, 20 to 40 minutes on 2 cores          (ARGS='-k launch' chooses)"
-	@echo "make quick  those that start no training, a minute;  make test-all  all, over an hour"
-	@echo "make lint   check the code's style"
+	@echo "make test   run the tests, 12 to 30 minutes on 2 cores          (ARGS='-k launch' chooses)"
+	@echo "make quick  those that start no training, 1 to 2 minutes;  make test-all  all, for hours"
+	@echo "make test-slurm  those with a queue: a real Slurm of four nodes on this machine, 3 to 6 minutes"
+	@echo "make lint   check the code's style, and that outputs belong to their code"
+	@echo "make masters  run the solutions' notebooks again whose outputs are stale  (ARGS=05: that one)"
 	@echo "make clean  remove .venv and everything generated; your labs and results stay"
 	@echo "make mpis   Intel MPI and Open MPI beside ours, for the comparison in 03"
 	@echo "make intel  TensorFlow's OpenMP build beside ours, for 02 (370 MB, Python 3.11)"
@@ -43,15 +46,21 @@ tour:
 test:
 	@exec $(IN_ENV) pytest $(WORKERS) $(ARGS)
 
+# A real Slurm of several nodes on this machine, one test after another.
+test-slurm:
+	@exec $(IN_ENV) pytest --durations=10 tests/cluster/test_slurm.py $(ARGS)
+
 quick:
 	@exec $(IN_ENV) pytest $(WORKERS) -m "not mpi and not slow" tests/unit $(ARGS)
 
-# Also with the other MPI libraries and builds, on MNIST itself, and with a class of eight, and on a JupyterHub.
+# Also each notebook whole and each wrong fill, with the other MPI libraries and builds, on MNIST itself, with hosts, a
+# queue and a browser, with a class of eight, and on a JupyterHub.
 test-all: export SCALEOUT_DATA ?= $(CURDIR)/.setup/mnist
 test-all: export SCALEOUT_ATTENDEES ?= 8
 test-all: mpis intel ccl torch
 	@$(IN_ENV) scaleout data fetch mnist
-	@$(IN_ENV) pytest $(WORKERS) --everything --ignore tests/classroom $(ARGS)
+	@$(IN_ENV) pytest $(WORKERS) --everything $(ARGS)
+	@$(IN_ENV) pytest --everything tests/cluster tests/browser
 	-@$(IN_ENV) python tools/make_hub.py
 	@$(IN_ENV) pytest -s --everything tests/classroom
 
@@ -69,6 +78,10 @@ clean:
 
 mpis intel ccl torch hub:
 	@exec $(IN_ENV) python tools/make_$@.py
+
+# On MNIST (scaleout data fetch mnist, or SCALEOUT_DATA) and alone: it waits until the machine is quiet.
+masters:
+	@exec $(IN_ENV) python tools/make_masters.py $(ARGS)
 
 canary:
 	@exec $(IN_ENV) python tools/canary.py

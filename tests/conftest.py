@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from helpers import COMMAND, left_of
-from xdist.scheduler import LoadScopeScheduling
 
 from scaleout.course.masters import generate
 from scaleout.jobs import local, output
@@ -59,13 +58,6 @@ CHECKS = '''
 '''
 
 
-# With several workers (make test), a file's tests stay on one of them, because they may share a fixture, but
-# for these: each is long, and needs nothing of the others.
-SINGLE = ("test_the_master_runs", "tests/mpi/test_labs.py", "tests/mpi/test_wrong_fills.py")
-# These wait, for something to go wrong or for a page, more than they compute: one worker has them all.
-WAITING = ("tests/cluster", "tests/browser")
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--everything", action="store_true", help="also tests marked as a choice")
     parser.addoption("--nbclient", action="store_true", help="run the notebooks without nbval")
@@ -75,24 +67,6 @@ def pytest_configure() -> None:
     """What a shell starts with `&` ignores Ctrl-C, and so would all that the tests start."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-class Groups(LoadScopeScheduling):
-    """Gives a worker a whole group of tests when it has done the last.
-
-    pytest-xdist's own groups (--dist loadgroup) are not seen by this pytest: an item's id no longer
-    takes their name."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        file = nodeid.partition("::")[0]
-        if any(part in nodeid for part in SINGLE):
-            return nodeid
-        return "waiting" if file.startswith(WAITING) else file
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Groups:
-    return Groups(config, log)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

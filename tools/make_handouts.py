@@ -18,6 +18,7 @@ from pathlib import Path
 from nbconvert.filters import markdown2html
 
 from scaleout import cli
+from scaleout.paths import course_files
 
 ROOT = Path(__file__).resolve().parents[1]
 DAYS = {
@@ -47,7 +48,7 @@ code {{ font-size: 8.4pt }}
 
 def main(folder: Path) -> int:
     """Write the handouts; return 1 when the browser made no PDF of them."""
-    books = {path.stem[:2]: _texts(path) for path in sorted((ROOT / "notebooks").glob("*.ipynb"))}
+    books = {path.stem[:2]: _texts(path) for path in course_files(ROOT / "notebooks", "*.ipynb")}
     sections = [_day(day, books) for day in DAYS]
     exercises = [f"## {_title(text)}\n\n{_part(text, 'On your own')}" for text in books.values()]
     sections.append(["# All exercises", *exercises])

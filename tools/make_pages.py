@@ -19,6 +19,7 @@ from nbconvert.filters import markdown2html
 from pygments.formatters import HtmlFormatter
 
 from scaleout.jobs import messages
+from scaleout.paths import course_files
 
 ROOT = Path(__file__).resolve().parents[1]
 DEFAULT = ROOT / "results" / "pages"
@@ -50,7 +51,7 @@ summary {{ cursor: pointer }}
 
 def main(folder: Path = DEFAULT, answers: bool = False) -> int:
     """Write the pages; return 1 when a link leads nowhere, 2 when the folder is somebody's."""
-    books = sorted((ROOT / ("solutions" if answers else "notebooks")).glob("[0-9][0-9]_*.ipynb"))
+    books = course_files(ROOT / ("solutions" if answers else "notebooks"), "[0-9][0-9]_*.ipynb")
     texts = [
         ROOT / ("README.md" if answers else "etc/class/README.md"),
         *(

@@ -8,6 +8,7 @@ will see the time of both, after some seconds.
 """
 
 import argparse
+import math
 from collections.abc import Callable
 from functools import partial
 from time import perf_counter
@@ -81,9 +82,9 @@ def train(comm: MPI.Comm, compute: Callable, gradient: np.ndarray) -> None:
 
 
 def products_in(comm: MPI.Comm, matrix: np.ndarray, compute_s: float) -> int:
-    """How many matrix products take so many seconds, on both ranks at once."""
+    """How many matrix products take that long or longer, on both ranks."""
     once = np.median(seconds(comm, lambda: matrix @ matrix, 20))
-    return round(compute_s / once)
+    return math.ceil(compute_s / once)
 
 
 def main(args: argparse.Namespace) -> None:

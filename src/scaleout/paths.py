@@ -1,6 +1,7 @@
 """Where things are: the workshop, its topics, and the results."""
 
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -78,6 +79,13 @@ def meant(name: object, names: Iterable[str]) -> str | None:
     said = str(name)
     number = said.zfill(2) if said.isdecimal() else said
     return next((one for one in names if said in (one, one[3:]) or number == one[:2]), None)
+
+
+def course_files(folder: Path, *patterns: str) -> list[Path]:
+    """List the course's own files of these kinds in a folder that people open, without what editors
+    and Jupyter leave beside them: .ipynb_checkpoints, runme-Copy1.py, .runme.py.swp, runme.py~."""
+    found = {path for pattern in patterns for path in folder.glob(pattern)}
+    return sorted(path for path in found if re.fullmatch(r"\w+\.\w+", path.name) and path.is_file())
 
 
 def side(name: str) -> Path | None:

@@ -65,6 +65,14 @@ def overtime(
         job.send_signal(signal.SIGINT)
 
 
+@pytest.fixture
+def another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[slurm.Slurm]:
+    """A Slurm of its own for a test that fills its queue, drains its nodes or makes a job wait."""
+    with slurm.Slurm(tmp_path / "slurm") as running:
+        monkeypatch.setenv("SLURM_CONF", running.env["SLURM_CONF"])
+        yield running
+
+
 @pytest.fixture(autouse=True)
 def in_order(
     cluster: slurm.Slurm, overtime: object, results: Path, monkeypatch: pytest.MonkeyPatch
@@ -232,17 +240,14 @@ def test_a_job_runs_in_a_folder_of_any_name(
 
 
 def test_drained_nodes_are_told_while_the_job_waits(
-    cluster: slurm.Slurm, script: Callable[..., Path]
+    another: slurm.Slurm, script: Callable[..., Path]
 ) -> None:
-    cluster.ask("scontrol", "update", "NodeName=node[2-4]", "State=DRAIN", "Reason=test")
+    another.ask("scontrol", "update", "NodeName=node[2-4]", "State=DRAIN", "Reason=test")
     said: list[str] = []
-    try:
-        with pytest.raises(
-            JobTimeout, match="still in the queue: nodes that it needs are down, drained"
-        ):
-            _submit(["true"], ranks=4, nodes=4, timeout=12, echo=said.append)
-    finally:
-        cluster.ask("scontrol", "update", "NodeName=node[2-4]", "State=RESUME")
+    with pytest.raises(
+        JobTimeout, match="still in the queue: nodes that it needs are down, drained"
+    ):
+        _submit(["true"], ranks=4, nodes=4, timeout=12, echo=said.append)
     assert any("waits: nodes that it needs are down, drained" in text for text in said)
 
 
@@ -381,7 +386,9 @@ def _ended(number: str) -> bool:
     return state == "COMPLETED"
 
 
-def test_a_warned_job_goes_back_into_the_queue_and_goes_on(tmp_path: Path) -> None:
+def test_a_warned_job_goes_back_into_the_queue_and_goes_on(
+    another: slurm.Slurm, tmp_path: Path
+) -> None:
     folder = tmp_path / "labs" / "07_scaling"
     folder.mkdir(parents=True)
     (tmp_path / ".venv").symlink_to(ROOT / ".venv")
@@ -406,9 +413,8 @@ def test_a_warned_job_goes_back_into_the_queue_and_goes_on(tmp_path: Path) -> No
 
 
 def test_a_full_queue_is_told_at_once(
-    cluster: slurm.Slurm, monkeypatch: pytest.MonkeyPatch
+    another: slurm.Slurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The last of all: Slurm remembers ended jobs for minutes, and they count."""
     monkeypatch.setattr(slurm_commands, "ASK_LIMIT_S", 4.0)
     with contextlib.suppress(subprocess.TimeoutExpired):  # with no room left, sbatch waits for some
         for _ in range(70):
@@ -417,8 +423,5 @@ def test_a_full_queue_is_told_at_once(
                 capture_output=True,
                 timeout=3,
             )
-    try:
-        with pytest.raises(ScaleoutError, match="The queue is full"):
-            _submit(["true"])
-    finally:
-        cluster.ask("scancel", "--name=fill")
+    with pytest.raises(ScaleoutError, match="The queue is full"):
+        _submit(["true"])

@@ -13,6 +13,7 @@ from scaleout.course import checks
 from scaleout.course.marks import numbers
 from scaleout.course.masters import SCRIPTS, generate
 from scaleout.jobs.job import JobFailed
+from scaleout.paths import course_files
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(1500)]
 
@@ -57,7 +58,7 @@ def test_every_todo_has_one_check_and_hints_from_vague_to_plain(
     monkeypatch.chdir(ROOT)
     marked = checks._checks(lab(topic, solution=True))
     folder = ROOT / "solutions" / topic
-    scripts = [path for kind in SCRIPTS for path in folder.glob(kind)]
+    scripts = course_files(folder, *SCRIPTS)
     where = {number: path.name for path in scripts for number in numbers(path.read_text())}
     asked = list(where)
     assert {check.todo: check.script for check in marked} == where

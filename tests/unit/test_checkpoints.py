@@ -1,5 +1,6 @@
 """Checkpoints: whole or not at all; the damaged one is named, and the one before it is used."""
 
+import errno
 import os
 import subprocess
 from pathlib import Path
@@ -102,3 +103,20 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None
         ScaleoutError, match="No checkpoint can be kept in .* make room, or choose another folder"
     ):
         records.keep_checkpoint(tmp_path / "file/folder", state(1), 1)
+
+
+def test_a_save_that_is_cut_off_leaves_the_one_before_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records.keep_checkpoint(tmp_path, state(1), 1)
+    before = (tmp_path / "checkpoint-000001.npz").read_bytes()
+
+    def cut(file, *arrays: np.ndarray) -> None:
+        file.write(b"half")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(np, "savez", cut)
+    for number in (1, 2):
+        with pytest.raises(ScaleoutError, match="No space left on device"):
+            records.keep_checkpoint(tmp_path, state(2), number)
+    assert [path.read_bytes() for path in tmp_path.glob("checkpoint-*")] == [before]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from .. import jsonlines
 from ..errors import ScaleoutError
-from ..paths import home, results, show, topic
+from ..paths import course_files, home, results, show, topic
 from .marks import GUESS, cut, numbers
 
 TOPIC = r"[0-9]{2}_[a-z0-9_]+"  # leaves out an attendee's own notebooks, such as Jupyter's 00_welcome-Copy1
@@ -37,6 +37,7 @@ def _cut_notebook(text: str, where: str) -> str:
                 "execution_count": None,
             }
             cell["metadata"].pop("execution", None)
+    book.get("metadata", {}).pop("scaleout", None)  # which run the master's outputs come from
     return json.dumps(book, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -53,13 +54,12 @@ def generated() -> Iterator[tuple[Path, str]]:
         raise ScaleoutError(
             "There are no masters here: solutions/ is missing, as in a copy that was given to a class."
         )
-    for book in sorted((root / "solutions").glob("*.ipynb")):
+    for book in course_files(root / "solutions", "*.ipynb"):
         yield root / "notebooks" / book.name, _cut_notebook(read_text(book), show(book))
     for master in sorted((root / "solutions").glob("*/runme.py")):
         here = master.parent
-        kinds = (*SCRIPTS, "*.jsonl", "more/*.*")  # scripts, records, what is there for the curious
-        files = {file for kind in kinds for file in here.glob(kind)}
-        for file in sorted({here / "checks.py", *files}):
+        kinds = (*SCRIPTS, "*.jsonl", "more/*")  # scripts, records, what is there for the curious
+        for file in sorted({here / "checks.py", *course_files(here, *kinds)}):
             yield root / "labs" / file.relative_to(here.parent), _cut_lab(file, here.name)
 
 
@@ -68,8 +68,7 @@ def untouched(name: str) -> dict[str, str]:
     topic."""
     for folder, given in ((home() / STARTS / name, True), (home() / "solutions" / name, False)):
         if (folder / "runme.py").is_file():
-            every = {path for kind in SCRIPTS for path in folder.glob(kind)}
-            others = sorted(every - {folder / "runme.py"})
+            others = [p for p in course_files(folder, *SCRIPTS) if p.name != "runme.py"]
             scripts = {
                 path.name: read_text(path) if given else _cut_lab(path, name)
                 for path in (folder / "runme.py", *others)

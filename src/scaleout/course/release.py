@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
 from ..errors import ScaleoutError
-from ..paths import home, meant, show
+from ..paths import course_files, home, meant, show
 from .checks import veiled
 from .masters import STARTS, generated, untouched
 
@@ -156,7 +156,7 @@ def _tip(branch: str) -> tuple[str, str]:
 
 
 def _first_notebook() -> str:
-    return f"notebooks/{min(path.name for path in (home() / 'solutions').glob('*.ipynb'))}"
+    return f"notebooks/{course_files(home() / 'solutions', '*.ipynb')[0].name}"
 
 
 def _repository() -> str:
@@ -213,7 +213,7 @@ def _given(name: str, chosen: Sequence[str]) -> bool:
 
 
 def _named(answers: Sequence[str]) -> list[str]:
-    topics = {path.stem for path in (home() / "solutions").glob("[0-9][0-9]_*.ipynb")}
+    topics = {path.stem for path in course_files(home() / "solutions", "[0-9][0-9]_*.ipynb")}
     chosen = set()
     for answer in answers:
         found = meant(answer, topics)

@@ -6,7 +6,8 @@ import os
 import shlex
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from io import FileIO
 
 from ..errors import ScaleoutError
 from ..paths import show
@@ -25,6 +26,7 @@ LOOK_S = 1.0  # between two looks for connections, of which each takes some 10 m
 FULL = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)  # of the machine, no fault of ours
 MAPS = "/tmp", "hydra_hwloc_xmlfile_"  # what Hydra leaves behind where a job is aborted
 OLD_S = 600.0
+Errors = list[tuple[FileIO, FileIO]]  # of each rank's standard error, the end to read and the other
 
 
 def run(job: Job, say: Callable[[str], None]) -> Run:
@@ -40,9 +42,12 @@ def run(job: Job, say: Callable[[str], None]) -> Run:
         if placement.warning:
             say(placement.warning)
         run = Run(run_id, job.name, command, folder, job.ranks, job.threads)
-        with meeting.place(run_id, hosts.first(job.site, job.nodes)) as meets:
-            line = [path, *_line(job, where, placement, run_id)]
-            _follow(job, run, line, _environment(job, run, meets), say)
+        with (
+            meeting.place(run_id, hosts.first(job.site, job.nodes)) as meets,
+            _errors(job) as errors,
+        ):
+            line = [path, *_line(job, where, placement, run_id, errors)]
+            _follow(job, run, line, _environment(job, run, meets), say, errors)
     return _judged(job, run, say)
 
 
@@ -52,13 +57,35 @@ def _options(job: Job, where: list[str], binding: list[str]) -> list[str]:
     return ["-n", str(job.ranks), *where, *spread, *binding, *job.site.options]
 
 
-def _line(job: Job, where: list[str], placement: Placement, run_id: str) -> list[str]:
+@contextlib.contextmanager
+def _errors(job: Job) -> Iterator[Errors]:
+    """Make a pipe for each rank's standard error where ranks inherit what we have opened.
+
+    Hydra ends all at once when a rank aborts, and may not have handed on by then what that rank
+    said last."""
+    with contextlib.ExitStack() as opened:
+        inherited = not job.elsewhere and job.site.launcher == "hydra"
+        pipes = [os.pipe() for _ in range(job.ranks)] if inherited else []
+        yield [
+            (
+                opened.enter_context(open(out, "rb", buffering=0)),
+                opened.enter_context(open(into, "wb", buffering=0)),
+            )
+            for out, into in pipes
+        ]
+
+
+def _line(
+    job: Job, where: list[str], placement: Placement, run_id: str, errors: Errors
+) -> list[str]:
     """What mpirun is given: a person's options, and what only a launcher needs to hear."""
     marks = ["-prepend-pattern", mark(run_id)] if job.site.launcher == "hydra" else []
     count = [talking.COUNT] if _counted(job) else []
     # Ranks on a host that is cut off end by themselves: no signal of ours arrives there.
     limit = ["timeout", "--foreground", "-s", "KILL", f"{job.timeout + GRACE_S:g}"]
     by_us = [rank.BIND, placement.cpus] if placement.cpus else []
+    own = ",".join(str(into.fileno()) for _, into in errors)
+    by_us += [rank.ERRORS, own] if errors else []
     binding = [] if placement.cpus else placement.options
     options = [*count, *marks, *_options(job, where, binding)]
     return [*options, *(limit if job.site.hosts else []), *rank.COMMAND, *by_us, *job.command]
@@ -78,13 +105,18 @@ def _environment(job: Job, run: Run, meets: Mapping[str, str]) -> dict[str, str]
 
 
 def _follow(
-    job: Job, run: Run, line: list[str], environment: dict[str, str], say: Callable[[str], None]
+    job: Job,
+    run: Run,
+    line: list[str],
+    environment: dict[str, str],
+    say: Callable[[str], None],
+    errors: Errors,
 ) -> None:
     """Start the command, wait for its end, and keep what is known of the run."""
     start = time.monotonic()
     try:
         with contextlib.suppress(Enough):
-            _stream(job, run, line, environment, say)
+            _stream(job, run, line, environment, say, errors)
     except KeyboardInterrupt:
         seconds = time.monotonic() - start
         left = supervise.below(os.getpid()) if run.status is None else []
@@ -96,7 +128,12 @@ def _follow(
 
 
 def _stream(
-    job: Job, run: Run, line: list[str], environment: dict[str, str], say: Callable[[str], None]
+    job: Job,
+    run: Run,
+    line: list[str],
+    environment: dict[str, str],
+    say: Callable[[str], None],
+    errors: Errors,
 ) -> None:
     """Start mpirun below its supervisor, and take its lines until the end."""
     end = time.monotonic() + job.timeout
@@ -104,9 +141,10 @@ def _stream(
     look_at = time.monotonic() + LOOK_S  # when to look for connections next
     with (
         Transcript(run.name, run.folder, run.lines, say) as transcript,
-        _supervised(line, environment, job.stdin) as started,
+        _supervised(line, environment, job.stdin, [into for _, into in errors]) as started,
     ):
-        for lines in read(started, run.id, end):
+        own = [out for out, _ in errors]
+        for lines in read(started, run.id, end, own):
             transcript.add(one for one in lines if not (_counted(job) and talk.takes(*one)))
             if _counted(job) and not talk.met and time.monotonic() >= look_at:
                 talk.met = talking.connections(port)
@@ -117,16 +155,17 @@ def _stream(
             run.status = started.wait(max(0.0, end - time.monotonic()))
         if run.status is None:
             started.send_signal(supervise.TELL)
-            for lines in read(started, run.id, time.monotonic() + PLACES_S):
+            for lines in read(started, run.id, time.monotonic() + PLACES_S, own):
                 transcript.add(lines, quietly=True)
     run.talked = talk.verdict()
 
 
 @contextlib.contextmanager
 def _supervised(
-    line: list[str], environment: dict[str, str], stdin: bool
+    line: list[str], environment: dict[str, str], stdin: bool, inherited: Sequence[FileIO]
 ) -> Iterator["subprocess.Popen[bytes]"]:
-    """Start a command below a supervisor; all that it has started has ended with the block."""
+    """Start a command below a supervisor, which inherits these files; all that it has started has
+    ended with the block."""
     try:
         if not os.access(line[0], os.X_OK):
             number = errno.EACCES if os.path.exists(line[0]) else errno.ENOENT
@@ -139,7 +178,10 @@ def _supervised(
             stderr=subprocess.PIPE,
             # Ctrl-C in a terminal reaches us alone, and we end the job in order
             start_new_session=True,
+            pass_fds=[file.fileno() for file in inherited],
         )
+        for file in inherited:
+            file.close()
     except OSError as error:
         fix = "type  make lab  to mend it, or correct the site file"
         if error.errno in FULL:

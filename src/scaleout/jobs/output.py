@@ -6,7 +6,8 @@ import re
 import selectors
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from io import FileIO
 from pathlib import Path
 from typing import TextIO
 
@@ -28,13 +29,14 @@ def mark(run_id: str) -> str:
 
 
 class Pieces:
-    """Puts the marked pieces of one stream together to whole lines, a buffer for each rank."""
+    """Puts the marked pieces of one stream together to whole lines, a buffer for each rank. In a
+    stream of one rank's own, `rank`, nothing is marked."""
 
-    def __init__(self, run_id: str) -> None:
+    def __init__(self, run_id: str, rank: int | None = None) -> None:
         # with the id: no output can look like it by chance
         self.mark = re.compile(rb"\x1e%b:(\d+)\x1f" % re.escape(run_id.encode()))
         self.held = b""
-        self.rank: int | None = None
+        self.own = self.rank = rank
         self.partial: dict[int | None, list[bytes]] = {}
 
     def feed(self, data: bytes) -> Iterator[Line]:
@@ -50,7 +52,7 @@ class Pieces:
         for line in lines:
             self._take(line)
             yield self.rank, self._text(self.rank)
-            self.rank = None  # without a mark, the next line is mpirun's own
+            self.rank = self.own  # without a mark, the next line of a shared stream is mpirun's
         if rest:
             self._take(rest)
         if not more:
@@ -67,13 +69,17 @@ class Pieces:
         return b"".join(self.partial.pop(rank, [])).decode("utf-8", "replace").rstrip("\r")
 
 
-def read(job: "subprocess.Popen[bytes]", run_id: str, end: float) -> Iterator[list[Line]]:
-    """Yield the lines of a job as they come, once a second at least, until both pipes close or its
-    time is up."""
+def read(
+    job: "subprocess.Popen[bytes]", run_id: str, end: float, errors: Sequence[FileIO] = ()
+) -> Iterator[list[Line]]:
+    """Yield the lines of a job as they come, once a second at least, until all pipes close or its
+    time is up. `errors` are the pipes of each rank's own standard error."""
     with selectors.DefaultSelector() as ready:
         for pipe in (job.stdout, job.stderr):
             assert pipe is not None
             ready.register(pipe, selectors.EVENT_READ, Pieces(run_id))
+        for rank, own in enumerate(errors):
+            ready.register(own, selectors.EVENT_READ, Pieces(run_id, rank))
         while ready.get_map():
             events = ready.select(max(0.0, min(1.0, end - time.monotonic())))
             for key, _ in events:

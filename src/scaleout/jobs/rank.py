@@ -12,6 +12,9 @@ from collections.abc import Mapping
 COMMAND = (sys.executable, "-I", "-S", os.path.abspath(__file__))
 # What may come first of it: each rank's logical CPUs, 0+4,1+5, where the ranks are to bind themselves.
 BIND = "--bind"
+# And each rank's own standard error, 7,9, as open files: the launcher may end before it has handed
+# on what a rank said last.
+ERRORS = "--errors"
 # What the launchers say: Hydra (MPICH, Intel MPI), Open MPI, srun.
 NAMES = {
     "RANK": ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"),
@@ -104,6 +107,12 @@ def _become(command: list[str]) -> int:
     if command[:1] == [BIND]:
         cpus = command[1].split(",")
         os.sched_setaffinity(0, map(int, cpus[rank % len(cpus)].split("+")))
+        command = command[2:]
+    if command[:1] == [ERRORS]:
+        files = [int(file) for file in command[1].split(",")]
+        os.dup2(files[rank], 2)
+        for file in files:
+            os.close(file)
         command = command[2:]
     if rank:  # which mpirun lets wait for ever
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

@@ -88,6 +88,7 @@ class Supervisor:
                     f"{words[0]} cannot be started: {error.strerror}", file=sys.stderr, flush=True
                 )
                 os._exit(NOT_STARTED)
+        os.closerange(3, os.sysconf("SC_OPEN_MAX"))  # the ranks' own standard errors
         nothing = os.open(os.devnull, os.O_RDWR)
         for stream in (0, 1, 2):  # the job's output ends when the job does
             os.dup2(nothing, stream)

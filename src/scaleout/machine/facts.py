@@ -12,6 +12,7 @@ from ..words import count
 from .topology import (
     ROOT,
     Core,
+    cache_kib,
     cpu_model,
     number,
     parse_cpuinfo,
@@ -27,6 +28,13 @@ ISA = (
     *("amx_tile", "amx_int8", "amx_bf16"),
 )
 
+# What a stamp calls the best of them, from new to old.
+INSTRUCTIONS = {
+    "amx_tile": "AMX",
+    "avx512_bf16": "AVX-512 with BF16",
+    "avx512f": "AVX-512",
+    "avx2": "AVX2",
+}
 
 MPI_FLAVOURS = {
     "Intel MPI": r"Intel\(R\) MPI Library.*?Version\s+([\d.]+(?:\s+Update\s+\d+)?)",
@@ -196,17 +204,31 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def stamp() -> str:
-    """A sentence with the processor, the cores that a job may fill, the versions of what computes,
-    and the day: so that nobody takes a stored output for that of another machine.
+def stamp(root: Path = ROOT) -> str:
+    """A sentence with the processor, its instructions, the cores that a job may fill, caches, memory,
+    the versions of what computes, and the day: so that nobody takes a stored output for that of
+    another machine.
     """
-    here = facts()
-    names = {"tensorflow": "TensorFlow", "tensorflow-cpu": "TensorFlow"}
+    here = facts(root)
+    parts = [next((words for flag, words in INSTRUCTIONS.items() if flag in here.isa), "")]
+    parts.append(count(here.usable_cores, "core"))
+    caches = cache_kib(root)
+    parts += [f"{_size(caches[level])} of L{level} cache" for level in (2, 3) if level in caches]
+    if gib := here.memory_limit_gib or here.memory_gib:
+        parts.append(f"{gib:.0f} GiB of memory")
+    names = {
+        "tensorflow": "TensorFlow",
+        "tensorflow-cpu": "TensorFlow",
+        "scikit-learn-intelex": "scikit-learn-intelex",
+    }
     found = {names[package]: version for package, version in versions(names).items()}
-    parts = [f"{name} {version}" for name, version in found.items()]
+    parts += [f"{name} {version}" for name, version in found.items()]
     if here.mpi_version:
         parts.append(f"{here.mpi} {here.mpi_version}")
-    cores = count(here.usable_cores, "core")
     today = datetime.now(UTC)
-    day = f"{today.day} {today:%B %Y}"
-    return f"Run on {here.cpu}, {', '.join([cores, *parts])}, {day}."
+    parts.append(f"{today.day} {today:%B %Y}")
+    return f"Run on {here.cpu}, {', '.join(part for part in parts if part)}."
+
+
+def _size(kib: int) -> str:
+    return f"{kib} KiB" if kib < 1024 else f"{kib / 1024:.3g} MiB"

@@ -62,6 +62,17 @@ def cpu_model(root: Path = ROOT) -> str:
     return next((fields["model name"] for fields in cpus if "model name" in fields), "unknown")
 
 
+def cache_kib(root: Path = ROOT) -> dict[int, int]:
+    """The KiB of the first CPU's caches, by level; those for instructions alone are left out."""
+    sizes: dict[int, int] = {}
+    for folder in sorted((root / SYSTEM / "cpu/cpu0/cache").glob("index[0-9]*")):
+        level, size = (read_text(folder / name) for name in ("level", "size"))
+        kib = number(size.removesuffix("K"))
+        if number(level) > 0 and kib > 0 and read_text(folder / "type") != "Instruction":
+            sizes[number(level)] = kib
+    return sizes
+
+
 def read_cores(root: Path = ROOT, allowed: Iterable[int] = ()) -> tuple[tuple[Core, ...], str]:
     """All physical cores, and where that is known from."""
     cpuinfo = parse_cpuinfo(read_text(root / "proc/cpuinfo"))

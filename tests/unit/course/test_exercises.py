@@ -343,3 +343,34 @@ def test_a_check_of_a_lab_that_waits_for_ever_ends(
         "came to no end in 2 s" in results[0].what
         and "waits for a message that nobody sends" in results[0].what
     )
+
+
+def test_what_editors_and_jupyter_leave_beside_files_is_no_part_of_the_course(
+    workshop: Path, scaleout
+) -> None:
+    """`make test` after a used `make lab`."""
+    book = '{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'
+    (workshop / "solutions/00_tiny.ipynb").write_text(book)
+    generate()
+    for folder in ("labs/00_tiny", "solutions/00_tiny", "solutions/00_tiny/more"):
+        here = workshop / folder
+        (here / ".ipynb_checkpoints").mkdir(parents=True)
+        (here / ".ipynb_checkpoints/runme-checkpoint.py").write_text("")
+        (here / "__pycache__").mkdir()
+        for name in (
+            "runme-Copy1.py",
+            ".runme.py.swp",
+            "runme.py~",
+            "#runme.py#",
+            "runme.kept-1.py",
+        ):
+            (here / name).write_text("# TODO 1: and more.\n")
+        (here / ".#runme.py").symlink_to("nowhere")
+    for folder in ("labs", "notebooks", "solutions"):
+        (workshop / folder / ".ipynb_checkpoints").mkdir()
+        (workshop / folder / "00_tiny-Copy1.ipynb").write_text("no notebook")
+    assert generate(only_check=True) == []
+    assert list(masters.untouched("00_tiny")) == ["runme.py"]
+    assert scaleout("exercises", "--check").returncode == 0
+    done = scaleout("reset", "00_tiny")
+    assert done.returncode == 0 and done.stdout.count("is as new") == 1

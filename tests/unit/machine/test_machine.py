@@ -1,12 +1,14 @@
 """The facts of machines that are not this one: folders laid out like their /proc and /sys."""
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from scaleout import machine
+from scaleout.machine.topology import cache_kib
 
 CPU = """processor\t: {cpu}
 model name\t: Some CPU @ 2.10GHz
@@ -152,6 +154,48 @@ def test_nonsense_in_the_files_is_no_crash(tmp_path: Path) -> None:
 )
 def test_parse_mpi_version(text: str, flavour: str, version: str) -> None:
     assert machine.parse_mpi_version(text) == (flavour, version)
+
+
+def caches(root: Path, **sizes: str) -> Path:
+    """The first CPU's caches in /sys: L1d="32K", L1i="64K", L2="512K"."""
+    kinds = {"d": "Data", "i": "Instruction"}
+    for number, (name, size) in enumerate(sizes.items()):
+        here = f"sys/devices/system/cpu/cpu0/cache/index{number}"
+        kind = kinds.get(name[2:], "Unified")
+        lay(root, {f"{here}/level": name[1], f"{here}/size": size, f"{here}/type": kind})
+    return root
+
+
+def test_a_stamp_names_instructions_caches_and_memory(tmp_path: Path) -> None:
+    root = caches(plain(tmp_path), L1d="32K", L1i="64K", L2="512K", L3="33792K")
+    assert cache_kib(root) == {1: 32, 2: 512, 3: 33792}
+    stamp = machine.stamp(root)
+    assert re.fullmatch(
+        r"Run on Some CPU @ 2\.10GHz, AVX-512, \d+ cores?, 512 KiB of L2 cache, 33 MiB of L3 cache, "
+        r"32 GiB of memory, .*\d+ [A-Z][a-z]+ \d{4}\.",
+        stamp,
+    ), stamp
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ("sse4_2 avx avx2 fma", "AVX2"),
+        ("avx2 avx512f avx512_vnni", "AVX-512"),
+        ("avx2 avx512f avx512_bf16", "AVX-512 with BF16"),
+        ("avx2 avx512f avx512_bf16 amx_tile amx_bf16", "AMX"),
+    ],
+)
+def test_two_processors_of_one_name_have_two_stamps(tmp_path: Path, flags: str, words: str) -> None:
+    text = f"processor\t: 0\nmodel name\t: AMD EPYC\nflags\t\t: {flags}\n"
+    stamp = machine.stamp(lay(tmp_path, {"proc/cpuinfo": text}))
+    assert stamp.startswith(f"Run on AMD EPYC, {words}, ")
+
+
+def test_a_stamp_leaves_out_what_is_unknown(tmp_path: Path) -> None:
+    stamp = machine.stamp(caches(tmp_path, L2="", L3="0K"))
+    assert re.match(r"Run on unknown, \d+ cores?, ", stamp)
+    assert "cache" not in stamp and "memory" not in stamp and ", ," not in stamp
 
 
 def test_this_machine() -> None:

@@ -136,3 +136,13 @@ def test_a_speed_up_means_a_serial_part_if_the_law_holds() -> None:
     assert more.serial == 0 and "no limit is seen." in str(more)
     with pytest.raises(ScaleoutError, match="at least 2 ranks"):
         scaling.Amdahl.assumed(1, Ratio(1.0, 0.9, 1.1, 5))
+
+
+def test_an_interval_holds_single_measurements_not_the_curve_alone() -> None:
+    draw = np.random.default_rng(0)
+    counts = np.repeat(COUNTS, 20)
+    scatter = np.exp(0.05 * draw.standard_normal(len(counts)))
+    rates = 10 * counts / (1 + 0.05 * (counts - 1)) * scatter
+    said = scaling.fit_rates(counts, rates).predict(16)
+    there = rates[counts == 16]
+    assert np.mean((said.low < there) & (there < said.high)) >= 0.9

@@ -1,0 +1,197 @@
+"""Run master notebooks whole, alone and in place: those that are stale, or those that are named.
+
+    python tools/make_masters.py [05 ...]       (make masters ARGS=05)
+
+A notebook is written when it has run to its end without an error. Broken off by Ctrl-C it stays as
+it was, and the same command goes on with those that are still stale. Before each run the machine
+must be quiet. Where two identical jobs could differ by more than 10 %, the notebook is run again,
+three times at most, and the run with the quietest null pair is kept."""
+
+import contextlib
+import json
+import math
+import os
+import re
+import sys
+import tempfile
+import time
+from asyncio import CancelledError
+from collections.abc import Iterable
+from pathlib import Path
+
+import nbformat
+import outputs
+import psutil
+from nbclient import NotebookClient
+from nbclient.exceptions import CellControlSignal, DeadKernelError
+from nbformat import NotebookNode
+
+from scaleout import data, machine, paths
+from scaleout.comparisons.comparison import Comparison
+from scaleout.errors import ScaleoutError
+from scaleout.words import count
+
+SOLUTIONS = Path(__file__).resolve().parents[1] / "solutions"
+CELL_LIMIT_S = 900  # of a cell that never ends
+PATIENCE_S, LOOK_S = 600, 4
+MOST_LOAD, MOST_BUSY = 0.25, 5  # jobs a CPU over a minute; per cent of all CPUs
+MOST_RUNS, MOST_NOISE = 3, 0.10
+KEPT = ("SCALEOUT_DATA", "SCALEOUT_LEASES")  # the others would make another notebook of it
+
+
+def main(names: Iterable[str], folder: Path = SOLUTIONS) -> int:
+    """Run the notebooks; return 1 where one was refused or failed, 130 when it was broken off."""
+    status = 0
+    try:
+        if not data.source().startswith("MNIST"):
+            raise ScaleoutError(
+                f"The masters are run on MNIST, and here is {data.source()}: "
+                "type  scaleout data fetch mnist"
+            )
+        for path in chosen(list(names), folder):
+            if lacking := needs(path):
+                print(f"{path.stem} needs {', '.join(lacking)}, which this processor lacks.")
+                status = 1
+                continue
+            try:
+                make(path)
+            except CellControlSignal as error:
+                print(f"{error}\n{path.stem} failed, and is as it was.")
+                status = 1
+    except ScaleoutError as error:
+        print(error)
+        return 1
+    except KeyboardInterrupt:
+        print("Broken off: this notebook is as it was. The same command goes on from here.")
+        return 130
+    return status
+
+
+def chosen(names: list[str], folder: Path) -> list[Path]:
+    """The notebooks that are named; without a name those that are stale, edited or incomplete."""
+    books = {path.stem: path for path in paths.course_files(folder, "[0-9][0-9]_*.ipynb")}
+    found = [paths.meant(name, books) for name in names]
+    if None in found:
+        raise ScaleoutError(
+            f"There is no notebook {names[found.index(None)]!r}: there are {', '.join(books)}."
+        )
+    if names:
+        return [path for stem, path in books.items() if stem in found]
+    return [path for path in books.values() if not in_step(path)]
+
+
+def in_step(path: Path) -> bool:
+    """Whether a notebook's outputs are those of its code."""
+    book = json.loads(path.read_text(encoding="utf-8"))
+    stale = outputs.stale(book, path.with_suffix(""))
+    return not [*stale, *outputs.edited(book), *outputs.missing(book)]
+
+
+def needs(path: Path) -> list[str]:
+    """The instructions that a notebook needs and that this processor lacks."""
+    book = nbformat.read(path, as_version=4)
+    has = machine.facts().isa
+    return [name for name in book.metadata.get("scaleout", {}).get("needs", []) if name not in has]
+
+
+def make(path: Path, wait: bool = True) -> None:
+    """Run a notebook until its null pair is quiet, three times at most; write the quietest run."""
+    before, scripts = path.read_bytes(), outputs.scripts(path.with_suffix(""))
+    quietest, best, runs = math.inf, None, 0
+    while runs < MOST_RUNS and (best is None or quietest > MOST_NOISE):
+        runs += 1
+        print(f"{path.stem}: run {runs}, as soon as the machine is quiet", flush=True)
+        if wait:
+            wait_until_quiet()
+        results = Path(tempfile.mkdtemp(prefix="run-", dir=paths.results("masters", path.stem)))
+        book, seconds = run(path, before.decode(), results)
+        noise = null_pair(results)
+        print(f"{seconds / 60:.1f} minutes, identical jobs could differ by {100 * noise:.0f} %")
+        if best is None or noise < quietest:
+            quietest, best = noise, (book, round(seconds / 60, 1))
+    assert best is not None
+    book, minutes = best
+    if path.read_bytes() != before:
+        raise ScaleoutError(f"{path.stem} was edited while it ran, and is left as it is.")
+    about = {"stamp": machine.stamp(), "data": data.source(), "minutes": minutes, "runs": runs}
+    about |= {"null_pair": round(quietest, 3), "scripts": scripts}
+    about |= outputs.record(json.loads(nbformat.writes(book)))
+    book.metadata["scaleout"] = {**book.metadata.get("scaleout", {}), **about}
+    partial = path.with_name(path.name + ".part")
+    partial.write_text(nbformat.writes(book) + "\n", encoding="utf-8")
+    os.replace(partial, path)
+
+
+def wait_until_quiet(within_s: float = PATIENCE_S) -> None:
+    """Wait until others leave the machine alone; a ScaleoutError where they do not."""
+    end, cpus = time.monotonic() + within_s, psutil.cpu_count() or 1
+    while True:
+        busy, load = psutil.cpu_percent(LOOK_S), os.getloadavg()[0]
+        if busy <= MOST_BUSY and load <= MOST_LOAD * cpus:
+            return
+        if time.monotonic() > end:
+            raise ScaleoutError(
+                f"The machine is not quiet: others take {busy:.0f} % of its CPUs, and the load is "
+                f"{load:.1f} on {count(cpus, 'CPU')}; run it again when they are done."
+            )
+
+
+def run(path: Path, text: str, results: Path) -> tuple[NotebookNode, float]:
+    """Run a notebook from top to bottom; return it with its outputs, and the seconds it took."""
+    book = nbformat.reads(text, as_version=4)
+    language = book.metadata.get("language_info")
+    client = NotebookClient(
+        book,
+        timeout=CELL_LIMIT_S,
+        resources={"metadata": {"path": str(path.parent)}},
+        record_timing=False,
+        store_widget_state=False,
+    )
+    mine = {k: v for k, v in os.environ.items() if k in KEPT or not k.startswith("SCALEOUT_")}
+    start = time.monotonic()
+    try:
+        client.execute(env={**mine, "SCALEOUT_RESULTS": str(results)})
+    except (AssertionError, CancelledError, DeadKernelError):
+        # At Ctrl-C nbclient ends the kernel and then stumbles over its absence.
+        raise KeyboardInterrupt from None
+    seconds = time.monotonic() - start
+    if language:  # as it was: the version of Python would go to the attendees' notebooks
+        book.metadata["language_info"] = language
+    for cell in book.cells:
+        cell.metadata.pop("execution", None)
+        if cell.cell_type == "code":
+            cell.outputs = as_shown(cell.outputs)
+    return book, seconds
+
+
+def as_shown(given: list[NotebookNode]) -> list[NotebookNode]:
+    """Outputs as a terminal shows them at the end: streams joined, bars of progress wiped away."""
+    whole = _joined(given)
+    for output in whole:
+        if output.output_type == "stream":
+            text = re.sub(r"^.*\r(?=[^\n])", "", output.text, flags=re.M)
+            output.text = re.sub(r"^ *\r\Z", "", text, flags=re.M)
+    return _joined([output for output in whole if output.get("text", True)])
+
+
+def _joined(given: list[NotebookNode]) -> list[NotebookNode]:
+    kept: list[NotebookNode] = []
+    for output in given:
+        if output.output_type == "stream" and kept and kept[-1].get("name") == output.name:
+            kept[-1].text += output.text
+        else:
+            kept.append(output)
+    return kept
+
+
+def null_pair(results: Path) -> float:
+    """By how much two identical jobs could differ, as a share, in the noisiest comparison."""
+    found = [0.0]
+    for about in results.rglob("compare.json"):
+        with contextlib.suppress(ScaleoutError):  # no whole round
+            found.append(Comparison.read(about.parent).noise)
+    return max(float(noise) for noise in found if math.isfinite(noise))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

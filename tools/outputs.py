@@ -1,0 +1,157 @@
+"""Tell what a notebook's stored outputs belong to: its cells, its lesson's scripts, and one run.
+
+`record` is what tools/make_masters.py writes into `metadata.scaleout` after a run; the others compare
+it with what is there today, and yield a sentence for each difference. Cells are counted from 1,
+code cells only. Notebooks are the plain objects that json reads; nothing here is imported from
+outside of Python itself, so that the lint runs anywhere."""
+
+import ast
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import Any
+
+Book = dict[str, Any]
+KINDS, NAME = {".py", ".sh", ".c"}, r"\w+\.\w+"
+MEASURES = re.compile(r"\b(?:print|explain)\(|\.(?:plot|check)\(|\.figures\.")
+
+
+def record(book: Book) -> dict[str, list[str]]:
+    """The hashes of each code cell and of its outputs, in their order."""
+    code = _code(book)
+    return {
+        "cells": [digest(_joined(cell["source"])) for cell in code],
+        "outputs": [_outputs_digest(cell["outputs"]) for cell in code],
+    }
+
+
+def scripts(folder: Path) -> dict[str, str]:
+    """The hash of each script below a lesson's folder, by its path in there; what editors and Jupyter
+    leave beside them, such as runme-Copy1.py, is none of them."""
+    files = sorted(path for path in folder.rglob("*") if path.suffix in KINDS)
+    names = {path.relative_to(folder): path for path in files if re.fullmatch(NAME, path.name)}
+    own = [name for name in names if not any(part.startswith(".") for part in name.parts)]
+    return {name.as_posix(): script_digest(names[name]) for name in own}
+
+
+def script_digest(path: Path) -> str:
+    """The hash of a Python script's syntax tree without docstrings; of another file's bytes.
+
+    Comments and line breaks are not in the tree. `ast.dump` would give each version of Python
+    another hash.
+    """
+    raw = path.read_bytes()
+    if path.suffix != ".py":
+        return digest(raw)
+    try:
+        return digest(_tree(ast.parse(raw)))
+    except SyntaxError:
+        return digest(raw)
+
+
+def stale(book: Book, folder: Path) -> Iterator[str]:
+    """What has changed since the notebook was run, a sentence each."""
+    then = _then(book)
+    if not then:
+        yield "nothing says which code its outputs come from"
+        return
+    pairs = _pairs(book)
+    new = [number for number, at in enumerate(pairs, 1) if at is None]
+    yield from (f"cell [{number}] is new or changed since the run" for number in new)
+    if not new and len(then["cells"]) > len(pairs):
+        yield "a cell that was run is gone"
+    was, now = then["scripts"], scripts(folder)
+    for name in sorted(was.keys() | now.keys()):
+        if was.get(name) != now.get(name):
+            yield f"{folder.name}/{name} changed since the run"
+
+
+def edited(book: Book) -> Iterator[str]:
+    """Which outputs are not those that the run gave, a sentence each."""
+    for number, (cell, at) in enumerate(zip(_code(book), _pairs(book), strict=True), 1):
+        given = "" if at is None else _then(book)["outputs"][at]
+        if given and cell["outputs"] and _outputs_digest(cell["outputs"]) != given:
+            yield f"the output of cell [{number}] was edited after the run"
+
+
+def missing(book: Book) -> Iterator[str]:
+    """Which cells should have an output and store none, a sentence each."""
+    for number, (cell, at) in enumerate(zip(_code(book), _pairs(book), strict=True), 1):
+        had = at is not None and _then(book)["outputs"][at] != _outputs_digest([])
+        if not cell["outputs"] and (had or measures(_joined(cell["source"]))):
+            yield f"cell [{number}] shows what was measured, and stores no output"
+
+
+def measures(source: str) -> bool:
+    """Whether a cell prints, explains, draws or checks, or ends in an expression that is shown."""
+    if MEASURES.search(source):
+        return True
+    if source.startswith("%%") or source.rstrip().endswith(";"):
+        return False
+    try:
+        body = ast.parse(re.sub(r"^[%!].*$", "pass", source, flags=re.M)).body
+    except SyntaxError:
+        return False
+    return bool(body) and isinstance(body[-1], ast.Expr)
+
+
+def digest(text: str | bytes) -> str:
+    return hashlib.sha256(text.encode() if isinstance(text, str) else text).hexdigest()
+
+
+def _code(book: Book) -> list[dict[str, Any]]:
+    return [cell for cell in book["cells"] if cell["cell_type"] == "code"]
+
+
+def _then(book: Book) -> dict[str, Any]:
+    """What the last run recorded; empty where none has."""
+    found = book["metadata"].get("scaleout", {})
+    return found if "cells" in found else {}
+
+
+def _pairs(book: Book) -> list[int | None]:
+    """For each code cell its place in the last run; None where no such cell was run there."""
+    now, then = record(book)["cells"], _then(book).get("cells", [])
+    found: list[int | None] = [None] * len(now)
+    for block in SequenceMatcher(None, then, now, autojunk=False).get_matching_blocks():
+        for step in range(block.size):
+            found[block.b + step] = block.a + step
+    return found
+
+
+def _joined(text: Any) -> Any:
+    """A text that may be stored as the list of its lines."""
+    lines = isinstance(text, list) and all(isinstance(line, str) for line in text)
+    return "".join(text) if lines else text
+
+
+def _outputs_digest(stored: list[dict[str, Any]]) -> str:
+    plain = [
+        {
+            **{name: _joined(value) for name, value in output.items()},
+            "data": {kind: _joined(value) for kind, value in output.get("data", {}).items()},
+        }
+        for output in stored
+    ]
+    return digest(json.dumps(plain, sort_keys=True))
+
+
+def _tree(node: Any) -> str:
+    """A syntax tree as text: no places, no empty fields, no docstrings."""
+    if isinstance(node, list):
+        return f"[{', '.join(map(_tree, node))}]"
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    fields = dict(ast.iter_fields(node))
+    documented = isinstance(
+        node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    )
+    if documented and ast.get_docstring(node, clean=False) is not None:
+        fields["body"] = fields["body"][1:]
+    if isinstance(node, ast.JoinedStr):  # Python 3.12 ends some of them in an empty text
+        fields["values"] = [part for part in node.values if getattr(part, "value", None) != ""]
+    parts = [f"{name}={_tree(value)}" for name, value in fields.items() if value not in (None, [])]
+    return f"{type(node).__name__}({', '.join(parts)})"
