@@ -143,6 +143,8 @@ def run(path: Path, text: str, results: Path) -> tuple[NotebookNode, float]:
     client = NotebookClient(
         book,
         timeout=CELL_LIMIT_S,
+        # ipykernel warns of its ports, which are this user's own and signed.
+        extra_arguments=["--IPKernelApp.log_level=40"],
         resources={"metadata": {"path": str(path.parent)}},
         record_timing=False,
         store_widget_state=False,

@@ -10,14 +10,12 @@ Item = TypeVar("Item")
 
 
 def bar(items: Iterable[Item], **how: Any) -> Iterable[Item]:
-    """tqdm's bar over `items`, on stdout: JupyterLab shows stderr in red, as if something had
-    failed.
-    """
+    """Show tqdm's bar while `items` are gone through. On stdout, as JupyterLab shows stderr in red."""
     from tqdm import tqdm
 
     if settings.quick() and isinstance(items, list | tuple) and len(items) > 2:
         items = [items[0], items[-1]]
-    shown: Iterable[Item] = tqdm(items, file=sys.stdout, **how)
+    shown: Iterable[Item] = tqdm(items, file=sys.stdout, leave=False, **how)
     return shown
 
 
