@@ -13,9 +13,9 @@ from typing import Any
 import psutil
 import pytest
 
+from scaleout.clusters import run as launch
 from scaleout.comparisons.comparison import Comparison
 from scaleout.course.lab import lab
-from scaleout.jobs import run as launch
 from scaleout.jobs.job import Run
 
 ROOT = Path(__file__).resolve().parents[1]

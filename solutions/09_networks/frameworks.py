@@ -22,7 +22,7 @@ from scaleout import (
 )
 from scaleout.comparisons import references
 from scaleout.comparisons.references import REFERENCE, reference, whose
-from scaleout.jobs.side import MISSING, missing, python
+from scaleout.course.pytorch import MISSING, missing, python
 from scaleout.paths import results, show
 
 NAMES = {"tensorflow": "TensorFlow", "torch": "PyTorch"}

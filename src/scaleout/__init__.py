@@ -14,7 +14,7 @@ __version__ = "0.1.0"
 # module holds.
 _PUBLIC = {
     "Comparison": "comparisons.comparison:Comparison",
-    "Engines": "jobs.engines:Engines",
+    "Engines": "engines:Engines",
     "JobFailed": "jobs.job:JobFailed",
     "JobInterrupted": "jobs.job:JobInterrupted",
     "JobTimeout": "jobs.job:JobTimeout",
@@ -29,7 +29,7 @@ _PUBLIC = {
     "lab": "course.lab:lab",
     "layers": "layers:",
     "machine": "machine:",
-    "mpis": "jobs.mpis:",
+    "mpis": "clusters.mpis:",
     "onednn": "traces.onednn:",
     "passed": "course.history:passed",
     "plots": "plots:",
@@ -37,7 +37,7 @@ _PUBLIC = {
     "progress": "progress:",
     "records": "records:",
     "report": "reports:report",
-    "run": "jobs.run:run",
+    "run": "clusters.run:run",
     "scaling": "scaling:",
     "sweep": "sweeps:sweep",
     "timeline": "traces.horovod:",

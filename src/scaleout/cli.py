@@ -70,15 +70,15 @@ def _doctor(args: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _run(args: argparse.Namespace, rest: list[str]) -> int:
-    from .jobs.run import start
+    from .clusters.run import start
 
     start(_job(args, rest, site=_site(args), bind=args.bind, stdin=True), _say)
     return 0
 
 
 def _submit(args: argparse.Namespace, rest: list[str]) -> int:
+    from .clusters.slurm import dry_run, submit
     from .jobs.site import Site
-    from .jobs.slurm import dry_run, submit
 
     site = Site.read(args.site)
     if not site.scheduler:
@@ -122,8 +122,9 @@ def _sweep(args: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _compare(args: argparse.Namespace, rest: list[str]) -> int:
-    from .comparisons.compare import compare, variants
-    from .jobs import run as launch
+    from .clusters import run as launch
+    from .comparisons.compare import compare
+    from .comparisons.variants import variants
     from .paths import show
 
     result = compare(

@@ -3,10 +3,10 @@
 import hashlib
 import http.client
 import os
-import tempfile
 import urllib.request
 from pathlib import Path
 
+from . import jsonlines
 from .errors import ScaleoutError
 from .settings import data_folder
 
@@ -62,7 +62,4 @@ def _download(url: str, target: Path, digest: str) -> None:
             f"{target.name} arrived damaged and was dropped: type  scaleout data fetch mnist  "
             "again."
         )
-    # Beside its place, so that a full disk leaves nothing under its name.
-    with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
-        (Path(scratch) / target.name).write_bytes(content)
-        os.replace(Path(scratch) / target.name, target)
+    jsonlines.write(target, content)

@@ -50,11 +50,15 @@ def text(path: Path) -> str:
         return file.read().decode("utf-8-sig")
 
 
-def write(path: Path, text: str) -> None:
+def write(path: Path, content: str | bytes) -> None:
     """Write a file whole, or not at all."""
     partial = path.with_name(path.name + ".part")
-    partial.write_text(text, encoding="utf-8")
-    partial.rename(path)
+    try:
+        partial.write_bytes(content.encode() if isinstance(content, str) else content)
+        partial.rename(path)
+    except OSError:  # a full disk
+        partial.unlink(missing_ok=True)
+        raise
 
 
 def table(path: Path) -> Line:

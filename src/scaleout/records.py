@@ -108,12 +108,12 @@ def write(
         **_commit(),
     }
     jsonlines.append(
-        settings.records_file() or results() / "records.jsonl", json.dumps(record, default=_plain)
+        settings.records_file() or results() / "records.jsonl", json.dumps(record, default=_as_json)
     )
     return record
 
 
-def _plain(x: Any) -> Any:
+def _as_json(x: Any) -> Any:
     """NumPy's numbers and arrays as Python's own."""
     if hasattr(x, "tolist"):
         return x.tolist()

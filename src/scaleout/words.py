@@ -40,6 +40,15 @@ def rounded(value: float) -> str:
     return f"{value:,.{min(12, max(0, digits))}f}"
 
 
+def percent(share: float) -> str:
+    """Write a share in per cent, with one digit where it is small; "-" for what is not a number."""
+    if math.isnan(share):
+        return "-"
+    if math.isinf(share):
+        return "any amount"
+    return f"{100 * share:.{1 if 0 < share < 0.0995 else 0}f} %"
+
+
 def markdown_table(columns: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
     """A table in Markdown, for a report or a note."""
     lines = [columns, ["---"] * len(columns), *rows]

@@ -13,9 +13,9 @@ from cluster import hosts
 from torch_scripts import TELLS, TORCH, TORCHRUN, said, told, with_torch
 
 from scaleout import lab
+from scaleout.clusters import run as launch
 from scaleout.doctor.examine import examine_site
 from scaleout.jobs import local
-from scaleout.jobs import run as launch
 from scaleout.jobs.job import JobError, JobFailed, Run
 from scaleout.jobs.site import Site
 

@@ -20,10 +20,10 @@ from helpers import COMMAND, until
 from torch_scripts import TELLS, TORCH, TORCHRUN, said, told, with_torch
 
 from scaleout import lab
+from scaleout.clusters import run as launch
+from scaleout.clusters import slurm_commands
 from scaleout.doctor.examine import examine_site
 from scaleout.errors import ScaleoutError
-from scaleout.jobs import run as launch
-from scaleout.jobs import slurm_commands
 from scaleout.jobs.job import JobFailed, JobTimeout, Run
 from scaleout.jobs.site import Site
 
@@ -319,7 +319,7 @@ def test_what_slurm_refuses_is_said_in_a_sentence(cluster: slurm.Slurm) -> None:
 
 INSIDE = """
     import os
-    from scaleout.jobs import run as launch
+    from scaleout.clusters import run as launch
 
     run = launch.run(["sh", "-c", "echo at $SLURMD_NODENAME"], name="inside", ranks=4, threads=1, echo=None)
     print(sorted(text for _, text in run.lines if text.startswith("at")))

@@ -14,10 +14,10 @@ from faults import untrusted
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from scaleout.clusters import slurm
 from scaleout.course import history
 from scaleout.course.classroom import STATES
 from scaleout.errors import ScaleoutError
-from scaleout.jobs import slurm
 from scaleout.jobs.job import Job
 from scaleout.jobs.site import Site
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scaleout.jobs import run as launch
+from scaleout.clusters import run as launch
 from scaleout.jobs.job import JobFailed, Run
 from scaleout.traces import horovod as timeline
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from helpers import COMMAND, left_of, run_script
 
-from scaleout.jobs import run as launch
+from scaleout.clusters import run as launch
 from scaleout.jobs import supervise
 from scaleout.jobs.job import JobFailed, JobTimeout, Run
 from scaleout.jobs.site import Site

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from helpers import ROOT
 
-from scaleout.jobs import run as launch
+from scaleout.clusters import run as launch
 
 HERE = importlib.util.find_spec("jax") is not None
 PYTHON = os.environ.get("JAX_PYTHON") or (sys.executable if HERE else "")

@@ -13,7 +13,7 @@ from PIL import Image
 from sklearn.cluster import KMeans
 
 from scaleout import data
-from scaleout.jobs import run as launch
+from scaleout.clusters import run as launch
 from scaleout.jobs.job import Run
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600), pytest.mark.usefixtures("results")]

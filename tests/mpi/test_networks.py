@@ -8,8 +8,7 @@ from helpers import ROOT, lesson
 from torch_scripts import FRAMEWORKS, with_torch
 
 from scaleout import lab
-from scaleout.course import checks
-from scaleout.jobs import side
+from scaleout.course import checks, pytorch
 from scaleout.jobs.job import Run
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(900)]
@@ -124,7 +123,7 @@ def test_under_fsdp_a_rank_keeps_its_part_and_takes_the_same_steps() -> None:
 def test_without_pytorch_nothing_is_judged_and_a_reference_is_shown(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for module in (checks, side):
+    for module in (checks, pytorch):
         monkeypatch.setattr(module, "side", lambda name: None)
     (found,) = checks.check(lab("09_networks", solution=True), 5)
     assert found.state == "not judged" and "make torch" in found.what

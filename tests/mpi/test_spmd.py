@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from scaleout import lab, scaling
-from scaleout.jobs import mpis
-from scaleout.jobs import run as launch
+from scaleout.clusters import mpis
+from scaleout.clusters import run as launch
 from scaleout.jobs.job import Run
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from scaleout import compare, sweeps
-from scaleout.jobs import run as launch
+from scaleout.clusters import run as launch
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 

@@ -10,8 +10,8 @@ import pytest
 from helpers import lesson
 
 from scaleout import machine, paths
+from scaleout.clusters import run as launch
 from scaleout.errors import ScaleoutError
-from scaleout.jobs import run as launch
 from scaleout.jobs.environment import interpreter
 from scaleout.jobs.job import Run
 

@@ -9,7 +9,7 @@ import pytest
 from helpers import ROOT, run_script
 from torch_scripts import TELLS, TORCH, TORCHRUN, said, told, with_torch
 
-from scaleout.jobs import run as launch
+from scaleout.clusters import run as launch
 from scaleout.jobs.job import Run
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from scaleout.jobs import run as launch
+from scaleout.clusters import run as launch
 from scaleout.jobs.job import JobFailed, Run
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(600)]

@@ -21,7 +21,7 @@ BRINGS = importlib.metadata.packages_distributions()
 # Rooms that `pip install scaleout` must be able to run without the course.
 TOOL = ("cli", "jobs", "sweeps", "comparisons", "scaling", "doctor", "reports", "machine", "plots")
 # What they import for the course alone, when they are asked to.
-FOR_THE_COURSE = {"jobs/engines.py", "doctor/probe.py"}
+FOR_THE_COURSE = {"engines.py", "doctor/probe.py"}
 # For another Python, which its test asks for and skips without.
 ELSEWHERE = {"seven_in_jax.py": {"jax"}, "torch_steps.py": {"common"}}
 

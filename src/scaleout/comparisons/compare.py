@@ -9,37 +9,32 @@ import functools
 import hashlib
 import json
 import math
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from inspect import signature
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 from .. import machine, progress, settings
+from ..clusters import run as launch
 from ..errors import ScaleoutError
-from ..jobs import run as launch
-from ..jobs import talking
-from ..jobs.environment import check_variables
 from ..jobs.job import JobFailed, JobInterrupted
 from ..paths import show
 from ..words import count, rounded
-from . import command, ranges
+from . import command
 from .comparison import Comparison
 from .intervals import ROUNDS, WITHIN
 from .journal import Journal, Row, folder_name
 from .metric import Metric
 
-Job = Callable[..., Any]
+Measured = Callable[..., Any]  # what is run and gives a figure
 Column = tuple[str, int]  # a variant, and 1 where it is the baseline's second run of a round
 MORE = 2  # rounds at most that take the place of disturbed ones
-BETWEEN = "::"  # two commands
 LAST = 5  # lines of a failed job that left no traceback
 
 
 def compare(
-    job: Job,
+    job: Measured,
     variants: Mapping[str, Mapping[str, Any]],
     *,
     rounds: int = 7,
@@ -95,8 +90,8 @@ def compare(
     _check(variants, rounds)
     rounds = settings.rounds(rounds)
     asked = {key: {**shared, **how} for key, how in variants.items()}
-    figure = Metric(metric, lower)
-    about = _about(job, asked, metric, bool(figure.lower))
+    measure = Metric(metric, lower)
+    about = _about(job, asked, metric, bool(measure.lower))
     journal = Journal("compare", folder_name(name, about["job"], about), "runs.jsonl", wrong)
     start = _start(job, f"compare/{journal.name}/jobs")
     round_of = columns(list(asked))
@@ -104,7 +99,7 @@ def compare(
     copies: set[str] = set()  # variants whose ranks never talked, and who have been told of
 
     def result() -> Comparison:
-        return Comparison(rows, bool(figure.lower), about["metric"], journal.folder)
+        return Comparison(rows, bool(measure.lower), about["metric"], journal.folder)
 
     def done() -> bool:
         return len(rows) >= len(round_of) and enough(result(), rounds)
@@ -126,10 +121,10 @@ def compare(
                 # In the short form the baseline's run, which was the last, stands here twice.
                 if not (again and rounds == 1):
                     where = f"{key}, round {round_ + 1}"
-                    row, figure, talked = _run(start, asked[key], figure, where)
-                    if echo and talked is False and key not in copies:
+                    row, measure, said = _run(start, asked[key], measure, where)
+                    if echo and said and key not in copies:
                         copies.add(key)
-                        echo(f"{key}: {talking.sentence(asked[key].get('ranks', 2))}")
+                        echo(f"{key}: {said}")
                 place = {"round": round_, "place": len(rows), "variant": key, "again": again}
                 rows.append({**place, **row})
                 journal.add(rows[-1])
@@ -193,8 +188,9 @@ def _settled(result: Comparison, name: str) -> bool:
 
 def _run(
     start: Callable[..., Any], how: Mapping[str, Any], metric: Metric, where: str
-) -> tuple[Row, Metric, bool | None]:
-    """One run as a row, the metric that all others are read by, and whether its ranks talked."""
+) -> tuple[Row, Metric, str]:
+    """Make a row of one run; also the metric that all others are read by, and what says that its
+    ranks were copies."""
     try:
         found = start(**how)
         metric = metric.settled(found)
@@ -211,7 +207,7 @@ def _run(
         raise
     utc = datetime.now(UTC).isoformat(timespec="seconds")
     row = {"value": figure.value, "unit": figure.unit, "run_id": getattr(found, "id", "")}
-    return {**row, "utc": utc}, metric, getattr(found, "talked", None)
+    return {**row, "utc": utc}, metric, getattr(found, "copies", "")
 
 
 def _resume(journal: Journal, about: Mapping[str, Any], size: int) -> list[Row]:
@@ -239,7 +235,7 @@ def wrong(row: Row) -> str:
 
 
 def _about(
-    job: Job, variants: Mapping[str, Mapping[str, Any]], metric: str, lower: bool
+    job: Measured, variants: Mapping[str, Mapping[str, Any]], metric: str, lower: bool
 ) -> dict[str, Any]:
     """All that decides what a comparison measures, as JSON gives it back."""
     about = {
@@ -259,7 +255,7 @@ def _label(job: Any) -> str:
     return str(getattr(owner, "name", "") or getattr(job, "__qualname__", type(job).__name__))
 
 
-def _text(job: Job, variants: Mapping[str, Mapping[str, Any]]) -> str:
+def _text(job: Measured, variants: Mapping[str, Mapping[str, Any]]) -> str:
     """A digest of the scripts and the function that are run: edited, they are another comparison."""
     paths = [getattr(getattr(job, "__self__", None), "script", "")]
     paths += [word for how in variants.values() for word in command.words(how.get("script", ""))]
@@ -289,7 +285,7 @@ def _check(variants: Mapping[str, Mapping[str, Any]], rounds: int) -> None:
             )
 
 
-def _start(job: Job, folder: str) -> Callable[..., Any]:
+def _start(job: Measured, folder: str) -> Callable[..., Any]:
     """What runs a variant, without printing what the job prints."""
     if job is launch.run:
         return functools.partial(_command, folder)
@@ -298,59 +294,3 @@ def _start(job: Job, folder: str) -> Callable[..., Any]:
 
 def _command(folder: str, script: str | Sequence[str], **how: Any) -> Any:
     return launch.run(command.words(script), **{"name": folder, "echo": None, **how})
-
-
-def variants(words: Sequence[str], env: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
-    """{name: arguments of scaleout.run}, the baseline first."""
-    commands: list[list[str]] = [[]]
-    for word in words:
-        if word == BETWEEN:
-            commands.append([])
-        else:
-            commands[-1].append(word)
-    choices: dict[str, dict[str, None]] = {}  # each value once
-    for text in env:
-        name, values = ranges.named(text)
-        choices.setdefault(name, {}).update(dict.fromkeys(values))
-    check_variables(choices)
-    several = {name: list(values) for name, values in choices.items() if len(values) > 1}
-    fixed = {name: next(iter(values)) for name, values in choices.items() if len(values) == 1}
-    for each in commands:
-        if not each:
-            raise ScaleoutError(
-                "A command is missing: put them last, as in  -n 2 -- python a.py :: python b.py"
-            )
-        command.check(each)
-    if len(commands) > 1 and several:
-        raise ScaleoutError(
-            "Compare commands, with :: between them, or values of --env; not both at once."
-        )
-    if len(commands) == 1 and not several:
-        raise ScaleoutError(
-            "There is one variant, and nothing to compare it with: type  A :: B  after the --, "
-            "or two values,  --env K=V1,V2"
-        )
-    if len(commands) > 1:
-        names = _names(commands)
-        return {name: _variant(c, fixed) for name, c in zip(names, commands, strict=True)}
-    found = {}
-    for chosen in product(*several.values()):
-        setting = dict(zip(several, chosen, strict=True))
-        label = " ".join(f"{name}={value or 'unset'}" for name, value in setting.items())
-        found[label] = _variant(commands[0], {**fixed, **setting})
-    return found
-
-
-def _names(commands: Sequence[Sequence[str]]) -> list[str]:
-    """What the commands differ in, with the flag before it, or the word where else nothing of one
-    is left."""
-    shared = len(os.path.commonprefix([list(command) for command in commands]))
-    whole = any(len(command) == shared for command in commands)
-    shared -= whole
-    if shared > 0 and commands[0][shared - 1].startswith("-"):
-        shared -= 1
-    return [" ".join(command[max(0, shared) :]) for command in commands]
-
-
-def _variant(words: Sequence[str], setting: dict[str, str]) -> dict[str, Any]:
-    return {"script": list(words), "env": {name: value or None for name, value in setting.items()}}

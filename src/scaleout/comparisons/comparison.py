@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..errors import ScaleoutError
 from ..paths import results, results_path, show
-from ..words import count, markdown_table, rounded
+from ..words import count, markdown_table, percent, rounded
 from .intervals import LEVEL, ROUNDS, Paired, Ratio, between, paired, verdict
 
 if TYPE_CHECKING:
@@ -381,10 +381,3 @@ def explain(
 def _times(ratio: Ratio, value: float) -> str:
     """With as many digits as the interval is worth."""
     return f"{value:.{2 if ratio.width > 0.005 else 4}f}"
-
-
-def percent(share: float) -> str:
-    """A share in per cent, with one digit where it is small."""
-    if not math.isfinite(share):
-        return "any amount"
-    return f"{100 * share:.{1 if share < 0.0995 else 0}f} %"

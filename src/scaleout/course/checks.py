@@ -17,7 +17,8 @@ from ..jobs.job import JobError, Run
 from ..paths import results, show, side
 from ..settings import STACKS, quick
 from . import history
-from .verdict import WIDTH, Judge, Result, Script, Watch
+from .verdict import WIDTH, Judge, Script, Verdict
+from .watch import Watch
 
 # A lab that waits for ever is told so while its author still waits for the check.
 CHECK_TIMEOUT_S = 120.0
@@ -97,7 +98,7 @@ def check(
     lab: Script,
     number: int | Sequence[int] | None = None,
     tell: Callable[[str], None] | None = None,
-) -> Iterator[Result]:
+) -> Iterator[Verdict]:
     """Runs the lab's checks, or one of them. Equal jobs are run once; with SCALEOUT_QUICK=1 also
     those of earlier calls, as long as the lab's files stay the same.
 
@@ -111,13 +112,13 @@ def check(
 
 def _check(
     lab: Script, number: int | Sequence[int] | None, tell: Callable[[str], None] | None
-) -> Iterator[Result]:
+) -> Iterator[Verdict]:
     scripts: dict[tuple[str, str], tuple[Judge, Callable[..., Run]]] = {}
     for function in _checks(lab, number):
         n: int = function.todo  # type: ignore[attr-defined]
         script, needs = function.script, function.needs  # type: ignore[attr-defined]
         if needs and not side(needs):
-            yield Result(n, "not judged", f"{script} needs  make {needs}  first: type that.")
+            yield Verdict(n, "not judged", f"{script} needs  make {needs}  first: type that.")
             continue
         if (script, needs) not in scripts:
             there = lab if script == "runme.py" else _other(lab, script)
@@ -130,7 +131,7 @@ def _check(
             function(job)
         except AssertionError as failed:
             state = "not yet" if judge.touched(n) else "not started"
-            yield Result(n, state, str(failed) or (function.__doc__ or "").strip())
+            yield Verdict(n, state, str(failed) or (function.__doc__ or "").strip())
         except JobError as failed:
             yield judge.failed(n, failed)
         except INCOMPLETE as failed:
@@ -138,9 +139,9 @@ def _check(
                 raise
             what = f"the job left no complete record ({type(failed).__name__}: {failed})."
             do = f"Run it with  scaleout run {lab.name}  to see what it says."
-            yield Result(n, "not yet", f"{what} {do}")
+            yield Verdict(n, "not yet", f"{what} {do}")
         else:
-            yield Result(n, "passed", (function.__doc__ or "").strip().splitlines()[0])
+            yield Verdict(n, "passed", (function.__doc__ or "").strip().splitlines()[0])
 
 
 def _other(lab: Script, script: str) -> Script:

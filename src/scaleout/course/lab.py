@@ -10,10 +10,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
 
+from ..clusters.run import start
 from ..errors import ScaleoutError
 from ..jobs.environment import interpreter
 from ..jobs.job import TIMEOUT_S, Job, Run
-from ..jobs.run import start
 from ..jobs.site import Site
 from ..paths import home, results, show, topic
 from . import checks, marks, masters
@@ -188,7 +188,7 @@ class Lab:
         ScaleoutError
             The site file cannot be read, or what was asked for is no job.
         """
-        from ..jobs.slurm import dry_run
+        from ..clusters.slurm import dry_run
 
         site = site if isinstance(site, Site) else Site.read(site)
         command = ["python", "-m", "mpi4py", show(self.script), *_flags(args)]

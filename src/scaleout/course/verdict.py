@@ -2,21 +2,18 @@
 
 import re
 import textwrap
-import time
 import warnings
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, Self
 
 from ..jobs import failures
-from ..jobs.failures import BY_TORCH, FRAME, STACK, first_traceback, without_stacks
-from ..jobs.job import Enough, JobError, JobTimeout, Run
+from ..jobs.failures import BY_TORCH, FRAME, first_traceback, without_stacks
+from ..jobs.job import JobError, JobTimeout, Run
 from ..jobs.output import Line
 from ..paths import show
-from ..stacks import DONE
-from ..words import count
 from . import marks
 from .masters import read_text, untouched
 
@@ -25,11 +22,6 @@ WAITS = (
     "most often a rank waits for a message that nobody sends, or makes a call that the others do "
     "not."
 )
-
-
-PATIENCE_S = 10.0  # a job that takes longer is worth a line
-SAME = 2  # so often each rank must be found where it was before, until the job is ended
-PACKAGE = Path(__file__).parents[1]
 
 
 class Script(Protocol):
@@ -47,7 +39,7 @@ class Script(Protocol):
 
 
 @dataclass(frozen=True)
-class Result:
+class Verdict:
     """What a check found."""
 
     number: int
@@ -81,7 +73,7 @@ class Judge:
         numbers = marks.numbers(self.text)
         return marks.nearest(self.text, line, [n for n in numbers if self.touched(n)] or numbers)
 
-    def unreadable(self, number: int) -> Result | None:
+    def unreadable(self, number: int) -> Verdict | None:
         """What a text that Python cannot read means for a TODO; None when it can be read."""
         error = syntax_error(self.text) if self.script.suffix == ".py" else None
         if error is None:
@@ -91,36 +83,36 @@ class Judge:
         what = f"Python cannot read line {line} of {file}: {said}.\n    {self._code(line)}"
         return self._share(number, self.nearest(line), what, f"{file}, line {line}: {said}.")
 
-    def failed(self, number: int, error: JobError) -> Result:
+    def failed(self, number: int, error: JobError) -> Verdict:
         """What a job that did not end well means for a TODO."""
         stopped = re.search(r"NotImplementedError: TODO (\d+):", error.run.output)
         if stopped:
             if int(stopped[1]) == number or not self.touched(number):
-                return Result(number, "not started", "write it, then check again.")
+                return Verdict(number, "not started", "write it, then check again.")
             what = f"the job stops at TODO {stopped[1]}, which is not written yet."
-            return Result(number, "not judged", what)
+            return Verdict(number, "not judged", what)
         if isinstance(error, JobTimeout):
             return self._waits(number, error)
         line = self._line(error)
         if line is None:
             return self._share(number, None, f"the job did not end well. {error}", str(error))
         what = f"the job failed in line {line} of {self.script.name}. {error}"
-        brief = f"line {line} of {self.script.name} fails: {_last_words(error)}"
+        brief = f"line {line} of {self.script.name} fails: {_exception(error)}"
         return self._share(number, self.nearest(line), what, brief)
 
-    def _share(self, number: int, guilty: int | None, what: str, brief: str) -> Result:
+    def _share(self, number: int, guilty: int | None, what: str, brief: str) -> Verdict:
         """The whole story for the TODO at fault, a short one for those that it hides."""
         if guilty is None:
             told = self.told.setdefault(brief, number)
             said = what if told == number else f"the same job failed: see TODO {told}."
-            return Result(number, "not judged", said)
+            return Verdict(number, "not judged", said)
         if guilty == number:
-            return Result(number, "not yet", what)
+            return Verdict(number, "not yet", what)
         if not self.touched(number):
-            return Result(number, "not started", "write it, then check again.")
-        return Result(number, "not judged", f"first mend TODO {guilty}: {brief}")
+            return Verdict(number, "not started", "write it, then check again.")
+        return Verdict(number, "not judged", f"first mend TODO {guilty}: {brief}")
 
-    def _waits(self, number: int, error: JobTimeout) -> Result:
+    def _waits(self, number: int, error: JobTimeout) -> Verdict:
         there = standing(error.run.lines, self.script)
         where = [f"rank {rank} waits in line {n}: {self._code(n)}" for rank, n in there.items()]
         silent = sorted(set(range(error.run.ranks)) - set(there)) if there else []
@@ -149,7 +141,7 @@ class Judge:
         return "".join(self.text.splitlines()[line - 1 : line]).strip()
 
 
-def _last_words(error: JobError) -> str:
+def _exception(error: JobError) -> str:
     """The exception's own line, and the last of its message where that only begins there."""
     _, block = first_traceback(without_stacks(error.run.lines))
     block = [text for text in block if text.strip()]
@@ -186,56 +178,3 @@ def standing(lines: Iterable[Line], script: Path) -> dict[int, int]:
     """The line of `script` at which each rank stood when it last said so."""
     there = failures.standing(lines, lambda file: _is(file, script))
     return {rank: line for rank, (_, line) in there.items()}
-
-
-class Watch:
-    """Follow what the ranks of a check's job say of where they stand, and end a job that waits.
-
-    A rank waits when its stack has been the same a few times, and the innermost call is the lab's
-    own, or ours; a call inside another library may take its time.
-    """
-
-    def __init__(self, script: Path, ranks: int, tell: Callable[[str], None] | None = None) -> None:
-        self.script, self.ranks, self.tell = script, ranks, tell
-        self.begun = self.told = time.monotonic()
-        self.stacks: dict[int, list[str]] = defaultdict(list)  # as far as each has come
-        self.before: dict[int, list[str]] = {}
-        self.same: dict[int, float] = {}  # how often each rank was found where it was before
-
-    def take(self, text: str) -> None:
-        """Take a line of the job; Enough when every rank waits or is done, and one waits."""
-        line = re.match(r"\[(\d+)\] (.*)", text)
-        if line and line[2] == DONE:
-            self.same[int(line[1])] = float("inf")
-        elif line and FRAME.match(line[2]):
-            self.stacks[int(line[1])].append(line[2])
-        elif line and STACK.match(line[2]):
-            rank = int(line[1])
-            stack, self.stacks[rank][:] = list(self.stacks[rank]), []
-            waits = self._ours(stack) and stack == self.before.get(rank)
-            self.same[rank] = self.same.get(rank, 0) + 1 if waits else 0
-            self.before[rank] = stack
-            if 1 < self.ranks == len(self.same) and SAME <= min(self.same.values()) < float("inf"):
-                raise Enough
-        if self.tell and time.monotonic() - self.told > PATIENCE_S:
-            self._progress(self.tell)
-
-    def _ours(self, stack: list[str]) -> bool:
-        inner = FRAME.match(stack[0]) if stack else None
-        place = Path(inner[1]).parent if inner else None
-        return place is not None and (
-            place.parts[-1:] == self.script.parent.parts[-1:] or place == PACKAGE
-        )
-
-    def _progress(self, tell: Callable[[str], None]) -> None:
-        self.told = time.monotonic()
-        frames = ((rank, in_script(t, self.script)) for rank, s in self.before.items() for t in s)
-        lines = {rank: line for rank, line in reversed(list(frames)) if line}
-        where = ", ".join(f"rank {rank} in line {line}" for rank, line in sorted(lines.items()))
-        spent = f"running {count(self.ranks, 'rank')} ... {self.told - self.begun:.0f} s"
-        tell(f"{spent}; {where}" if where else spent)
-
-    def end(self) -> None:
-        """Clear the line of progress."""
-        if self.tell and self.told > self.begun:
-            self.tell("")

@@ -38,8 +38,8 @@ PARTS = {
 }
 # One stack, built against each other: another version is a failure. The notebook's may differ with
 # a warning.
-STACK = (*PARTS.values(), "mpich")
-PACKAGES = (*STACK, "ipyparallel", "ipykernel", "jupyter-server")
+BUILT_TOGETHER = (*PARTS.values(), "mpich")
+EXAMINED = (*BUILT_TOGETHER, "ipyparallel", "ipykernel", "jupyter-server")
 # The versions below which a package is known to be broken here.
 BROKEN = {
     "ipykernel": ("<7.1", "7.0 breaks ipyparallel"),
@@ -66,7 +66,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Job:
+class Pair:
     """The doctor's job of two processes, ended; status None where it ran out of time."""
 
     status: int | None
@@ -184,7 +184,7 @@ def results(folder: str, free_gib: float | None, error: str = "") -> Check:
 
 
 def versions(wanted: Mapping[str, str], found: Mapping[str, str], python: str) -> Iterator[Check]:
-    """Python and those of PACKAGES that are asked for."""
+    """Python and those of EXAMINED that are asked for."""
     from packaging.specifiers import SpecifierSet
 
     def fits(version: str, specifier: str) -> bool:
@@ -195,7 +195,7 @@ def versions(wanted: Mapping[str, str], found: Mapping[str, str], python: str) -
     else:
         seen = f"{python}, but the workshop needs {wanted['python']}"
         yield Check("python", "fail", seen, f"{REBUILD} PYTHON=python3.11")
-    for name in (name for name in PACKAGES if name in wanted):
+    for name in (name for name in EXAMINED if name in wanted):
         asked, version = wanted[name], found.get(name)
         broken, why = BROKEN.get(name, ("", ""))
         fix = REBUILD if name == "horovod" else _pip(name + (asked or broken.replace("<", ">=")))
@@ -205,7 +205,7 @@ def versions(wanted: Mapping[str, str], found: Mapping[str, str], python: str) -
             yield Check(name, "fail", f"{version}: {why}", fix)
         elif not fits(version, asked):
             seen = f"{version}, but the workshop needs {asked}"
-            yield Check(name, "fail" if name in STACK else "warn", seen, fix)
+            yield Check(name, "fail" if name in BUILT_TOGETHER else "warn", seen, fix)
         else:
             yield Check(name, "ok", version)
 
@@ -289,7 +289,7 @@ def _wrong(report: Report, part: str) -> str:
     return "did not come back" if report.get("stage") == part else "was not reached"
 
 
-def _libraries(job: Job) -> list[str]:
+def _libraries(job: Pair) -> list[str]:
     return sorted({path for report in job.reports for path in report.get("libmpi", ())})
 
 
@@ -299,7 +299,7 @@ def _library_fix(environ: Mapping[str, str], otherwise: str) -> str:
 
 
 def two_processes(
-    job: Job, facts: Machine, wanted: Mapping[str, str], environ: Mapping[str, str]
+    job: Pair, facts: Machine, wanted: Mapping[str, str], environ: Mapping[str, str]
 ) -> Check:
     """Two processes see a world of two: in mpi4py, in daal4py and in Horovod."""
     name, own = "two processes", short(facts.mpirun)
@@ -342,7 +342,7 @@ def two_processes(
     return Check(name, "ok", f"ranks 0 and 1 of 2 in {where}")
 
 
-def imports(job: Job, wanted: Mapping[str, str]) -> Check:
+def imports(job: Pair, wanted: Mapping[str, str]) -> Check:
     """mpi4py, and with the course daal4py, TensorFlow and Horovod, load in one process."""
     if not job.reports:
         return Check("imports", "fail", "not tried: no process started", _first("two processes"))
@@ -356,7 +356,7 @@ def imports(job: Job, wanted: Mapping[str, str]) -> Check:
     return Check("imports", "ok", f"{', '.join(parts)} load in one process")
 
 
-def one_libmpi(job: Job, environ: Mapping[str, str]) -> Check:
+def one_libmpi(job: Pair, environ: Mapping[str, str]) -> Check:
     """One MPI library, this environment's, in the processes that have loaded everything."""
     name, libraries, fix = "one libmpi", _libraries(job), _library_fix(environ, REBUILD)
     if not libraries:
@@ -370,7 +370,7 @@ def one_libmpi(job: Job, environ: Mapping[str, str]) -> Check:
     return Check(name, "ok", short(libraries[0]))
 
 
-def horovod(job: Job, built_for: str, tensorflow: str) -> Check:
+def horovod(job: Pair, built_for: str, tensorflow: str) -> Check:
     """Horovod was built for this TensorFlow, with MPI, and sums over two ranks."""
     name = "horovod works"
     if built_for and tensorflow and built_for != tensorflow:
@@ -392,7 +392,7 @@ def horovod(job: Job, built_for: str, tensorflow: str) -> Check:
     return Check(name, "ok", f"{about}; sums over two ranks")
 
 
-def onednn(job: Job, environ: Mapping[str, str]) -> Check:
+def onednn(job: Pair, environ: Mapping[str, str]) -> Check:
     """What TensorFlow's convolutions run on by default here, in oneDNN's own words."""
     if not any("version" in report.get("tensorflow", {}) for report in job.reports):
         return Check("oneDNN", "fail", "not seen: TensorFlow did not load", _first("imports"))

@@ -20,14 +20,14 @@ from pathlib import Path
 from typing import Any
 
 from .. import machine, paths
+from ..clusters import slurm_commands as slurm
 from ..errors import ScaleoutError
-from ..jobs import hosts, supervise
-from ..jobs import slurm_commands as slurm
+from ..jobs import supervise
 from ..jobs.environment import clean_environment
 from ..jobs.site import Site
 from ..machine import Machine
-from . import checks
-from .checks import Check, Job
+from . import checks, remote
+from .checks import Check, Pair
 
 JOB_LIMIT_S = 90.0  # for two processes that load everything, from a slow disk; a warm one needs 5 s
 ASK_LIMIT_S = 20.0
@@ -76,7 +76,7 @@ def examine(facts: Machine) -> list[Check]:
         ]
 
     if mpirun.status == "fail":
-        quick, job = without_job(), Job(127, errors=mpirun.seen)
+        quick, job = without_job(), Pair(127, errors=mpirun.seen)
     else:
         with pair(facts.mpirun, JOB_LIMIT_S) as wait:
             quick = without_job()  # while the job runs
@@ -151,7 +151,7 @@ def _versions(facts: Machine) -> dict[str, str]:
     """{package: installed version}; conda's mpich is no Python package, its mpirun speaks for
     it."""
     conda = {"mpich": facts.mpi_version} if facts.mpi == "MPICH" else {}
-    return conda | machine.versions(checks.PACKAGES)
+    return conda | machine.versions(checks.EXAMINED)
 
 
 def _horovod_built_for() -> str:
@@ -216,7 +216,7 @@ def _ask_pytorch(folder: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def pair(mpirun: str, limit_s: float) -> Iterator[Callable[[], Job]]:
+def pair(mpirun: str, limit_s: float) -> Iterator[Callable[[], Pair]]:
     """Start two processes of probe.py, none of which outlives the block."""
     run_id = f"doctor-{os.getpid()}-{time.monotonic_ns()}"
     more = {"SCALEOUT_RUN_ID": run_id, "ONEDNN_VERBOSE": "1", "TF_CPP_MIN_LOG_LEVEL": "2"}
@@ -235,7 +235,7 @@ def pair(mpirun: str, limit_s: float) -> Iterator[Callable[[], Job]]:
                 start_new_session=True,  # Ctrl-C reaches the doctor alone, who ends them in order
             )
 
-        def wait() -> Job:
+        def wait() -> Pair:
             try:
                 status = started.wait(limit_s)
             except subprocess.TimeoutExpired:
@@ -243,7 +243,7 @@ def pair(mpirun: str, limit_s: float) -> Iterator[Callable[[], Job]]:
             output, errors = (
                 (folder / stream).read_text(errors="replace") for stream in ("output", "errors")
             )
-            return Job(
+            return Pair(
                 status,
                 output,
                 errors,
@@ -273,8 +273,8 @@ def _hosts(site: Site) -> list[Check]:
     at = [site.options[i + 1] for i, word in enumerate(site.options[:-1]) if word == "-localhost"]
     home = at[0] if at else socket.gethostname()
     ours = {
-        "versions": hosts.versions(),
-        "mpirun": hosts.mpirun(),
+        "versions": remote.versions(),
+        "mpirun": remote.mpirun(),
         "prefix": sys.prefix,
         "home": home,
     }
@@ -285,7 +285,7 @@ def _hosts(site: Site) -> list[Check]:
     ):
         port = back.getsockname()[1]
         answers = list(
-            pool.map(lambda host: hosts.ask(site, host, home, port, mark.name), site.hosts)
+            pool.map(lambda host: remote.ask(site, host, home, port, mark.name), site.hosts)
         )
     pairs = zip(site.hosts, answers, strict=True)
     return [check for host, answer in pairs for check in checks.host(host, answer, ours)]

@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from .. import jsonlines
+
 
 def mpi_libraries(maps: str) -> list[str]:
     """The MPI libraries in the text of a `/proc/PID/maps`: the files that hold an MPI's own
@@ -70,8 +72,7 @@ def main(folder: str, limit_s: float) -> None:
 
     def write(stage: str) -> None:
         path = Path(folder, f"{os.getpid()}.json")
-        path.with_suffix(".part").write_text(json.dumps({**report, "stage": stage}))
-        path.with_suffix(".part").rename(path)  # whole or not at all
+        jsonlines.write(path, json.dumps({**report, "stage": stage}))
 
     for part in (mpi4py, daal4py, tensorflow, horovod):
         name = part.__name__

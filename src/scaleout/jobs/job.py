@@ -13,6 +13,7 @@ from .. import jsonlines, machine
 from ..errors import ScaleoutError
 from ..paths import results
 from ..words import count, veiled
+from . import talking
 from .environment import allocated_nodes, check_variables, job_environment
 from .output import prefixed
 from .site import Site
@@ -204,6 +205,11 @@ class Run:
     def output(self) -> str:
         """The lines, each with its rank before it: `[1] text`."""
         return "\n".join(prefixed(rank, text) for rank, text in self.lines)
+
+    @property
+    def copies(self) -> str:
+        """Say that the ranks were copies of one job; "" where they talked, or nobody can know."""
+        return talking.sentence(self.ranks) if self.talked is False else ""
 
     @property
     def records(self) -> "pd.DataFrame":

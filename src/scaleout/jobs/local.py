@@ -11,7 +11,7 @@ from io import FileIO
 
 from ..errors import ScaleoutError
 from ..paths import show
-from . import hosts, meeting, rank, supervise, talking
+from . import meeting, rank, supervise, talking
 from .binding import Placement, place
 from .environment import inherited_environment, program
 from .failures import explain, places
@@ -29,10 +29,14 @@ OLD_S = 600.0
 Errors = list[tuple[FileIO, FileIO]]  # of each rank's standard error, the end to read and the other
 
 
-def run(job: Job, say: Callable[[str], None]) -> Run:
-    """Run a job to its end."""
+def run(
+    job: Job, say: Callable[[str], None], where: Sequence[str] = (), first_host: str = ""
+) -> Run:
+    """Run a job to its end.
+
+    On other machines than this one, `where` has mpirun's options that name them, and `first_host`
+    is that of rank 0."""
     path = program(job.site.mpirun)
-    where = hosts.launching(job.site, job.nodes)
     with place(job) as placement:
         command = shlex.join(
             [job.site.mpirun, *_options(job, where, placement.options), *job.command]
@@ -43,7 +47,7 @@ def run(job: Job, say: Callable[[str], None]) -> Run:
             say(placement.warning)
         run = Run(run_id, job.name, command, folder, job.ranks, job.threads)
         with (
-            meeting.place(run_id, hosts.first(job.site, job.nodes)) as meets,
+            meeting.point(run_id, first_host) as meets,
             _errors(job) as errors,
         ):
             line = [path, *_line(job, where, placement, run_id, errors)]
@@ -51,7 +55,7 @@ def run(job: Job, say: Callable[[str], None]) -> Run:
     return _judged(job, run, say)
 
 
-def _options(job: Job, where: list[str], binding: list[str]) -> list[str]:
+def _options(job: Job, where: Sequence[str], binding: Sequence[str]) -> list[str]:
     """The options of mpirun that a person would type."""
     spread = ["-ppn", str(job.ranks_per_node)] if job.nodes > 1 or job.site.hosts else []
     return ["-n", str(job.ranks), *where, *spread, *binding, *job.site.options]
@@ -76,7 +80,7 @@ def _errors(job: Job) -> Iterator[Errors]:
 
 
 def _line(
-    job: Job, where: list[str], placement: Placement, run_id: str, errors: Errors
+    job: Job, where: Sequence[str], placement: Placement, run_id: str, errors: Errors
 ) -> list[str]:
     """What mpirun is given: a person's options, and what only a launcher needs to hear."""
     marks = ["-prepend-pattern", mark(run_id)] if job.site.launcher == "hydra" else []
@@ -154,7 +158,7 @@ def _stream(
         with contextlib.suppress(subprocess.TimeoutExpired):
             run.status = started.wait(max(0.0, end - time.monotonic()))
         if run.status is None:
-            started.send_signal(supervise.TELL)
+            started.send_signal(supervise.STAND)
             for lines in read(started, run.id, time.monotonic() + PLACES_S, own):
                 transcript.add(lines, quietly=True)
     run.talked = talk.verdict()
@@ -223,28 +227,13 @@ def _tidy() -> None:
 def _judged(job: Job, run: Run, say: Callable[[str], None]) -> Run:
     """Return the run if it ended well; else raise what its end calls for."""
     if run.status is None:
-        cause = "give it longer with --timeout (timeout=)"
-        if gone := hosts.silent(job.site):
-            cause = f"{', '.join(gone)} did not answer in the end, so take out that host"
-        raise JobTimeout(late(job, run, cause), run)
+        sentence = (
+            f"{run.name} did not end within {job.timeout:g} s and was ended; give it longer with "
+            f"--timeout (timeout=). What it said so far is in {show(run.folder / 'output.txt')}."
+        )
+        raise JobTimeout("\n".join([sentence, *places(run)]), run)
     if run.status:
-        began = any(rank is not None for rank, _ in run.lines)
-        if job.site.hosts and not began and (gone := hosts.silent(job.site)):
-            raise JobFailed(
-                f"{', '.join(gone)} cannot be reached over ssh: correct the name, or type  "
-                f"ssh {gone[0]} true  to see why.",
-                run,
-            )
         raise JobFailed(explain(run), run)
-    if run.talked is False:
-        say(talking.sentence(run.ranks))
+    if run.copies:
+        say(run.copies)
     return run
-
-
-def late(job: Job, run: Run, cause: str) -> str:
-    """Say of a job that it took too long, and where its ranks stood."""
-    sentence = (
-        f"{run.name} did not end within {job.timeout:g} s and was ended; {cause}. "
-        f"What it said so far is in {show(run.folder / 'output.txt')}."
-    )
-    return "\n".join([sentence, *places(run)])

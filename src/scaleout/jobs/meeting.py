@@ -13,7 +13,7 @@ FROM, PORTS = 20_000, 10_000  # below the ports that Linux gives out by itself
 
 
 @contextlib.contextmanager
-def place(run_id: str, address: str = "") -> Iterator[dict[str, str]]:
+def point(run_id: str, address: str = "") -> Iterator[dict[str, str]]:
     """MASTER_ADDR and MASTER_PORT of one job. On this machine no other job gets that port meanwhile;
     on another one it is a port that few other jobs would take."""
     with socket.socket() as held:

@@ -19,8 +19,8 @@ SUBREAPER, DEATH_SIGNAL = 36, 1  # PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG
 PROXY = "hydra_pmi_proxy"  # Hydra's process on each machine, the parent of the ranks
 LOOK_S = 0.5
 NOT_STARTED = 127  # the exit status of what cannot be started, as a shell has it
-END, TELL = signal.SIGTERM, signal.SIGUSR1  # what the owner asks for: the end; and before, where
-HEARD = (signal.SIGINT, END, signal.SIGHUP, TELL, signal.SIGCHLD)
+END, STAND = signal.SIGTERM, signal.SIGUSR1  # what the owner asks for: the end; and before, where
+HEARD = (signal.SIGINT, END, signal.SIGHUP, STAND, signal.SIGCHLD)
 
 
 def command(*words: str) -> list[str]:
@@ -97,7 +97,7 @@ class Supervisor:
         """Wait for the end of the command, and end what it leaves; returns its exit status."""
         while self._collect() and self.status is None:
             heard = signal.sigtimedwait(HEARD, LOOK_S)
-            if heard and heard.si_signo == TELL:
+            if heard and heard.si_signo == STAND:
                 self._tell()
             if (heard and heard.si_signo != signal.SIGCHLD) or os.getppid() != self.owner:
                 break

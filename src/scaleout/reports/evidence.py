@@ -19,7 +19,7 @@ from ..comparisons.metric import Metric
 from ..errors import ScaleoutError
 from ..fields import wrong
 from ..paths import show
-from ..sweeps import result as sweeps
+from ..sweeps import rows as sweeps
 from ..sweeps.points import filled, holes
 
 Entry = dict[str, Any]

@@ -12,12 +12,11 @@ from typing import Any
 
 from .. import jsonlines
 from ..comparisons import compare
-from ..comparisons.comparison import percent
 from ..errors import ScaleoutError
 from ..jobs.environment import exports, thread_variables
 from ..paths import show
 from ..plots.look import DARK, GREY, INK, PALE
-from ..words import count, markdown_table, rounded
+from ..words import count, markdown_table, percent, rounded
 from . import findings, rules
 from .evidence import SCHEMA, Entry
 from .findings import Accuracy, Claim, Step

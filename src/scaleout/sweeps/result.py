@@ -2,36 +2,26 @@
 
 import html
 import math
-import shlex
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
-from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import jsonlines
 from ..comparisons.intervals import LEVEL, ROUNDS, paired, verdict
 from ..errors import ScaleoutError
-from ..jobs.job import Job
-from ..jobs.jobscript import job_script
-from ..jobs.site import Site
 from ..paths import show
-from ..words import count, markdown_table, rounded, sort_key
+from ..words import count, percent, rounded, sort_key
 from .points import Point
+from .rows import COPIES, FIRST, LAST, POINT, latest, point_of, wrong
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
 
-FIRST, POINT, LAST = "default, first", "point", "default, last"
-COPIES = "copies"  # the status of a job whose ranks never talked: its rate is that of one copy
-RATED = ("ok", COPIES)
 BUSY = 0.1  # of the CPUs' time: as much, taken by others, is worth a sentence
 SINGLE = ("role", "repeat", "rate", "others", "status", "reason", "wall_s", "utc", "run_id")
-Key = tuple[str, Point, int]
-Row = dict[str, Any]
 
 
 class Result:
@@ -62,6 +52,8 @@ class Result:
         the default itself where nothing beats it.
     drift : float
         By how much the last default differs from the first, as a share of it.
+    of_best : sequence of mapping
+        The rows of the best point.
     """
 
     def __init__(
@@ -89,10 +81,10 @@ class Result:
         self.drift = _median(self._of_default, LAST) / _median(self._of_default, FIRST) - 1
         pairs = zip(lines, groups, strict=True)
         found = [(line, jobs) for line, jobs in pairs if line.status == "ok"]
-        self._of_best: Sequence[Mapping[str, Any]] = ()
+        self.of_best: Sequence[Mapping[str, Any]] = ()
         self.best: pd.Series | None = None
         if found:
-            self.best, self._of_best = (min if lower else max)(found, key=lambda pair: pair[0].rate)
+            self.best, self.of_best = (min if lower else max)(found, key=lambda pair: pair[0].rate)
 
     def _line(self, jobs: Sequence[Mapping[str, Any]], base: float) -> dict[str, Any]:
         if not jobs:
@@ -146,7 +138,7 @@ class Result:
         """What was found, in a few sentences, with what speaks against it."""
         if self.best is None:
             return "No point gave a figure; points.jsonl says why of each, and so does `frame`."
-        doubt = next((row["doubt"] for row in self._of_best if row.get("doubt")), "")
+        doubt = next((row["doubt"] for row in self.of_best if row.get("doubt")), "")
         finding = self._finding()
         if doubt:  # what may be read wrongly is no finding yet
             finding = f"{doubt} If it is right as it was read, {finding[0].lower()}{finding[1:]}"
@@ -184,7 +176,7 @@ class Result:
         ends: dict[str, dict[int, float]] = {FIRST: {}, LAST: {}}
         for row in self._of_default:
             ends[row["role"]][row["repeat"]] = row["rate"]
-        rates = {row["repeat"]: row["rate"] for row in self._of_best}
+        rates = {row["repeat"]: row["rate"] for row in self.of_best}
         repeats = sorted(set(rates) & set(ends[FIRST]) & set(ends[LAST]))
         each = [(ends[FIRST][r], ends[LAST][r], rates[r]) for r in repeats]
         if len(each) < ROUNDS or not all(rate for row in each for rate in row):
@@ -212,7 +204,7 @@ class Result:
         if not shares:
             return ""
         return (
-            f"Other programs took up to {_percent(max(shares))} of the CPUs' time, during "
+            f"Other programs took up to {percent(max(shares))} of the CPUs' time, during "
             f"{len(shares)} of {count(len(self.runs), 'job')}: measure again when the machine is quiet."
         )
 
@@ -237,7 +229,7 @@ class Result:
 
     def _shown(self) -> "pd.DataFrame":
         shown = self.table
-        shown["others"] = shown.others.map(_percent)
+        shown["others"] = shown.others.map(percent)
         return shown.map(lambda cell: cell if not isinstance(cell, float) else rounded(cell))
 
     def heat_map(self, x: str = "threads", y: str = "ranks") -> "Figure":
@@ -245,77 +237,6 @@ class Result:
         from . import picture
 
         return picture.heat_map(self.frame, x, y, self.unit, self.default.rate, self.lower)
-
-    def write(self, command: Sequence[str], site: Site) -> list[Path]:
-        """Write what a person goes on with into the sweep's folder: a heat map for each pair of
-        axes with a choice, table.md, and the best point as best.sh and, for Slurm, best.sbatch."""
-        if self.best is None or self.folder is None:
-            return []
-        vary = [axis for axis in self.axes if self.frame[axis].nunique() > 1]
-        pairs = list(combinations(vary, 2)) or [
-            (axis, "ranks" if axis != "ranks" else "threads") for axis in vary
-        ]
-        paths = []
-        for one, other in pairs:
-            paths.append(self.folder / f"{one}-{other}.png")
-            self.heat_map(other, one).savefig(paths[-1])
-        texts = {
-            "best.sh": self._script(command, site),
-            "table.md": self._markdown(command),
-            "best.sbatch": self._job_script(command, site),
-        }
-        for name, text in texts.items():
-            paths.append(self.folder / name)
-            paths[-1].write_text(text, encoding="utf-8")
-        (self.folder / "best.sh").chmod(0o755)
-        return paths
-
-    def _markdown(self, command: Sequence[str]) -> str:
-        shown = self.frame.sort_values("rate", ascending=self.lower)
-        columns = [*self.axes, "rate", "spread", "ratio", "repeats", "others", "status"]
-        shown = shown[columns].assign(others=shown.others.map(_percent))
-        rows = [
-            [rounded(cell) if isinstance(cell, float) else cell for cell in row]
-            for row in shown.itertuples(index=False)
-        ]
-        about = (
-            f"`{shlex.join(command)}`, {self.unit or 'the figure of a run'}; median of each point; "
-            "others: the share of the CPUs' time that other programs took"
-        )
-        return f"{about}\n\n{markdown_table(columns, rows)}\n\n{self.summary}\n"
-
-    def _job_script(self, command: Sequence[str], site: Site) -> str:
-        job = self._of_best[-1]
-        point = point_of(job)
-        best = Job.asked(
-            point.script(command),
-            name="best",
-            ranks=point.ranks,
-            threads=point.threads or max(1, int(job["cores"]) // point.ranks),
-            env=point.variables,
-            site=site,
-            queued=True,
-        )
-        return job_script(best, "best", str(self.folder))
-
-    def _script(self, command: Sequence[str], site: Site) -> str:
-        assert self.best is not None
-        job = self._of_best[-1]
-        about = [
-            f"The best of {len(self.frame)} settings for:  {shlex.join(command)}",
-            self.summary,
-            f"Measured on {job['cpu']}, {job['cores']} cores, {datetime.now(UTC):%Y-%m-%d}; "
-            f"median of {self.best.repeats}; other programs took up to "
-            f"{_percent(self.best.others)} of the CPUs' time meanwhile.",
-            "Start it in the folder where the sweep was started, or paste it into a job script.",
-        ]
-        if "-bind-to user:" in job["command"]:
-            about.append(
-                "Its mpirun line names CPUs of that machine: on another, put  -bind-to "
-                "core:THREADS  there."
-            )
-        comment = "".join(f"# {line}\n" for line in about)
-        return f"#!/bin/sh\n{comment}{point_of(job).shell(job['command'], site)}\n"
 
 
 def read(path: Path | str) -> Result:
@@ -335,56 +256,8 @@ def read(path: Path | str) -> Result:
     return Result(latest(rows).values(), lower, file.parent)
 
 
-def point_of(row: Mapping[str, Any]) -> Point:
-    """The point of a line of points.jsonl."""
-    return Point(row["ranks"], row["threads"], tuple(row["env"].items()))
-
-
-def latest(rows: Iterable[Row]) -> dict[Key, Row]:
-    """The lines that count, in order: of several of the same job the last."""
-    found: dict[Key, Row] = {}
-    for row in rows:
-        put(found, row)
-    return found
-
-
-def put(found: dict[Key, Row], row: Row) -> None:
-    """Add a line. A default that was measured last is not the last any more once a point comes
-    after it."""
-    key = (row["role"], point_of(row), row["repeat"])
-    found.pop(key, None)
-    if row["role"] == POINT:
-        for old in [old for old in found if old[0] == LAST]:
-            del found[old]
-    found[key] = row
-
-
-def wrong(row: Row) -> str:
-    """What is wrong with a line of a points.jsonl, in a few words."""
-    env = row.get("env")
-    known = isinstance(env, dict) and all(v is None or isinstance(v, str) for v in env.values())
-    threads = row.get("threads")  # None in the default
-    whole = (row.get("ranks"), 1 if threads is None else threads, row.get("cores", 1))
-    if not known or not all(type(value) is int and value > 0 for value in whole):
-        return "its setting is missing"
-    repeat = row.get("repeat")
-    if row.get("role") not in (FIRST, POINT, LAST) or type(repeat) is not int or repeat < 0:
-        return "its place in the sweep is missing"
-    numbers = [row.get("wall_s"), row.get("others", 0.0)]
-    numbers += [row.get("rate")] if row.get("status") in RATED else []
-    if not all(isinstance(n, (int, float)) and math.isfinite(n) and n >= 0 for n in numbers):
-        return "a figure is missing"
-    names = ("unit", "reason", "cpu", "command", "metric", "doubt", "utc", "run_id")
-    texts = [row.get("status"), *(row.get(name, "") for name in names)]
-    return "" if all(isinstance(text, str) for text in texts) else "a word is missing"
-
-
 def _median(jobs: Iterable[Mapping[str, Any]], role: str = "") -> float:
     """The median rate of the jobs that gave one, of one role or of all; not a number when there is
     none."""
     rates = [job["rate"] for job in jobs if job["status"] == "ok" and role in ("", job["role"])]
     return statistics.median(rates) if rates else math.nan
-
-
-def _percent(share: float) -> str:
-    return "-" if math.isnan(share) else f"{100 * share:.0f} %"

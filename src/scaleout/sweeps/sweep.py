@@ -11,19 +11,20 @@ from pathlib import Path
 from typing import Any
 
 from .. import machine, settings
+from ..clusters import run as launch
 from ..comparisons import command as commands
 from ..comparisons.journal import Journal, folder_name, scripts
 from ..comparisons.metric import Metric, NoFigure
 from ..errors import ScaleoutError
-from ..jobs import failures, talking
-from ..jobs import run as launch
+from ..jobs import failures
 from ..jobs.job import TIMEOUT_S, Job, JobFailed, JobInterrupted, JobTimeout, Run
 from ..jobs.site import Site
 from ..paths import show
 from ..words import rounded
-from . import points
+from . import files, points
 from .points import Place, Point
-from .result import COPIES, FIRST, LAST, POINT, Key, Result, Row, latest, put, wrong
+from .result import Result
+from .rows import COPIES, FIRST, LAST, POINT, Key, Row, latest, put, wrong
 from .search import check as check_search
 from .search import search as search_points
 
@@ -108,10 +109,10 @@ def sweep(
         commands.check([*points.filled(words[:1], program), *words[1:]])
     if search is not None:
         check_search()
-    figure = Metric(metric, lower, reduce)
+    measure = Metric(metric, lower, reduce)
     about = {
         "command": words,
-        "metric": {"what": figure.what, "lower": figure.lower, "reduce": figure.reduce},
+        "metric": {"what": measure.what, "lower": measure.lower, "reduce": measure.reduce},
         "scripts": scripts(words),
         "machine": [machine.cpu_model(), cores],
         "site": {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(site).items()},
@@ -123,10 +124,10 @@ def sweep(
     say = echo or (lambda text: None)
     with journal.held():
         done = _resume(journal, about, say)
-        work = _Work(words, figure, site, cores, timeout, journal, done, say, repeat)
+        work = _Work(words, measure, site, cores, timeout, journal, done, say, repeat)
         work.measure(choices, only, search)
-        result = Result(done.values(), bool(figure.lower), journal.folder)
-        result.write(words, site)
+        result = Result(done.values(), bool(measure.lower), journal.folder)
+        files.write(result, words, site)
     return result
 
 
@@ -319,8 +320,8 @@ class _Work:
             )
             run = launch.start(job, None)
             figure, status, reason = self._figure(run, point), "ok", ""
-            if run.talked is False:
-                status, reason = COPIES, talking.sentence(point.ranks)
+            if run.copies:
+                status, reason = COPIES, run.copies
         except JobTimeout as error:
             run, status = error.run, "timeout"
             reason = f"it took longer than --timeout {self.timeout:g} s"

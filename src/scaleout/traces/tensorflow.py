@@ -44,7 +44,7 @@ def read(job: Run | Path | str) -> "pd.DataFrame":
         raise ScaleoutError(f"The profile in {show(folder)} holds no operation of TensorFlow.")
     steps = job.records.step_s.iloc[0] if isinstance(job, Run) else [0.0]
     rows = [
-        (name, _plain(op), _library(op), len(ms) / len(steps), sum(ms) / len(steps))
+        (name, _original(op), _library(op), len(ms) / len(steps), sum(ms) / len(steps))
         for (name, op), ms in calls.items()
     ]
     frame = pd.DataFrame(rows, columns=["name", "op", "library", "calls", "time_ms"])
@@ -79,7 +79,7 @@ def _library(op: str) -> str:
     return "oneDNN" if op.startswith("_Mkl") else "Eigen"
 
 
-def _plain(op: str) -> str:
+def _original(op: str) -> str:
     """Without what TensorFlow adds to a name when it changes who runs it, or puts a bias behind."""
     return re.sub("^_(Mkl(Native)?)?(Fused(?=Conv2D|MatMul))?|WithBias$", "", op)
 

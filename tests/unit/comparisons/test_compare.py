@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from scaleout import Comparison, compare
-from scaleout.comparisons.compare import columns, plan, variants
+from scaleout.comparisons.compare import columns, plan
 from scaleout.comparisons.intervals import paired
+from scaleout.comparisons.variants import variants
 from scaleout.errors import ScaleoutError
 from scaleout.jobs.job import JobInterrupted
 

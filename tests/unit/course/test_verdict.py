@@ -18,7 +18,7 @@ UNWRITTEN = 'raise NotImplementedError("TODO 2: add up the numbers of all ranks"
 def fill(workshop: Path):
     """Writes the lab with these lines in its two gaps: None leaves a gap as it was given out."""
 
-    def write(first: str | None, second: str | None, before: str = "") -> list[verdict.Result]:
+    def write(first: str | None, second: str | None, before: str = "") -> list[verdict.Verdict]:
         mine = workshop / "labs/00_tiny/runme.py"
         text = mine.read_text()
         if first is not None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from scaleout.course import verdict
+from scaleout.course.watch import Watch
 from scaleout.stacks import DONE
 
 SCRIPT = Path("/w/labs/00_tiny/runme.py")
@@ -19,7 +19,7 @@ def _stack(rank: int, line: int, inner: str = "labs/00_tiny/runme.py") -> list[s
 
 
 def _take(*said: list[str], ranks: int = 2) -> None:
-    watch = verdict.Watch(SCRIPT, ranks)
+    watch = Watch(SCRIPT, ranks)
     for text in [text for lines in said for text in lines]:
         watch.take(text)
 
@@ -40,10 +40,10 @@ def test_a_job_that_may_go_on_is_left_alone(said: list[list[str]]) -> None:
 
 def test_a_job_that_takes_long_is_told_of_with_its_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[str] = []
-    watch = verdict.Watch(SCRIPT, 2, told.append)
+    watch = Watch(SCRIPT, 2, told.append)
     watch.take("[0] quick")
     assert not told
-    monkeypatch.setattr(verdict, "PATIENCE_S", 0.0)
+    monkeypatch.setattr("scaleout.course.watch.PATIENCE_S", 0.0)
     for text in [*_stack(1, 12), *_stack(1, 13)]:
         watch.take(text)
     watch.end()

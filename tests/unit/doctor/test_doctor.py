@@ -13,7 +13,7 @@ import pytest
 from scaleout import cli, machine
 from scaleout.doctor import checks, examine
 from scaleout.doctor import report as doctor
-from scaleout.doctor.checks import Check, Job
+from scaleout.doctor.checks import Check, Pair
 
 LIBMPI = os.path.join(os.path.realpath(sys.prefix), "lib", "libmpi.so.12")
 VERBOSE = """onednn_verbose,info,oneDNN v3.5.0 (commit N/A)
@@ -52,8 +52,8 @@ def report(rank: int = 0, size: int = 2, **changes: Any) -> dict[str, Any]:
     return {name: part for name, part in (whole | changes).items() if part is not None}
 
 
-def job(**changes: Any) -> Job:
-    return Job(0, VERBOSE, "", (report(0, **changes), report(1, **changes)))
+def job(**changes: Any) -> Pair:
+    return Pair(0, VERBOSE, "", (report(0, **changes), report(1, **changes)))
 
 
 def assert_bad(check: Check, status: str, seen: str, fix: str) -> None:
@@ -230,12 +230,12 @@ def test_mpirun(facts: machine.Machine, tmp_path: Path) -> None:
 
 def test_a_world_of_one(facts: machine.Machine) -> None:
     alone = report(0, 1, horovod=None, stage="horovod")
-    found = checks.two_processes(Job(0, "", "", (alone, alone)), facts, WANTED, {})
+    found = checks.two_processes(Pair(0, "", "", (alone, alone)), facts, WANTED, {})
     fix = "pip install --force-reinstall --no-deps mpich==4.3.2"
     assert_bad(found, "fail", "every process is rank 0 of 1: ", fix)
     assert "tells them nothing of each other" in found.seen
     foreign = report(0, 1, libmpi=["/usr/lib/libmpi.so.40"])
-    lonely = Job(0, "", "", (foreign, foreign))
+    lonely = Pair(0, "", "", (foreign, foreign))
     seen = "rank 0 of 1: they load /usr/lib/libmpi.so.40"
     found = checks.two_processes(lonely, facts, WANTED, {})
     assert_bad(found, "fail", seen, "--no-deps mpi4py==4.1.2")
@@ -252,13 +252,13 @@ def test_one_of_the_three_sees_another_world(facts: machine.Machine) -> None:
 
 def test_a_job_that_ran_out_of_time_or_did_not_start(facts: machine.Machine) -> None:
     stuck = report(0, horovod=None, libmpi=None, stage="horovod")
-    late = Job(None, "", "", (stuck, stuck))
+    late = Pair(None, "", "", (stuck, stuck))
     check = checks.two_processes(late, facts, WANTED, {})
     assert_bad(check, "fail", "they stood at: horovod, horovod", "mpirun -n 2")
     assert_bad(checks.imports(late, WANTED), "fail", "horovod: did not come back", "make lab")
-    check = checks.two_processes(Job(None), facts, WANTED, {})
+    check = checks.two_processes(Pair(None), facts, WANTED, {})
     assert_bad(check, "fail", "before Python ran", "mpirun -n 2")
-    dead = Job(255, "", "\nmpirun: cannot resolve the host name\n")
+    dead = Pair(255, "", "\nmpirun: cannot resolve the host name\n")
     check = checks.two_processes(dead, facts, WANTED, {})
     assert_bad(check, "fail", "status 255: mpirun: cannot resolve", "mpirun -n 2")
     first = "mend `two processes` first"

@@ -8,7 +8,7 @@ import pytest
 from scaleout import machine
 from scaleout.doctor import checks
 from scaleout.doctor import report as doctor
-from scaleout.doctor.checks import Job
+from scaleout.doctor.checks import Pair
 from scaleout.jobs import failures, messages
 from scaleout.jobs.job import Run
 
@@ -78,7 +78,7 @@ def test_every_finding_has_its_section(heading: str) -> None:
 def test_the_doctors_own_sentences_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
     worlds = [{"mpi4py": {"world": [0, 1]}, "stage": "done"}] * 2
     found = [
-        checks.two_processes(Job(0, "", "", tuple(worlds)), machine.facts(), {}, {}),
+        checks.two_processes(Pair(0, "", "", tuple(worlds)), machine.facts(), {}, {}),
         checks.kernel({}, "", {}),
         checks.kernel({"argv": ["/other/python"], "folder": "/other"}, "/other", {}),
         checks.memory(2.0, None, 1.0),

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from scaleout.clusters import run as launch
 from scaleout.errors import ScaleoutError
-from scaleout.jobs import run as launch
 
 WORDS = {
     errno.EAGAIN: "no room for more now: end other jobs, or look at  ulimit -a",

@@ -75,14 +75,14 @@ def test_what_is_not_there_is_named() -> None:
 
 
 def test_two_jobs_at_once_meet_at_different_ports() -> None:
-    with meeting.place("a") as one, meeting.place("b") as other:
+    with meeting.point("a") as one, meeting.point("b") as other:
         assert one["MASTER_ADDR"] == other["MASTER_ADDR"] == "127.0.0.1"
         assert one["MASTER_PORT"] != other["MASTER_PORT"]
 
 
 def test_on_another_node_each_job_has_a_port_of_its_own() -> None:
     def port(run_id: str) -> int:
-        with meeting.place(run_id, "node1") as where:
+        with meeting.point(run_id, "node1") as where:
             assert where["MASTER_ADDR"] == "node1"
             return int(where["MASTER_PORT"])
 

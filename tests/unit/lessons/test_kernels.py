@@ -10,8 +10,8 @@ from helpers import compared, lesson
 from scaleout import machine
 from scaleout.comparisons import references
 from scaleout.comparisons.comparison import Comparison
+from scaleout.course import pytorch
 from scaleout.errors import ScaleoutError
-from scaleout.jobs import side
 
 kernels = lesson("01_onednn", "kernels")
 
@@ -58,7 +58,7 @@ def test_without_pytorch_a_reference_machine_is_named(
 ) -> None:
     lab = SimpleNamespace(folder=tmp_path)
     monkeypatch.setattr(kernels, "python", lambda: None)
-    monkeypatch.setattr(side, "python", lambda: None)
+    monkeypatch.setattr(pytorch, "python", lambda: None)
     with pytest.raises(ScaleoutError, match=r"make torch.*no runs of: PyTorch, PyTorch bf16"):
         kernels.pytorch(_comparison(monkeypatch), lab)
     beside = _beside_pytorch(monkeypatch)

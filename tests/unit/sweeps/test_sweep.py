@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 from scaleout import sweeps
+from scaleout.clusters import run as launch
 from scaleout.errors import ScaleoutError
-from scaleout.jobs import run as launch
 from scaleout.jobs.job import Job, Run
 from scaleout.sweeps.picture import heat_map
 from scaleout.sweeps.result import FIRST, LAST, POINT

@@ -14,13 +14,13 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ScaleoutError
-from ..settings import RUN_ID
-from . import rank, supervise
-from .binding import Placement, place
-from .environment import inherited_environment, program
-from .job import Job
-from .site import Site
+from .errors import ScaleoutError
+from .jobs import rank, supervise
+from .jobs.binding import Placement, place
+from .jobs.environment import inherited_environment, program
+from .jobs.job import Job
+from .jobs.site import Site
+from .settings import RUN_ID
 
 if TYPE_CHECKING:
     import ipyparallel as ipp

@@ -4,12 +4,12 @@ import os
 import re
 import shlex
 
-from . import rank, talking
-from .binding import on_cores
-from .environment import exports, programs_first
-from .job import Job
-from .meeting import FREE_PORT
-from .output import mark
+from ..jobs import rank, talking
+from ..jobs.binding import on_cores
+from ..jobs.environment import exports, programs_first
+from ..jobs.job import Job
+from ..jobs.meeting import FREE_PORT
+from ..jobs.output import mark
 
 TELL = '"${TELL[@]}"'  # before the command of a rank
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import ipyparallel as ipp
 import pytest
 
+from scaleout import engines
+from scaleout.engines import Engines
 from scaleout.errors import ScaleoutError
-from scaleout.jobs import engines
-from scaleout.jobs.engines import Engines
 
 
 @pytest.fixture

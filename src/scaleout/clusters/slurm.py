@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ..errors import ScaleoutError
+from ..jobs import failures, talking
+from ..jobs.job import Job, JobFailed, JobInterrupted, JobTimeout, Run, new_run
+from ..jobs.output import Line, Pieces, Transcript
+from ..jobs.site import Site
 from ..paths import show
 from ..words import count
-from . import failures, slurm_commands, talking
-from .job import Job, JobFailed, JobInterrupted, JobTimeout, Run, new_run
+from . import slurm_commands
 from .jobscript import job_script, start_line
-from .output import Line, Pieces, Transcript
-from .site import Site
 from .slurm_commands import ENDS, LIVE, NEVER, WAITS
 
 LOOK_S = (0.5, 5.0)  # how often the state is asked for: at first, and in the end
@@ -58,8 +59,8 @@ def submit(job: Job, say: Callable[[str], None]) -> Run:
         if away != folder:
             _bring_home(away, folder, say)
         run.keep(job)
-    if run.talked is False:
-        say(talking.sentence(run.ranks))
+    if run.copies:
+        say(run.copies)
     return run
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from scaleout.clusters import hosts, jobscript, slurm, slurm_commands
+from scaleout.clusters.slurm import Follower
 from scaleout.course.lab import lab
 from scaleout.doctor import checks
 from scaleout.errors import ScaleoutError
-from scaleout.jobs import hosts, jobscript, slurm, slurm_commands
 from scaleout.jobs.job import Job, JobFailed, JobTimeout, Run
 from scaleout.jobs.output import Transcript
 from scaleout.jobs.site import Site
-from scaleout.jobs.slurm import Follower
 
 SITE = Site(scheduler="slurm")
 COMMAND = ["python", "-m", "mpi4py", "labs/x y/runme.py", "--scale", "2"]

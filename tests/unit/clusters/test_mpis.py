@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from scaleout import machine
-from scaleout.jobs import mpis
+from scaleout.clusters import mpis
 from scaleout.jobs.binding import place
 from scaleout.jobs.job import Job
 from scaleout.jobs.site import Site

@@ -7,8 +7,8 @@ import subprocess
 from pathlib import Path
 
 from ..errors import ScaleoutError
+from ..jobs.environment import clean_environment
 from ..paths import home, show
-from .environment import clean_environment
 
 ASK_LIMIT_S = 20.0  # for one answer of Slurm's
 LATE = 124  # the exit status of a command that was given up, as timeout(1) has it
