@@ -16,6 +16,7 @@ import pytest
 from scaleout.comparisons.compare import columns, enough, plan
 from scaleout.comparisons.comparison import Comparison
 
+pytestmark = pytest.mark.slow  # hundreds of simulated machines
 NOISE = 0.05  # of one run: the standard deviation of its logarithm
 
 
