@@ -4,44 +4,65 @@ PYTHON ?= python3
 ARGS ?=
 IN_ENV = $(PYTHON) tools/setup_env.py $(if $(filter command,$(origin PYTHON)),--this-python)
 
-# Two files at once, as the tests of a file may share a fixture; three upset each other on two cores.
-# ARGS='-n 0' is one after another.
-WORKERS = -n 2 --dist loadscope --no-loadscope-reorder --durations=40
+.PHONY: help lab tour mpis intel ccl torch cluster cluster-off clean
 
-.PHONY: help lab tour test quick test-slurm test-all masters lint clean lock mpis intel ccl torch hub canary pages handouts cluster cluster-off \
-	image pack
-
-help:
+help::
 	@echo "make lab    open the workshop in JupyterLab"
-	@echo "make tour   every topic on this machine, one page in results/   (ARGS=--quick: 4 to 6 minutes)"
-	@echo "make test   run the tests, 12 to 30 minutes on 2 cores          (ARGS='-k launch' chooses)"
-	@echo "make quick  those that start no training, 1 to 2 minutes;  make test-all  all, for hours"
-	@echo "make test-slurm  those with a queue: a real Slurm of four nodes on this machine, 3 to 6 minutes"
-	@echo "make lint   check the code's style, and that outputs belong to their code"
-	@echo "make masters  run the solutions' notebooks again whose outputs are stale  (ARGS=05: that one)"
-	@echo "make clean  remove .venv and everything generated; your labs and results stay"
+	@echo "make tour   a short version of every topic, one page in results/   (ARGS=--quick: 4 to 6 minutes)"
+	@echo "make cluster  a small Slurm on this machine, to learn the queue with;  make cluster-off ends it"
 	@echo "make mpis   Intel MPI and Open MPI beside ours, for the comparison in 03"
 	@echo "make intel  TensorFlow's OpenMP build beside ours, for 02 (370 MB, Python 3.11)"
 	@echo "make ccl    Horovod on oneCCL beside ours, for 05 (700 MB, 2 minutes to compile)"
 	@echo "make torch  PyTorch for CPUs beside ours, for 09, 10, 11 and scripts of your own (270 MB, Python 3.11)"
-	@echo "make hub    a JupyterHub beside ours, for a class on one large machine"
-	@echo "make canary  which notebook would the next TensorFlow, daal4py or MPICH stop? (700 MB, 10 minutes)"
-	@echo "make pages  the course as web pages, in results/pages  (ARGS=--with-answers: the solutions)"
-	@echo "make handouts  what a class gets on paper: two pages a day, all exercises, tasks for the quick"
-	@echo "make cluster  a small Slurm on this machine, to learn the queue with;  make cluster-off ends it"
-	@echo "make image  the whole workshop as a container image, by podman, buildah or docker"
-	@echo "make pack   the environment as one file, for a file system that many nodes share"
-	@echo "make lock   choose all versions anew: writes requirements.lock and environment.yml"
+	@echo "make clean  remove .venv and everything generated; your labs and results stay"
 	@echo
 	@echo "The first run builds the environment: 3 to 5 minutes. It needs Linux on x86-64,"
 	@echo "Python 3.11 or 3.12 (make lab PYTHON=python3.12) and a C++ compiler."
 
 lab:
-	@exec env JUPYTER_CONFIG_PATH=$(CURDIR)/etc/jupyter JUPYTER_CONFIG_DIR=$(CURDIR)/.setup/jupyter \
+	@exec env JUPYTER_CONFIG_PATH=$(CURDIR)/jupyterlab JUPYTER_CONFIG_DIR=$(CURDIR)/.setup/jupyter \
 		$(IN_ENV) jupyter lab $(ARGS)
 
 tour:
 	@exec $(IN_ENV) scaleout tour $(ARGS)
+
+mpis intel ccl torch:
+	@exec $(IN_ENV) python tools/make_$@.py
+
+cluster:
+	@exec $(IN_ENV) python tools/mini_slurm.py on
+
+cluster-off:
+	@exec $(IN_ENV) python tools/mini_slurm.py off
+
+clean:
+	rm -rf .venv .side .setup build dist src/*.egg-info .pytest_cache .ruff_cache
+	find . \( -name .git -o -name results \) -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# From here on: not in the copy that a class gets (scaleout release cuts it off at this line).
+
+.PHONY: test quick test-slurm test-all lint masters pages handouts hub canary image pack lock
+
+help::
+	@echo
+	@echo "To teach the workshop, or to work on it:"
+	@echo
+	@echo "make test   run the tests, 12 to 30 minutes on 2 cores          (ARGS='-k launch' chooses)"
+	@echo "make quick  those that start no training, 1 to 2 minutes;  make test-all  all, for hours"
+	@echo "make test-slurm  those with a queue: a real Slurm of four nodes on this machine, 3 to 6 minutes"
+	@echo "make lint   check the code's style, and that outputs belong to their code"
+	@echo "make masters  run the solutions' notebooks again whose outputs are stale  (ARGS=05: that one)"
+	@echo "make pages  the course as web pages, in results/pages  (ARGS=--with-answers: the solutions)"
+	@echo "make handouts  what a class gets on paper: two pages a day, all exercises, tasks for the quick"
+	@echo "make hub    a JupyterHub beside ours, for a class on one large machine"
+	@echo "make image  the whole workshop as a container image, by podman, buildah or docker"
+	@echo "make pack   the environment as one file, for a file system that many nodes share"
+	@echo "make canary  which notebook would the next TensorFlow, daal4py or MPICH stop? (700 MB, 10 minutes)"
+	@echo "make lock   choose all versions anew: writes requirements/workshop.lock and environment.yml"
+
+# Two files at once, as the tests of a file may share a fixture; three upset each other on two cores.
+# ARGS='-n 0' is one after another.
+WORKERS = -n 2 --dist loadscope --no-loadscope-reorder --durations=40
 
 test:
 	@exec $(IN_ENV) pytest $(WORKERS) $(ARGS)
@@ -72,12 +93,8 @@ lint:
 	@$(IN_ENV) python tools/lint_text.py
 	@$(IN_ENV) python tools/make_environment.py --check
 
-clean:
-	rm -rf .venv .side .setup build dist src/*.egg-info .pytest_cache .ruff_cache
-	find . \( -name .git -o -name results \) -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
-
-mpis intel ccl torch hub:
-	@exec $(IN_ENV) python tools/make_$@.py
+hub:
+	@exec $(IN_ENV) python tools/make_hub.py
 
 # On MNIST (scaleout data fetch mnist, or SCALEOUT_DATA) and alone: it waits until the machine is quiet.
 masters:
@@ -91,12 +108,6 @@ pages:
 
 handouts:
 	@exec $(IN_ENV) python tools/make_handouts.py $(ARGS)
-
-cluster:
-	@exec $(IN_ENV) python tools/mini_slurm.py on
-
-cluster-off:
-	@exec $(IN_ENV) python tools/mini_slurm.py off
 
 # All is made inside: nothing is set up here.
 image:

@@ -3,7 +3,7 @@
     make ccl
 
 05_horovod puts it as one bar into its picture of transports; nothing else needs it. Versions and
-hashes stand in requirements-ccl.lock, about 700 MB to download, 2.7 GB in place, and two minutes to
+hashes stand in requirements/ccl.lock, about 700 MB to download, 2.7 GB in place, and two minutes to
 compile. TensorFlow and the rest stay the workshop's own. Intel's libraries come under Intel's own
 licence (Intel Simplified Software License)."""
 
@@ -26,7 +26,7 @@ from side_env import SIDE, make_whole, one_at_a_time, pip, said, two_ranks, whee
 from scaleout.clusters import mpis
 
 MAKER = "make ccl"
-LOCK = ROOT / "requirements-ccl.lock"
+LOCK = ROOT / "requirements/ccl.lock"
 FOLDER = SIDE / "ccl"
 NEEDED_GIB = 3.5  # measured: 2.7 in place, 0.7 to download
 PROOF = """
@@ -41,7 +41,7 @@ def compile_horovod() -> None:
     """Horovod with oneCCL as its CPU operations, into FOLDER/python, which goes before the
     workshop's own."""
     wanted = FOLDER / "horovod.txt"
-    wanted.write_text(read_lock((ROOT / "requirements.lock").read_text())["horovod"])
+    wanted.write_text(read_lock((ROOT / "requirements/workshop.lock").read_text())["horovod"])
     compiler = check_compiler(dict(os.environ))
     build = {k: v for k, v in HOROVOD_BUILD.items() if "GLOO" not in k} | {
         "HOROVOD_WITHOUT_GLOO": "1"

@@ -1,4 +1,6 @@
-"""Write environment.yml, the workshop for conda, from pyproject.toml and requirements.lock (a part of make lock).
+"""Write environment.yml, the workshop for conda (a part of make lock).
+
+It is made from pyproject.toml and requirements/workshop.lock.
 
 --check writes nothing, and ends with 1 where the three differ (a part of make lint)."""
 
@@ -9,7 +11,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 HEAD = """\
-# The workshop for conda, JupyterHub images and Binder: what pyproject.toml names, as requirements.lock pins it.
+# The workshop for conda, JupyterHub images and Binder: what pyproject.toml names, in the versions of
+# requirements/workshop.lock.
 # Written by: make lock. One command then compiles Horovod ({horovod}), which needs all of the packages below in
 # place first, and puts in the workshop's own package:
 #
@@ -57,16 +60,16 @@ def environment(project: str, lock: str) -> str:
 
 def main(only_check: bool) -> int:
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    lock = (ROOT / "requirements/workshop.lock").read_text(encoding="utf-8")
     if missing := direct(project) - set(re.findall(r"^([a-z0-9-]+)==", lock, re.M)):
-        print(f"requirements.lock has no {', '.join(sorted(missing))}: type  make lock")
+        print(f"requirements/workshop.lock has no {', '.join(sorted(missing))}: type  make lock")
         return 1
     path = ROOT / "environment.yml"
     text = environment(project, lock)
     if not only_check:
         path.write_text(text, encoding="utf-8")
     elif path.read_text(encoding="utf-8") != text:
-        print("environment.yml differs from pyproject.toml and requirements.lock: type")
+        print("environment.yml differs from pyproject.toml and requirements/workshop.lock: type")
         print("  python tools/make_environment.py")
         return 1
     return 0

@@ -3,8 +3,8 @@ packages and programs too.
 
     make hub
 
-docs/hub.md says how a class uses it. Versions and hashes stand in requirements-hub.lock: what JupyterHub
-needs beside requirements.lock. Its Python must be one that everybody on this machine may run."""
+docs/hub.md says how a class uses it. Versions and hashes stand in requirements/hub.lock: what JupyterHub
+needs beside requirements/workshop.lock. Its Python must be one that everybody on this machine may run."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ from setup_env import ROOT, Stop
 from side_env import SIDE, make_whole, one_at_a_time, pip, said, two_ranks
 
 MAKER = "make hub"
-LOCK = ROOT / "requirements-hub.lock"
+LOCK = ROOT / "requirements/hub.lock"
 FOLDER = SIDE / "hub"
 OURS = Path(sys.prefix)
 NEEDED_GIB = 0.2

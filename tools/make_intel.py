@@ -3,7 +3,7 @@
     make intel
 
 02_threads compares it with the workshop's own TensorFlow; nothing else needs it. Versions and
-hashes stand in requirements-intel.lock, about 370 MB to download. There are wheels of it for Python
+hashes stand in requirements/intel.lock, about 370 MB to download. There are wheels of it for Python
 3.11 at most."""
 
 import sys
@@ -13,7 +13,7 @@ from setup_env import ROOT, Stop, say
 from side_env import SIDE, make_whole, one_at_a_time, pip, python311, said, two_ranks
 
 MAKER = "make intel"
-LOCK = ROOT / "requirements-intel.lock"
+LOCK = ROOT / "requirements/intel.lock"
 FOLDER = SIDE / "intel"
 NEEDED_GIB = 2.2  # measured: 1.5 in place, 0.4 to download, and pip unpacks one wheel at a time
 PROOF = """

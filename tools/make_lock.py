@@ -1,4 +1,4 @@
-"""Choose all versions anew: write requirements.lock from pyproject.toml (make lock).
+"""Choose all versions anew: write requirements/workshop.lock from pyproject.toml (make lock).
 
 uv resolves for both Pythons at once, in a throwaway environment. It keeps the files that fit Linux
 on x86-64; what is written here holds versions and hashes, and no address: whoever installs may use
@@ -37,8 +37,8 @@ def main() -> None:
         text = subprocess.run([*uv, *export], check=True, stdout=subprocess.PIPE, text=True).stdout
     # Everything here is for that platform: its marker on each line says nothing.
     text = re.sub(rf" ; {PLATFORM}| and {PLATFORM}", "", text)
-    (ROOT / "requirements.lock").write_text(HEADER + text)
-    print(f"requirements.lock: {text.count('==')} pins, {text.count('--hash=')} hashes")
+    (ROOT / "requirements/workshop.lock").write_text(HEADER + text)
+    print(f"requirements/workshop.lock: {text.count('==')} pins, {text.count('--hash=')} hashes")
 
 
 if __name__ == "__main__":

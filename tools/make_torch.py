@@ -6,7 +6,7 @@ A script written for torchrun then runs unedited under the workshop's mpirun:
 
     scaleout run train.py -n 2 --python .side/torch/bin/python
 
-Versions and hashes stand in requirements-torch.lock, about 270 MB to download. The plain wheel of
+Versions and hashes stand in requirements/torch.lock, about 270 MB to download. The plain wheel of
 torch would bring 3 GB of libraries for graphics cards; this one is the +cpu build, and its pin is
 for Python 3.11."""
 
@@ -17,7 +17,7 @@ from setup_env import ROOT, Stop, say
 from side_env import SIDE, make_whole, one_at_a_time, pip, python311, said, two_ranks
 
 MAKER = "make torch"
-LOCK = ROOT / "requirements-torch.lock"
+LOCK = ROOT / "requirements/torch.lock"
 FOLDER = SIDE / "torch"
 NEEDED_GIB = 1.6
 NO_BUILD = (

@@ -3,7 +3,7 @@
     python3 tools/setup_env.py [--this-python] [COMMAND ...]
 
 The environment is .venv beside the Makefile, or the active conda environment when this Python lives
-in it. Four stages: python, packages (requirements.lock), horovod (compiled here), scaleout (this
+in it. Four stages: python, packages (requirements/workshop.lock), horovod (compiled here), scaleout (this
 tree, editable). Each leaves a stamp, the hash of all that went into it, and runs again only when
 that hash changes: a finished environment costs milliseconds, an interrupted set-up goes on where it
 stopped.
@@ -103,7 +103,7 @@ CAUSES = (
     ),
     (
         r"DO NOT MATCH THE HASHES",
-        "a package that pip got is not the one in requirements.lock. Look at the index that pip uses",
+        "a package that pip got is not the one in requirements/workshop.lock. Look at the index that pip uses",
     ),
     (
         r"No matching distribution found for (\S+)",
@@ -271,7 +271,7 @@ def uv_settings(listed: str) -> dict:
 
 
 def read_lock(text: str) -> dict:
-    """requirements.lock as {name: its lines}; a package stands there twice where Pythons differ."""
+    """A lock file as {name: its lines}; a package stands there twice where Pythons differ."""
     blocks = {}
     for block in re.split(r"\n(?=[a-z0-9])", re.sub(r"^#.*\n", "", text, flags=re.M).strip()):
         name = block.split("==")[0]
@@ -290,7 +290,7 @@ class Setup:
         self.log = ROOT / ".setup" / "setup.log"
         self.unfinished = ROOT / ".setup" / "unfinished"  # stands while .venv itself is being made
         self.lock_handle = -1
-        self.locked = read_lock((ROOT / "requirements.lock").read_text())
+        self.locked = read_lock((ROOT / "requirements/workshop.lock").read_text())
         # The environment is whole by itself, and nothing of make's belongs in it: Horovod compiles
         # on one core when it finds MAKEFLAGS.
         drop = ("PYTHONPATH", "PYTHONHOME", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES")
@@ -380,7 +380,7 @@ class Setup:
         self.unfinished.unlink()
 
     def packages(self) -> None:
-        """All of requirements.lock but Horovod: wheels only, each checked by its hash."""
+        """All of requirements/workshop.lock but Horovod: wheels only, each checked by its hash."""
         names = [name for name in self.locked if name not in ("horovod", "uv")]
         title, wanted = f"{len(names)} packages", self.requirements(names)
         checked = ["--no-deps", "--require-hashes", "--only-binary", ":all:", "-r"]

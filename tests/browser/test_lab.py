@@ -38,7 +38,7 @@ def _attendee(folder: Path) -> Path:
 
     Lab draws all cells here: by default it draws those in sight alone, and then a text that is
     there cannot be found."""
-    for name in ("labs", "notebooks", "etc"):
+    for name in ("labs", "notebooks", "jupyterlab"):
         shutil.copytree(ROOT / name, folder / name)
     for lab in (folder / "labs").iterdir():
         for name, text in untouched(lab.name).items():
@@ -47,7 +47,7 @@ def _attendee(folder: Path) -> Path:
             (lab / name).write_text(text)
     shutil.copy(ROOT / "Makefile", folder)
     (folder / "tools").symlink_to(ROOT / "tools")
-    overrides = folder / "etc/jupyter/labconfig/default_setting_overrides.json"
+    overrides = folder / "jupyterlab/labconfig/default_setting_overrides.json"
     settings = json.loads(overrides.read_text())
     tracker = settings.setdefault("@jupyterlab/notebook-extension:tracker", {})
     tracker["windowingMode"] = "none"

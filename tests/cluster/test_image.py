@@ -36,7 +36,7 @@ def test_no_text_of_ours_stands_before_the_environment() -> None:
     """Else a changed page would bring 2 GiB along."""
     before = STEPS[: STEPS.rindex("\nFROM ")]
     copied = " ".join(re.findall(r"^COPY --chown=\w+ (.+) \S+$", before, re.M))
-    assert copied == "pyproject.toml requirements.lock tools/setup_env.py"
+    assert copied == "pyproject.toml requirements/workshop.lock tools/setup_env.py"
 
 
 def test_a_sites_packages_reach_the_build_as_secrets(tmp_path: Path) -> None:

@@ -58,7 +58,8 @@ def tree(tmp_path: Path) -> SimpleNamespace:
     text = (ROOT / "tools/setup_env.py").read_text()
     (root / "tools/setup_env.py").write_text(text.replace('"packages": 2.9', '"packages": 0.0'))
     (root / "pyproject.toml").write_text("[project]\n")
-    (root / "requirements.lock").write_text(
+    (root / "requirements").mkdir()
+    (root / "requirements/workshop.lock").write_text(
         "".join(f"{name}==1 --hash=sha256:{'0' * 64}\n" for name in PACKAGES)
     )
     tools = tmp_path / "bin"
@@ -191,7 +192,7 @@ def test_a_second_run_does_nothing(tree, setup):
 )
 def test_a_new_version_redoes_what_depends_on_it(tree, setup, package, again):
     setup()
-    lock = tree.root / "requirements.lock"
+    lock = tree.root / "requirements/workshop.lock"
     lock.write_text(lock.read_text().replace(f"{package}==1", f"{package}==2"))
     done = setup()
     assert re.findall(r"^  (?:\d )?(\w+)", done.err, re.M) == again, done.err
@@ -371,7 +372,7 @@ def test_a_folder_that_horovod_cannot_be_compiled_in():
         ("ERROR: No matching distribution found for six==9", "does not offer six==9"),
         (
             "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE FILE.",
-            "not the one in requirements.lock",
+            "not the one in requirements/workshop.lock",
         ),
         ("c++: fatal error: Killed signal terminated program cc1plus", "ran out of memory"),
         (

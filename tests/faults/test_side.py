@@ -31,8 +31,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copytree(
         ROOT / "tools", tmp_path / "tools", ignore=shutil.ignore_patterns("__pycache__")
     )
-    for lock in ROOT.glob("requirements*.lock"):
-        shutil.copy(lock, tmp_path)
+    shutil.copytree(ROOT / "requirements", tmp_path / "requirements")
     for name, value in {**NO_INDEX, "PIP_CONFIG_FILE": "/dev/null"}.items():
         monkeypatch.setenv(name, value)
     for name in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):

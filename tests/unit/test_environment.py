@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-LOCK = (ROOT / "requirements.lock").read_text()
+LOCK = (ROOT / "requirements/workshop.lock").read_text()
 EXTRAS = PROJECT["project"]["optional-dependencies"]
 GROUPS = PROJECT["dependency-groups"]
 BRINGS = importlib.metadata.packages_distributions()
@@ -61,9 +61,9 @@ def test_the_lock_fits_what_is_asked_for_and_all_that_its_packages_need() -> Non
             queue += [n for n in needs if not n.marker or n.marker.evaluate({"extra": ""})]
 
 
-@pytest.mark.parametrize("lock", sorted(path.name for path in ROOT.glob("requirements*.lock")))
+@pytest.mark.parametrize("lock", sorted(path.name for path in (ROOT / "requirements").iterdir()))
 def test_every_package_of_a_lock_has_its_hash_and_no_address(lock: str) -> None:
-    text = (ROOT / lock).read_text()
+    text = (ROOT / "requirements" / lock).read_text()
     for entry in re.split(r"\n(?=[a-z0-9])", re.sub(r"^#.*\n", "", text, flags=re.M)):
         assert re.search(r"--hash=sha256:[0-9a-f]{64}$", entry, re.M), entry[:40]
     assert not re.search("://|-url|find-links", re.sub(r"^#.*\n", "", text, flags=re.M))
@@ -92,7 +92,7 @@ def undeclared(path: Path, declared: set[str]) -> Iterator[str]:
 
 @pytest.mark.parametrize("room", ["src", "tools", "tests", "solutions"])
 def test_every_import_is_declared(room: str) -> None:
-    beside = set(locked((ROOT / "requirements-torch.lock").read_text()))  # make torch
+    beside = set(locked((ROOT / "requirements/torch.lock").read_text()))  # make torch
     rooms = {path.stem for path in (ROOT / "tests").iterdir()}  # pytest's pythonpath
     declared = EVERYTHING | (rooms if room == "tests" else set())
     declared |= beside if room == "solutions" else set()

@@ -15,9 +15,8 @@ from .marks import GUESS, cut, numbers
 
 TOPIC = r"[0-9]{2}_[a-z0-9_]+"  # leaves out an attendee's own notebooks, such as Jupyter's 00_welcome-Copy1
 SCRIPTS = ("*.py", "*.sh")  # in which TODOs may stand
-STARTS = Path(
-    "etc/starts"
-)  # in a class copy, which has no masters: the labs as they were given out
+# In a class copy, which has no masters: the labs as they were given out.
+STARTS = Path("class-copy/starts")
 
 
 def _cut_notebook(text: str, where: str) -> str:

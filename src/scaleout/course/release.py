@@ -15,7 +15,7 @@ from urllib.parse import urlencode, urlsplit
 from ..errors import ScaleoutError
 from ..paths import course_files, home, meant, show
 from .checks import veiled
-from .masters import STARTS, generated, untouched
+from .masters import STARTS, generated, read_text, untouched
 
 ARCHIVES = {".zip": "zip", ".tar": "tar", ".tar.gz": "gztar", ".tgz": "gztar"}
 # What only an instructor or an author needs: files, and folders with all that is in them.
@@ -23,7 +23,9 @@ NOT_GIVEN = (
     "solutions", "labs", "notebooks", "tests", ".ci", ".gitignore", "CHANGELOG.md",
     "CONTRIBUTING.md", "docs/instructors.md", "docs/teaching.md", "docs/tour.png",
 )  # fmt: skip
-OWN = "etc/class/"  # what takes the place of the file of the same name: README.md, Makefile
+OWN = "class-copy/"  # what goes to the copy's top: README.md, in place of ours, and survey.md
+CUT = "# From here on: not in the copy that a class gets"  # a line of the Makefile
+FORMER_STARTS = "etc/starts"  # by which a branch of an older release is known
 FOLDER = "scaleout-workshop"  # what an attendee's copy is called
 HUB = "https://YOUR-HUB"
 REPOSITORY = "https://YOUR-GIT-HOST/YOUR-REPOSITORY"
@@ -89,7 +91,7 @@ def to_branch(branch: str, answers: Sequence[str] = ()) -> str:
             "away with  git stash -u"
         )
     mine, last = _tip(branch)
-    if last and not _git("ls-tree", "--full-tree", last, str(STARTS)):
+    if last and not _git("ls-tree", "--full-tree", last, str(STARTS), FORMER_STARTS):
         raise ScaleoutError(
             f"{branch} is no branch that this command made: give the attendees' branch another name."
         )
@@ -180,6 +182,9 @@ def _copy(folder: Path, chosen: Sequence[str]) -> Path:
             new = folder / name.removeprefix(OWN)
             new.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(root / name, new)
+    makefile = folder / "Makefile"
+    if makefile.exists():
+        makefile.write_text(for_a_class(read_text(makefile)), encoding="utf-8")
     made = {path.relative_to(root): text for path, text in generated()}
     for topic in (root / "solutions").glob("*/"):
         made |= {STARTS / topic.name / name: text for name, text in untouched(topic.name).items()}
@@ -188,6 +193,11 @@ def _copy(folder: Path, chosen: Sequence[str]) -> Path:
         new.parent.mkdir(parents=True, exist_ok=True)
         new.write_text(_veil(text) if path.name == "checks.py" else text, encoding="utf-8")
     return folder
+
+
+def for_a_class(makefile: str) -> str:
+    """The Makefile without what follows its line CUT: the targets of who teaches."""
+    return makefile.partition(f"\n{CUT}")[0]
 
 
 def _veil(checks: str) -> str:

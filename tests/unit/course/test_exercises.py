@@ -196,7 +196,7 @@ def test_nothing_of_an_attendee_is_removed(
 
 
 def test_a_class_without_solutions_has_everything_but_the_masters(workshop: Path) -> None:
-    start = workshop / "etc/starts/00_tiny/runme.py"
+    start = workshop / "class-copy/starts/00_tiny/runme.py"
     start.parent.mkdir(parents=True)
     start.write_text((workshop / "labs/00_tiny/runme.py").read_text())
     shutil.rmtree(workshop / "solutions")

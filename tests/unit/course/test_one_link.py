@@ -87,7 +87,7 @@ def course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     files = {"runme.py": RUNME, "checks.py": CHECKS, "extra.py": "print('a side script')\n"}
     topic = {f"solutions/00_tiny/{name}": text for name, text in files.items()}
     notebook = {"solutions/00_tiny.ipynb": book("a = 1", "b = 2", "c = 3")}
-    publish(root, {**topic, **notebook, "etc/class/README.md": "for a class\n", "README.md": ""})
+    publish(root, {**topic, **notebook, "class-copy/README.md": "for a class\n", "README.md": ""})
     return root
 
 
@@ -109,7 +109,7 @@ def test_the_branch_has_the_labs_and_no_answer(
     course: Path, copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = git(course, "ls-tree", "-r", "--name-only", "class").splitlines()
-    assert {"labs/00_tiny/runme.py", "etc/starts/00_tiny/runme.py"} <= set(names)
+    assert {"labs/00_tiny/runme.py", "class-copy/starts/00_tiny/runme.py"} <= set(names)
     every = "".join(f"{name}\n{(copy / name).read_text()}" for name in names)
     assert "Which sign adds?" in every and "for a class" in every
     assert "solutions" not in every and "+ second" not in every
@@ -141,6 +141,22 @@ def test_the_history_only_grows_from_another_clone_too(
     publish(course, {"solutions/00_tiny/extra.py": "print('ours')\n"})
     history = git(course, "rev-list", "class").split()
     assert len(history) == 3 and history[-1] == first
+
+
+def test_the_branch_of_an_older_release_goes_on(course: Path, tmp_path: Path, copy: Path) -> None:
+    old = tmp_path / "old"
+    git(tmp_path, "clone", "-q", "-b", "class", (tmp_path / "remote.git").as_uri(), "old")
+    (old / "etc").mkdir()
+    git(old, "mv", "class-copy/starts", "etc/starts")
+    git(old, "commit", "-q", "-m", "as it was")
+    git(old, "push", "-q")
+    follow_link(course.parent)
+    assert (copy / "etc/starts/00_tiny/runme.py").is_file()
+    git(course, "fetch", "-q")
+    publish(course, NEWS)
+    follow_link(course.parent)
+    assert not (copy / "etc").exists() and (copy / "class-copy/starts/00_tiny/runme.py").is_file()
+    assert "Adds two" in (copy / "labs/00_tiny/runme.py").read_text()
 
 
 @pytest.mark.parametrize(
@@ -186,7 +202,7 @@ def test_2_and_3_a_filled_gap_stays_and_another_line_is_renewed(course: Path, co
     publish(course, {"solutions/00_tiny/runme.py": newer})
     follow_link(course.parent)
     assert path.read_text() == newer[: newer.index("# BEGIN")] + "total = mine\n"
-    assert "total = None" in (copy / "etc/starts/00_tiny/runme.py").read_text()
+    assert "total = None" in (copy / "class-copy/starts/00_tiny/runme.py").read_text()
 
 
 def test_4_a_deleted_file_comes_back_and_one_that_we_drop_stays(course: Path, copy: Path) -> None:

@@ -1,7 +1,8 @@
-"""The copy for a class: its own README and Makefile, whole or not at all, and a tour of what attendees
+"""The copy for a class: its own README, its part of the Makefile, whole or not at all, and a tour of what attendees
 have."""
 
 import json
+import os
 import re
 import shlex
 import shutil
@@ -14,7 +15,7 @@ from helpers import COMMAND, ROOT
 from scaleout import cli
 from scaleout.course import history, tour
 from scaleout.course.masters import generate
-from scaleout.course.release import release
+from scaleout.course.release import CUT, for_a_class, release
 from scaleout.errors import ScaleoutError
 
 BOOK = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
@@ -26,7 +27,7 @@ def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout with two topics and the files of a class, an instructor's edited lab, and results
     that git does not track."""
     root = tmp_path / "workshop"
-    for folder in ("labs", "notebooks", "solutions", "etc/class", "docs", "src", "tests"):
+    for folder in ("labs", "notebooks", "solutions", "class-copy", "docs", "src", "tests"):
         (root / folder).mkdir(parents=True)
     for topic in ("00_tiny", "01_next"):
         (root / "solutions" / topic).mkdir()
@@ -37,8 +38,8 @@ def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (root / "tests/test_it.py").write_text("")
     for name in ("README.md", "Makefile", "CONTRIBUTING.md", "docs/instructors.md", "AGENTS.md"):
         (root / name).write_text("for authors\n")
-    for name in ("README.md", "Makefile"):
-        (root / "etc/class" / name).write_text("for a class\n")
+    (root / "class-copy/README.md").write_text("for a class\n")
+    (root / "Makefile").write_text(f"for a class\n\n{CUT}.\n\nfor authors\n")
     monkeypatch.chdir(root)
     monkeypatch.setenv("SCALEOUT_RESULTS", str(tmp_path / "results"))
     generate()
@@ -55,7 +56,7 @@ def test_a_class_gets_everything_but_the_answers(workshop: Path, tmp_path: Path)
     given = {str(f.relative_to(copy)): f.read_text() for f in copy.rglob("*") if f.is_file()}
     topics = ("00_tiny", "01_next")
     labs = {f"labs/{topic}/{name}" for topic in topics for name in ("runme.py", "checks.py")}
-    starts = {f"etc/starts/{topic}/runme.py" for topic in topics}
+    starts = {f"class-copy/starts/{topic}/runme.py" for topic in topics}
     books = {f"notebooks/{topic}.ipynb" for topic in topics}
     own = {"README.md", "Makefile", "AGENTS.md", "src/package.py"}
     assert set(given) == own | books | labs | starts
@@ -101,16 +102,51 @@ def test_a_full_disk_leaves_nothing(name: str, workshop: Path, tmp_path: Path) -
     assert not list(place.glob("copy*"))
 
 
-def _targets(text: str) -> set[str]:
-    return set(re.findall(r"\bmake ([a-z]+)\b", text)) - {"room", "it"}  # words
+MAKEFILE = (ROOT / "Makefile").read_text()
+OF_A_CLASS = for_a_class(MAKEFILE)
+
+
+def _offered(text: str) -> set[str]:
+    return set(re.findall(r"\bmake ([a-z-]+)", text)) - {"room", "it"}  # words
+
+
+def _targets(makefile: str) -> set[str]:
+    return set(" ".join(re.findall(r"^([a-z -]+):", makefile, re.MULTILINE)).split()) - {"help"}
+
+
+def _make(folder: Path, *words: str) -> str:
+    plain = {name: value for name, value in os.environ.items() if "MAKE" not in name}
+    done = subprocess.run(
+        ["make", "-C", folder, "--no-print-directory", *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=plain,
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done
+    return done.stdout
+
+
+@pytest.mark.parametrize("makefile", [MAKEFILE, OF_A_CLASS], ids=["whole", "of a class"])
+def test_make_help_names_each_target_and_each_has_its_program(
+    tmp_path: Path, makefile: str
+) -> None:
+    (tmp_path / "Makefile").write_text(makefile)
+    there = _targets(makefile)
+    assert _offered(_make(tmp_path)) == _offered(_make(tmp_path, "help")) == there
+    for target in sorted(there):
+        recipe = _make(tmp_path, "-n", target)
+        assert recipe, target
+        for program in re.findall(r"\btools/\w+\.py\b", recipe):
+            assert (ROOT / program).is_file(), f"{target}: {program}"
 
 
 def test_a_class_is_offered_what_works_there() -> None:
-    own = (ROOT / "etc/class/Makefile").read_text()
-    there = set(" ".join(re.findall(r"^([a-z -]+):", own, re.MULTILINE)).split())
-    assert there >= {"lab", "tour", "clean"} and not there & {"test", "lint", "lock", "pages"}
-    readme = (ROOT / "etc/class/README.md").read_text()
-    assert {"lab", "tour"} <= _targets(readme) and _targets(readme + own) <= there
+    there = _targets(OF_A_CLASS)
+    assert there >= {"lab", "tour", "torch", "clean"}
+    assert not there & {"test", "lint", "lock", "pages", "masters"}
+    readme = (ROOT / "class-copy/README.md").read_text()
+    assert {"lab", "tour"} <= _offered(readme) <= there
     assert "solutions/" not in readme and "CONTRIBUTING" not in readme
     linked = re.findall(r"\]\(([^)#]+)\)", readme)
     assert linked and all((ROOT / name).is_file() for name in linked)

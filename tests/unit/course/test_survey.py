@@ -8,7 +8,7 @@ import pytest
 
 from scaleout.course import classroom, survey
 
-PAGE = (Path(__file__).resolve().parents[3] / "etc/class/survey.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).resolve().parents[3] / "class-copy/survey.md").read_text(encoding="utf-8")
 
 
 def filled(answers: dict[tuple[int, str], str]) -> str:

@@ -13,7 +13,7 @@ from scaleout import ScaleoutError
 crops = lesson("10_input", "crops")
 
 COUNT = 24
-# With the Pillow that requirements.lock pins.
+# With the Pillow that requirements/workshop.lock pins.
 DIGEST = "5e6e5e0210b7bcebd5a12eacbb1094b173639af0e29dc799dbe400b3a05effe8"
 
 

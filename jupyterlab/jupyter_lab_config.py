@@ -11,10 +11,10 @@ HERE = Path(__file__).resolve().parent
 
 c = get_config()  # noqa: F821  (Jupyter puts it there)
 
-c.ServerApp.root_dir = str(HERE.parents[1])
+c.ServerApp.root_dir = str(HERE.parent)
 
 # The workspace as it is laid out for you the first time. After that Lab keeps it as you leave it.
-c.LabApp.workspaces_dir = str(HERE.parents[1] / ".setup/workspaces")
+c.LabApp.workspaces_dir = str(HERE.parent / ".setup/workspaces")
 workspaces = WorkspacesManager(c.LabApp.workspaces_dir)
 if not workspaces.list_workspaces():
     workspaces.save(
