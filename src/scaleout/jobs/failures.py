@@ -116,8 +116,10 @@ def places(run: Run) -> list[str]:
 
 
 def standing(lines: Iterable[Line], wanted: Callable[[str], bool]) -> dict[int, tuple[str, int]]:
-    """The file and the line at which each rank stood when it last said so: of its stack, the
-    innermost line in a file that is wanted."""
+    """Find the file and the line at which each rank stood when it last said so.
+
+    Of its stack, it is the innermost line in a file that is wanted.
+    """
     found: dict[int, tuple[str, int]] = {}
     asked: set[int] = set()  # ranks whose own line has not come yet
     for rank, text in lines:
