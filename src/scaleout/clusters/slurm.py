@@ -72,7 +72,7 @@ def dry_run(job: Job) -> str:
 
 @contextlib.contextmanager
 def _signals() -> Iterator[None]:
-    """Make a terminal that is closed, and a kill, the same as Ctrl-C: the job is cancelled."""
+    """Treat a terminal that is closed, and a kill, like Ctrl-C: the job is cancelled."""
     before = {}
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGTERM, signal.SIGHUP):
