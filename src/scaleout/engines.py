@@ -69,7 +69,7 @@ class Engines:
         self._held = contextlib.ExitStack()  # what stop() gives back, the last first
 
     def start(self) -> "ipp.Client":
-        """Starts the ranks, and makes `%%px` talk to all of them.
+        """Start the ranks, and make `%%px` talk to all of them.
 
         Returns
         -------
@@ -111,7 +111,9 @@ class Engines:
         return self.client
 
     def _prepare(self, mpirun: str) -> "ipp.Cluster":
-        """Takes cores, a guard and a folder, each given back by stop(); the cluster to start."""
+        """Take cores, a guard and a folder, each given back by stop(), and return the cluster to
+        start.
+        """
         import ipyparallel as ipp
 
         atexit.register(self.stop)
@@ -166,7 +168,7 @@ class Engines:
         return config
 
     def _look_after(self, cluster: "ipp.Cluster") -> None:
-        """Starts the thread that ends cells which nobody can answer."""
+        """Start the thread that ends cells which nobody can answer."""
         stopping = threading.Event()
         self._held.callback(stopping.set)
         launchers = [cluster.controller, *cluster.engines.values()]
@@ -174,15 +176,26 @@ class Engines:
         threading.Thread(target=_watch, args=watch, daemon=True).start()
 
     def stop(self) -> None:
-        """Ends the ranks and the controller; nothing of them is left. Safe to call at any time, and
-        twice."""
+        """End the ranks and the controller; nothing of them is left.
+
+        It is safe to call at any time, and twice.
+        """
         held, self._held = self._held, contextlib.ExitStack()
         held.close()
         self.client = self._folder = None
 
     def reset(self) -> "ipp.Client":
-        """Ends what is left of the ranks and starts them anew: one that dies takes all the others
-        with it."""
+        """End what is left of the ranks and start them anew: one that dies takes all the others with it.
+
+        Returns
+        -------
+        ipyparallel.Client
+
+        Raises
+        ------
+        ScaleoutError
+            As of `start`.
+        """
         return self.start()
 
     def __enter__(self) -> "ipp.Client":
@@ -193,7 +206,7 @@ class Engines:
 
 
 def _stop_cluster(cluster: "ipp.Cluster") -> None:
-    """Asks ipyparallel to end its processes, and waits until their supervisors have ended all."""
+    """Ask ipyparallel to end its processes, and wait until their supervisors have ended all."""
     import psutil
 
     launchers: list[Any] = []
@@ -209,11 +222,13 @@ def _stop_cluster(cluster: "ipp.Cluster") -> None:
 def _watch(
     client: "ipp.Client", processes: "Sequence[psutil.Process]", stopping: threading.Event
 ) -> None:
-    """Ends cells that would wait for ever: once mpirun or the controller has gone, nobody is left
-    to answer.
+    """End cells that would wait for ever.
+
+    Once mpirun or the controller has gone, nobody is left to answer.
 
     ipyparallel notices an engine that ends, but not a controller, and a set that was killed whole
-    only after 35 s."""
+    only after 35 s.
+    """
     import psutil
 
     def gone(process: "psutil.Process") -> bool:
