@@ -163,8 +163,7 @@ class Follower:
         return state
 
     def _say_why(self, state: Mapping[str, str]) -> None:
-        """Say why the job waits, whenever that changes; JobFailed for what does not pass by
-        itself."""
+        """Say why the job waits, whenever that changes; raise JobFailed where waiting is no use."""
         if state["JobState"] != "PENDING":
             nodes = state.get("NodeList", "(null)")
             if self.waiting != "runs" and nodes != "(null)":
