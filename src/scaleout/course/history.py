@@ -19,8 +19,9 @@ def keep_state(topic: str, todo: int, state: str) -> None:
 
 
 def last_states(path: Path) -> list[tuple[int, str]]:
-    """Read the last state of each TODO in a checks.jsonl, in order; half-written lines are left
-    out.
+    """Read the last state of each TODO in a checks.jsonl, in order.
+
+    Half-written lines are left out.
     """
     lines, _ = jsonlines.read(path, _wrong_state)
     return sorted({line["todo"]: line["state"] for line in lines}.items())
@@ -33,7 +34,7 @@ def _wrong_state(line: dict[str, Any]) -> str:
 
 
 def passed() -> str:
-    """Show the course on one line: of each topic, how many TODOs passed their check when it last ran.
+    """Write the course on one line: of each topic, how many TODOs passed their last check.
 
     Returns
     -------

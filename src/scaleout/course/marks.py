@@ -95,9 +95,7 @@ def lines_of_todos(text: str) -> dict[int, int]:
 
 
 def touched(text: str, start: str, number: int) -> bool:
-    """Tell whether anything between this TODO and the next differs from the lab as it was given
-    out.
-    """
+    """Tell whether anything between this TODO and the next differs from the untouched lab."""
     return _below(text, number) != _below(start, number)
 
 

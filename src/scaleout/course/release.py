@@ -139,8 +139,9 @@ def menu_item(name: str, branch: str) -> list[Path]:
 
 
 def _unsaved() -> list[str]:
-    """List what the copy is made of and git does not hold as it is; labs and notebooks are made
-    anew.
+    """List what the copy is made of and git does not hold as it is.
+
+    Labs and notebooks are made anew, so they do not count.
     """
     seen = _git("status", "--porcelain", "--untracked-files=all", ".", ":!labs", ":!notebooks")
     return [line[3:] for line in seen.splitlines() if line[:2] != "??" or "solutions/" in line]
