@@ -362,8 +362,9 @@ def imports(job: Pair, wanted: Mapping[str, str]) -> Check:
 
 
 def one_libmpi(job: Pair, environ: Mapping[str, str]) -> Check:
-    """Check that one MPI library, this environment's, is in the processes that have loaded
-    everything.
+    """Check that the processes that have loaded everything have one MPI library.
+
+    It is to be this environment's.
     """
     name, libraries, fix = "one libmpi", _libraries(job), _library_fix(environ, REBUILD)
     if not libraries:

@@ -16,8 +16,9 @@ from .. import jsonlines
 
 
 def mpi_libraries(maps: str) -> list[str]:
-    """Find the MPI libraries in the text of a `/proc/PID/maps`: the files that hold an MPI's own
-    code.
+    """Find the MPI libraries in the text of a `/proc/PID/maps`.
+
+    They are the files that hold an MPI's own code.
     """
     paths = {fields[5] for line in maps.splitlines() if len(fields := line.split(maxsplit=5)) == 6}
     return sorted(
