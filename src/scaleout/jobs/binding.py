@@ -77,8 +77,9 @@ def _bound(job: Job, cores: Sequence[Core], lease: Lease) -> Placement:
 
 
 def on_cores(job: Job) -> list[str]:
-    """Build the options by which mpirun gives each rank cores of its own, counted from the first of
-    each node.
+    """Build the options by which mpirun gives each rank cores of its own.
+
+    They are counted from the first of each node.
     """
     if job.site.bind == "none":
         return unbound(job)

@@ -25,8 +25,9 @@ SCHEDULERS = (
 
 
 def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Drop what a scheduler or another MPI job left in the environment (SLURM_*, PMI*, HYDRA*,
-    OMPI_* ...).
+    """Drop from the environment what a scheduler or another MPI job left in it.
+
+    That is SLURM_*, PMI*, HYDRA*, OMPI_* and the like.
 
     A local mpirun that finds them believes it is a part of that other job.
     """
@@ -110,8 +111,9 @@ def check_variables(variables: Iterable[str]) -> None:
 
 
 def program(name: str) -> str:
-    """Return the path of a program of this same environment, never another's that PATH happens to
-    find.
+    """Return the path of a program of this same environment.
+
+    It is never another's that PATH happens to find.
     """
     if os.sep in name:
         return name

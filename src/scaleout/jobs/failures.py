@@ -171,8 +171,10 @@ def first_traceback(lines: Sequence[Line]) -> tuple[int | None, list[str]]:
 
 
 def _message(first: list[str], more: list[str]) -> list[str]:
-    """Take the rest of an exception's message whose first line ends in a colon, as those of
-    TensorFlow ("Graph execution error:") and MPI ("error stack:") do; without the stacks inside it.
+    """Take the rest of an exception's message whose first line ends in a colon.
+
+    Those of TensorFlow ("Graph execution error:") and MPI ("error stack:") do. The stacks inside it
+    are left out.
     """
     if not first or not first[0].rstrip().endswith(":"):
         return []

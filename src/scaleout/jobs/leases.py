@@ -44,9 +44,7 @@ class Lease:
 
 
 def folder() -> Path:
-    """Return the folder of the locks: $SCALEOUT_LEASES, else one that all users of this machine
-    see.
-    """
+    """Return the folder of the locks: $SCALEOUT_LEASES, else one that all users here see."""
     shared = next(path for path in (Path("/dev/shm"), Path("/tmp"), Path("/")) if path.is_dir())
     return settings.leases_folder() or shared / "scaleout-cores"
 

@@ -28,8 +28,9 @@ NOT_FOUND = 127  # the exit status of what cannot be started, as a shell has it
 
 
 def told(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that torch's own launcher would set for this rank; {} without a
-    launcher.
+    """Return the variables that torch's own launcher would set for this rank.
+
+    There are none without a launcher.
     """
     found = {}
     for name, theirs in NAMES.items():

@@ -101,6 +101,11 @@ class Site:
         Modules to load, and shell lines to run, before the job.
     scratch : str
         A folder of the cluster's where the job writes, and what it wrote is brought home from.
+
+    Raises
+    ------
+    ScaleoutError
+        A host is no name of a machine, or is named twice.
     """
 
     mpirun: str = "mpirun"
@@ -197,8 +202,9 @@ class Site:
         return self.mpirun == "mpirun" and self.launcher == "hydra"
 
     def nodes(self) -> int:
-        """Count the nodes to use from here: those of the allocation around us, the hosts named, or
-        one.
+        """Count the nodes that there are to use from here.
+
+        They are those of the allocation around us, the hosts named, or one.
         """
         inside = allocated_nodes(os.environ) if self.scheduler else 0
         return inside or len(self.hosts) or 1

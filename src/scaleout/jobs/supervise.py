@@ -122,8 +122,9 @@ class Supervisor:
         return False
 
     def _wait(self, done: Callable[[], object]) -> bool:
-        """Wait until it is done or no child is left, at most the time of grace; return True for no
-        child.
+        """Wait until it is done or no child is left; return True for no child.
+
+        It waits for the time of grace at most.
         """
         end = time.monotonic() + self.grace_s
         while self._collect():
@@ -138,8 +139,7 @@ class Supervisor:
         return False
 
     def _ranks(self) -> tuple[list[int], list[int]] | None:
-        """List Hydra's proxies on this machine and the ranks; None where another launcher has them.
-        """
+        """List Hydra's proxies on this machine and the ranks; None where another launcher has them."""
         proxies = children(self.mpirun)
         if not proxies or any(about(pid)[0] != PROXY for pid in proxies):
             return None

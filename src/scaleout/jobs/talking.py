@@ -54,9 +54,7 @@ class Talk:
         return bool(counted) or text.startswith(MET) or text in ("", RULE)
 
     def verdict(self) -> bool | None:
-        """Return True when ranks have talked, False when it is certain that they have not, else
-        None.
-        """
+        """Return whether ranks have talked; None when that is not certain."""
         if self.calls or self.met:
             return True
         return False if self.calls == 0 and self.met == 0 else None
