@@ -97,8 +97,9 @@ def anonymous(text: str) -> str:
 
 
 def _setting(words: Iterable[str], env: Mapping[str, Any], ranks: int, threads: int) -> Entry:
-    """Describe one command as a page tells it: words, variables (None: unset), ranks, threads of
-    each.
+    """Describe one command as a page tells it.
+
+    That is its words, variables (None: unset), ranks, and threads of each.
     """
     given = [anonymous(str(word)) for word in words]
     texts = {name: value if value is None else anonymous(str(value)) for name, value in env.items()}
@@ -133,8 +134,7 @@ def _comparison(place: Path, runs: Mapping[str, Path]) -> Entry:
 
 
 def _variant(job: str, args: Entry, run: Path | None, cores: int) -> Entry:
-    """Describe the command of a variant: as it was given or, of a lab's job, as its run tells it.
-    """
+    """Describe the command of a variant: as it was given or, of a lab's job, as its run tells it."""
     words, env = args.get("script"), args.get("env") or {}
     if not isinstance(words, list):
         words = shlex.split(job)
@@ -151,8 +151,9 @@ def _ran(about: Entry) -> list[str]:
 
 
 def _row(row: Entry, runs: Mapping[str, Path], judge: Metric) -> Entry:
-    """Describe a run with what it was judged by: the seconds it took, and the figures that each
-    rank gave.
+    """Describe a run with what it was judged by.
+
+    That is the seconds it took, and the figures that each rank gave.
     """
     folder = runs.get(row.get("run_id", ""))
     names = ("round", "place", "variant", "again", "seed", "value", "unit", "utc", "run_id")
@@ -202,8 +203,9 @@ def _judged(judge: Metric) -> list[str]:
 
 
 def _sweep(place: Path, runs: Mapping[str, Path]) -> Entry:
-    """Read what `sweep` has left in a folder: each repeat a round, the default's two jobs its
-    baseline.
+    """Read what `sweep` has left in a folder.
+
+    Each repeat is a round, the default's two jobs are its baseline.
     """
     about = jsonlines.table(place / "sweep.json")
     kept, _ = jsonlines.read(place / "points.jsonl", sweeps.wrong)

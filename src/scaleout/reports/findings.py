@@ -97,8 +97,10 @@ def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
 
 
 def accuracy(report: Entry, found: Sequence[Step]) -> Accuracy | None:
-    """Test the best's accuracy against the baseline's; None without two variants that two seeds
-    were run with.
+    """Test the best's accuracy against the baseline's.
+
+    Where nothing is faster, it is that of what was tried first. None without two variants that two
+    seeds were run with.
 
     Where nothing is faster, it is that of what was tried first.
     """
@@ -134,8 +136,7 @@ def ends(test: Entry, said: tuple[Step, str]) -> tuple[str, str, bool]:
 
 
 def untested(test: Entry, said: tuple[Step, str]) -> list[str]:
-    """Name what the best has, of what changes a training, that no variant of an accuracy test has.
-    """
+    """Name what the best has, of what changes a training, that no variant of an accuracy test has."""
     step, name = said
     best, own = things(step.setting(name)), things(test["variants"][ends(test, said)[1]])
     differ = changes(step.baseline, step.setting(name))
