@@ -97,25 +97,23 @@ def check_holes(command: Sequence[str], axes: Iterable[str]) -> None:
 
 
 def default(axes: Iterable[str], kept: Mapping[str, str] = MappingProxyType({})) -> Point:
-    """Make the point that sets nothing: 1 rank, and every variable that the sweep would set taken
-    away.
+    """Make the point that sets nothing.
+
+    It has 1 rank, and every variable that the sweep would set is taken away.
     """
     names = [name for name in axes if name not in ("ranks", "threads")]
     return Point(1, None, tuple((name, kept.get(name)) for name in names))
 
 
 def programs(found: Choices, command: Sequence[str]) -> dict[str, str]:
-    """Return {name: first value} of the variable that names the program itself, as in {PY}
-    train.py.
-    """
+    """Return {name: first value} of the variable that names the program, as in {PY} train.py."""
     return {k: str(values[0]) for k, values in found.items() if k in holes(command[0])}
 
 
 def choices(
     ranks: int | Sequence[int], threads: int | Sequence[int], env: Variables
 ) -> tuple[Choices, Only]:
-    """Collect the values on each axis that was asked for, in order, each once; and the conditions.
-    """
+    """Collect the values on each axis that was asked for, in order, each once; and the conditions."""
     found: Choices = {
         "ranks": _counts("ranks", "-n", ranks),
         "threads": _counts("threads", "-t", threads),
@@ -172,9 +170,7 @@ def _check_conditions(only: Only, found: Choices) -> None:
 
 
 def ends(found: Mapping[Place, Point]) -> dict[Place, Point]:
-    """Take the points with the first and with the last value of each axis: the short form of a
-    sweep.
-    """
+    """Take the points with the first and with the last value of each axis: a sweep's short form."""
     places = list(found)
     return {place: found[place] for place in (places[0], places[-1])}
 
@@ -189,8 +185,7 @@ def _counts(what: str, flag: str, asked: int | Sequence[int]) -> tuple[int, ...]
 
 
 def grid(found: Choices, cores: int, only: Only | None = None) -> dict[Place, Point]:
-    """Combine all the choices, each combination once; an axis is unset where its condition fails.
-    """
+    """Combine all the choices, each combination once; an axis is unset where its condition fails."""
     points = {}
     for values in itertools.product(*found.values()):
         named = dict(zip(found, values, strict=True))

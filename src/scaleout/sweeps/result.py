@@ -172,8 +172,9 @@ class Result:
         )
 
     def _interval(self) -> str:
-        """Say in which interval the best's ratio to the default lies; "" with fewer than three
-        repeats.
+        """Say in which interval the best's ratio to the default lies.
+
+        It is "" with fewer than three repeats.
         """
         ends: dict[str, dict[int, float]] = {FIRST: {}, LAST: {}}
         for row in self._of_default:

@@ -47,8 +47,10 @@ def search(
     lower: bool = False,
     seed: int = 0,
 ) -> Worth:
-    """Measure so many of the points, each chosen by what those before gave; then the likely best
-    again.
+    """Measure so many of the points, each chosen by what those before gave.
+
+    Then measure the likely best again. `measure` takes a point and how often it was measured; None
+    says that it failed.
 
     `measure` takes a point and how often it was measured; None says that it failed.
     """
@@ -107,9 +109,7 @@ def _chosen(places: Sequence[Place], corners: int, worth: Worth, seed: int) -> I
 
 
 def _corners(places: Sequence[Place], axes: Sequence[Sequence[Any]], most: int) -> list[Place]:
-    """Choose points with the first or the last value on each axis, each as far as can be from the
-    others.
-    """
+    """Choose points with the first or the last value on each axis, far from each other."""
     left = [
         place
         for place in places

@@ -170,8 +170,7 @@ class _Work:
     remarks: set[str] = field(default_factory=set)
 
     def measure(self, choices: points.Choices, only: points.Only, trials: int | None) -> None:
-        """Measure the default, the grid (or as much of it as a search asks for), the default again.
-        """
+        """Measure the default, the grid (or as much of it as a search asks for), the default again."""
         patterns = {row.get("metric", "") for row in self.done.values()} - {""}
         if self.metric.what == "rate" and len(patterns) == 1:  # as it was judged before
             self.metric = replace(self.metric, what=patterns.pop())
@@ -390,8 +389,9 @@ def _in_words(row: Row) -> str:
 
 
 def spent() -> tuple[float, float]:
-    """Count the ticks of all CPUs so far, and those that others than this process and its children
-    had.
+    """Count the ticks of all CPUs so far, and those that others had.
+
+    Others are all but this process and its children.
     """
     first = STAT.read_text().partition("\n")[0].split()
     # user, nice, system, idle, iowait, irq, softirq, steal: see proc(5)
