@@ -118,15 +118,12 @@ def digest(values: Iterable[Any]) -> str:
 
 
 def _mine() -> str:
-    """Return the start of the names of half-written checkpoints that this machine's processes
-    write.
-    """
+    """Return the start of the names that this machine gives to half-written checkpoints."""
     return f"partial-{os.uname().nodename}-"
 
 
 def _clear(folder: Path) -> None:
-    """Remove half-written checkpoints whose process is gone; those of other machines may be alive.
-    """
+    """Remove half-written checkpoints whose process is gone; those of other machines may be alive."""
     for path in folder.glob(f"{_mine()}*.npz"):
         writer = path.stem.removeprefix(_mine())
         if writer.isdecimal() and not Path("/proc", writer).exists():

@@ -27,8 +27,9 @@ KEPT = (".jsonl", ".md", ".png", ".sbatch", ".sh")  # of a sweep's folder, what 
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command, and return its exit status: the job's own, 1 for a check that fails, 2 for
-    bad input.
+    """Run the command, and return its exit status.
+
+    That is the job's own, 1 for a check that fails, 2 for bad input.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     for stream in (sys.stdout, sys.stderr):
@@ -166,8 +167,9 @@ def _say(text: str) -> None:
 
 
 def _say_meanwhile(text: str) -> None:
-    """Say what is true only for now: beside the output, and in a terminal overwritten by what
-    comes.
+    """Say what is true only for now, beside the output.
+
+    In a terminal, what comes next overwrites it.
     """
     if sys.stderr.isatty():
         print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)

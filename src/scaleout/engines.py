@@ -35,6 +35,8 @@ LOOK_S = 0.5  # how often to look whether mpirun and the controller are still th
 class Engines:
     """A set of MPI ranks behind `%%px`: engine id equals rank.
 
+    As a context it starts them, and stops them at its end.
+
     Parameters
     ----------
     ranks : int
@@ -43,6 +45,18 @@ class Engines:
     start_timeout : int
         Seconds until a start that has not succeeded is given up; eight people on two cores needed
         over 60.
+
+    Attributes
+    ----------
+    ranks, threads, start_timeout : int
+        As above, `threads` filled in.
+    client : ipyparallel.Client or None
+        None while no ranks are there.
+
+    Raises
+    ------
+    ScaleoutError
+        There can be no such job: no rank, or far more than the cores.
 
     Examples
     --------
@@ -111,8 +125,9 @@ class Engines:
         return self.client
 
     def _prepare(self, mpirun: str) -> "ipp.Cluster":
-        """Take cores, a guard and a folder, each given back by stop(), and return the cluster to
-        start.
+        """Take cores, a guard and a folder, and return the cluster to start.
+
+        stop() gives each of them back.
         """
         import ipyparallel as ipp
 

@@ -15,7 +15,7 @@ def bar(items: Iterable[Item], **how: Any) -> Iterable[Item]:
     Parameters
     ----------
     items : iterable
-        With SCALEOUT_QUICK=1, of a list or a tuple only the first and the last.
+        Where SCALEOUT_QUICK is set, of a list or a tuple only the first and the last.
     **how
         More arguments of tqdm, such as unit="run".
 
@@ -38,7 +38,7 @@ def rounds(items: Sequence[Item]) -> Iterable[Item]:
     Parameters
     ----------
     items : sequence
-        With SCALEOUT_QUICK there may be fewer rounds, see `settings.rounds`.
+        Where SCALEOUT_QUICK is set, only the first and the last are taken, see `bar`.
 
     Returns
     -------

@@ -82,6 +82,8 @@ def write(
     ------
     TypeError
         A metric is nothing that JSON can hold.
+    ScaleoutError
+        Outside of a job, results cannot be written.
     """
     threads = re.match(
         r"\d+", str(threads_per_rank or os.environ.get("OMP_NUM_THREADS", ""))

@@ -30,8 +30,9 @@ def images() -> int | None:
 
 
 def says_where_it_stands() -> bool:
-    """Tell by SCALEOUT_STACKS whether this is a rank of a check's job, which is to say where it
-    stands.
+    """Tell by SCALEOUT_STACKS whether this rank, of a check's job, is to say where it stands.
+
+    The variable is taken out, so that what a rank starts says nothing in the rank's name.
 
     The variable is taken out, so that what a rank starts says nothing in the rank's name.
     """
