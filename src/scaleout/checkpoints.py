@@ -16,7 +16,7 @@ KEPT = 2
 
 
 def keep_checkpoint(folder: Path | str, arrays: Sequence[Any], number: int) -> str:
-    """Write the arrays to checkpoint-NUMBER.npz, whole or not at all, and keep the one before it too.
+    """Write the arrays to checkpoint-NUMBER.npz, whole or not at all, and keep the one before.
 
     Parameters
     ----------
@@ -123,7 +123,10 @@ def _mine() -> str:
 
 
 def _clear(folder: Path) -> None:
-    """Remove half-written checkpoints whose process is gone; those of other machines may be alive."""
+    """Remove half-written checkpoints whose process is gone.
+
+    Those of other machines stay: their processes may be alive.
+    """
     for path in folder.glob(f"{_mine()}*.npz"):
         writer = path.stem.removeprefix(_mine())
         if writer.isdecimal() and not Path("/proc", writer).exists():

@@ -200,7 +200,9 @@ class Engines:
         self.client = self._folder = None
 
     def reset(self) -> "ipp.Client":
-        """End what is left of the ranks and start them anew: one that dies takes all the others with it.
+        """End what is left of the ranks and start them anew.
+
+        A rank that dies takes all the others with it.
 
         Returns
         -------

@@ -33,7 +33,7 @@ def bar(items: Iterable[Item], **how: Any) -> Iterable[Item]:
 
 
 def rounds(items: Sequence[Item]) -> Iterable[Item]:
-    """Repeat the items three times, once a round: what disturbs the machine for a while disturbs all.
+    """Repeat the items three times, once a round: what disturbs the machine disturbs all.
 
     Parameters
     ----------

@@ -350,7 +350,9 @@ class Job:
         )
 
     def slowest_s(self) -> list[float]:
-        """Return the seconds of each timed step, on the slowest rank; every rank calls it and gets them.
+        """Return the seconds of each timed step, on the slowest rank.
+
+        Every rank calls it and gets them.
 
         Returns
         -------

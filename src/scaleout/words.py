@@ -63,7 +63,7 @@ def listed(text: str) -> list[str]:
 
 
 def veiled(variables: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Veil variables that are kept in a file: what looks like a secret by its name becomes "***"."""
+    """Veil variables that go into a file: what looks like a secret by its name becomes "***"."""
     return {
         name: VEIL if SECRETS.intersection(re.split("[_0-9]+", name.upper())) else value
         for name, value in variables.items()

@@ -60,7 +60,7 @@ def job_script(job: Job, run_id: str, folder: str) -> str:
 
 
 def _meeting(nodes: int) -> dict[str, str]:
-    """Write the shell lines that set where torch's ranks meet: on the first node, which runs them."""
+    """Write the shell lines that set where torch's ranks meet: the first node, which runs them."""
     address = "$(hostname)" if nodes > 1 else rank.HOME
     return {
         "MASTER_ADDR": f"export MASTER_ADDR={address}   # where torch's ranks meet",

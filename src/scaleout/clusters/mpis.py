@@ -49,7 +49,7 @@ def sites() -> dict[str, Site]:
     Returns
     -------
     dict of str to Site
-        By name; "MPICH" is always there, "Intel MPI" and "Open MPI" once `make mpis` has brought them.
+        By name: always "MPICH"; "Intel MPI" and "Open MPI" once `make mpis` has brought them.
 
     Examples
     --------

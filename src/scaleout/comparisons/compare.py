@@ -164,7 +164,7 @@ def plan(
 
 
 def enough(result: Comparison, rounds: int) -> bool:
-    """Tell whether no further round is needed: every variant is settled, or all rounds are there."""
+    """Tell whether no more rounds are needed: every variant is settled, or all rounds are there."""
     if result.rounds < min(rounds, ROUNDS):
         return False
     settled = all(_settled(result, name) for name in result.variants)

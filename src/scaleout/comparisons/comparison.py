@@ -99,7 +99,7 @@ class Comparison:
         self.noise, self.drift = self.found.noise, self.found.drift
 
     def _wide(self, field: str) -> Array:
-        """Arrange one field as (rounds, columns): the baseline, the baseline again, the variants."""
+        """Arrange a field as (rounds, columns): the baseline, the baseline again, the variants."""
         at = {(row["round"], row["variant"], row["again"]): row[field] for row in self._rows}
         rounds = sorted({row["round"] for row in self._rows})
         return np.array([[at[(r, *column)] for column in self.columns] for r in rounds], float)
@@ -122,8 +122,8 @@ class Comparison:
         Returns
         -------
         Ratio
-            `middle`, `low` and `high` (the ends of its interval, see `intervals.paired`), and `rounds`,
-            on how many it rests.
+            `middle`, `low` and `high` (the ends of its interval, see `intervals.paired`), and
+            `rounds`, on how many it rests.
 
         Raises
         ------

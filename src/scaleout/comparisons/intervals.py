@@ -176,7 +176,7 @@ def _t(freedom: int, alpha: float) -> float:
 
 
 def _off(logs: Array) -> Array:
-    """Measure how far each disturbed run is from what its variant and its round let expect; else 0."""
+    """Measure how far each disturbed run is from what its variant and round let expect; else 0."""
     rounds, runs = logs.shape
     off = np.zeros_like(logs)
     if rounds < ROUNDS:

@@ -39,7 +39,7 @@ def passed() -> str:
     Returns
     -------
     str
-        Such as "03 ●●○   04 ○○": a full circle for each TODO that passed, an empty one for each other.
+        Such as "03 ●●○   04 ○○": a full circle for each TODO that passed, else an empty one.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def passed() -> str:
 
 
 def not_passed(topic: str) -> list[int]:
-    """List the TODOs of a topic whose check has not passed when it was last run, or was never run."""
+    """List the TODOs of a topic whose check did not pass when last run, or was never run."""
     states = dict(last_states(results_path(topic) / "checks.jsonl"))
     return [number for number in _asked(topic) if states.get(number) != "passed"]
 

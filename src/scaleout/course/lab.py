@@ -188,7 +188,7 @@ class Lab:
         return start(job, say)
 
     def _beside(self, path: Path) -> dict[str, str]:
-        """Set what lets an untouched lab, which lies elsewhere, import the scripts beside runme.py."""
+        """Let an untouched lab, which lies elsewhere, import the scripts beside runme.py."""
         imported = re.findall(r"^(?:from|import) (\w+)", masters.read_text(path), re.MULTILINE)
         if path.parent == self.folder or not any(
             (self.folder / f"{name}.py").is_file() for name in imported

@@ -44,7 +44,7 @@ def _cut_notebook(text: str, where: str) -> str:
 
 
 def _cut_lab(master: Path, name: str) -> str:
-    """Make the lab's text from a file of a topic: solutions cut, and commands that start the lab."""
+    """Make the lab's text from a topic's file: solutions cut, and commands that start the lab."""
     text = read_text(master).replace(f"solutions/{name}/", f"labs/{name}/")
     return cut(text, show(master)) if numbers(text) or master.name == "runme.py" else text
 
@@ -126,7 +126,7 @@ def _digest(text: bytes) -> str:
 
 
 def _differs_from_git(root: Path) -> set[str] | None:
-    """List the labs and notebooks that git does not hold as they are; None where there is no git."""
+    """List labs and notebooks that git does not hold as they are; None where there is no git."""
     git = ["git", "-C", str(root), "ls-files", "-z", "--modified", "--others", "labs", "notebooks"]
     try:
         listed = subprocess.run(git, capture_output=True, text=True, timeout=60, check=True)

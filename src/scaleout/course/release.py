@@ -110,7 +110,7 @@ def to_branch(branch: str, answers: Sequence[str] = ()) -> str:
 
 
 def link(branch: str, hub: str = HUB) -> str:
-    """Make the address that brings the branch to whoever opens it on a JupyterHub with nbgitpuller."""
+    """Make the address that brings the branch to a JupyterHub with nbgitpuller."""
     asked = {"repo": _repository(), "branch": branch, "targetpath": FOLDER}
     asked["urlpath"] = f"lab/tree/{FOLDER}/{_first_notebook()}"
     return f"{hub.rstrip('/')}/hub/user-redirect/git-pull?{urlencode(asked)}"
@@ -165,7 +165,7 @@ def _first_notebook() -> str:
 
 
 def _repository() -> str:
-    """Return the address of origin that an attendee can use: no ssh, and nobody's name or password."""
+    """Return origin's address for an attendee: no ssh, and nobody's name or password."""
     try:
         url = _git("remote", "get-url", "origin")
     except ScaleoutError:

@@ -126,7 +126,7 @@ class Judge:
         return self._share(number, found.most_common(1)[0][0], what, f"{'; '.join(where)}.")
 
     def _line(self, error: JobError) -> int | None:
-        """Find the innermost line of runme.py at which the first rank failed, where that is known."""
+        """Find the innermost line of runme.py at which the first rank failed, where it is known."""
         lines = error.run.lines
         rank, _ = first_traceback(lines)
         if rank is not None:

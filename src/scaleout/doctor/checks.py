@@ -136,7 +136,7 @@ def processor(facts: Machine) -> Check:
 
 
 def others(load: float, facts: Machine) -> Check:
-    """Check who else computes: how many processes wanted to run, on average over the last minute."""
+    """Check who else computes: how many processes wanted to run, on average, in the last minute."""
     seen = f"{load:.1f} processes at work in the last minute"
     if load <= BUSY * facts.usable_cores:
         return Check("others", "ok", seen)
@@ -348,7 +348,7 @@ def two_processes(
 
 
 def imports(job: Pair, wanted: Mapping[str, str]) -> Check:
-    """Check that mpi4py, and with the course daal4py, TensorFlow and Horovod, load in one process."""
+    """Check that mpi4py loads, and with the course daal4py, TensorFlow and Horovod, in one process."""
     if not job.reports:
         return Check("imports", "fail", "not tried: no process started", _first("two processes"))
     parts = [part for part, package in PARTS.items() if package in wanted]

@@ -107,7 +107,7 @@ def _of_machine(facts: Machine, load: float) -> list[Check]:
 
 
 def _ask(command: Sequence[str]) -> str:
-    """Return what a command prints; "" when it fails, is missing or takes longer than ASK_LIMIT_S."""
+    """Return what a command prints; "" when it fails, is missing or exceeds ASK_LIMIT_S."""
     try:
         done = subprocess.run(
             command,

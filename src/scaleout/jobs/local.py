@@ -96,7 +96,7 @@ def _line(
 
 
 def _counted(job: Job) -> bool:
-    """Tell whether mpirun is this environment's own, which counts the calls of its ranks, all here."""
+    """Tell whether mpirun is our own, which counts the calls of its ranks, all of them here."""
     return job.ranks > 1 and job.site.ours() and not job.elsewhere
 
 

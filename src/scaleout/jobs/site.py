@@ -186,7 +186,7 @@ class Site:
 
     @classmethod
     def here(cls) -> "Site":
-        """Return the site where none was named: this machine, or the whole Slurm allocation around us.
+        """Return the site where none was named: this machine, or the Slurm allocation around us.
 
         An allocation of one node counts as this machine: the cores that it gives us are those that
         we are bound to.

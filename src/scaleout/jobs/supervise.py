@@ -139,7 +139,7 @@ class Supervisor:
         return False
 
     def _ranks(self) -> tuple[list[int], list[int]] | None:
-        """List Hydra's proxies on this machine and the ranks; None where another launcher has them."""
+        """List Hydra's proxies on this machine and the ranks; None with another launcher."""
         proxies = children(self.mpirun)
         if not proxies or any(about(pid)[0] != PROXY for pid in proxies):
             return None

@@ -47,8 +47,8 @@ def report(
     Raises
     ------
     ScaleoutError
-        Neither or both of `folder` and `again` are given, there is no such folder or nothing to report
-        in it, or the page is no report.
+        Neither or both of `folder` and `again` are given, there is no such folder or nothing to
+        report in it, or the page is no report.
     """
     if (folder is None) == (again is None):
         raise ScaleoutError(

@@ -134,7 +134,7 @@ def _comparison(place: Path, runs: Mapping[str, Path]) -> Entry:
 
 
 def _variant(job: str, args: Entry, run: Path | None, cores: int) -> Entry:
-    """Describe the command of a variant: as it was given or, of a lab's job, as its run tells it."""
+    """Describe a variant's command: as it was given or, of a lab's job, as its run tells it."""
     words, env = args.get("script"), args.get("env") or {}
     if not isinstance(words, list):
         words = shlex.split(job)

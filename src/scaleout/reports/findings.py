@@ -136,7 +136,7 @@ def ends(test: Entry, said: tuple[Step, str]) -> tuple[str, str, bool]:
 
 
 def untested(test: Entry, said: tuple[Step, str]) -> list[str]:
-    """Name what the best has, of what changes a training, that no variant of an accuracy test has."""
+    """Name what changes a training in the best, and not in the variant tested in its place."""
     step, name = said
     best, own = things(step.setting(name)), things(test["variants"][ends(test, said)[1]])
     differ = changes(step.baseline, step.setting(name))

@@ -113,7 +113,7 @@ def programs(found: Choices, command: Sequence[str]) -> dict[str, str]:
 def choices(
     ranks: int | Sequence[int], threads: int | Sequence[int], env: Variables
 ) -> tuple[Choices, Only]:
-    """Collect the values on each axis that was asked for, in order, each once; and the conditions."""
+    """Collect the values on each axis asked for, in order, each once; and the conditions."""
     found: Choices = {
         "ranks": _counts("ranks", "-n", ranks),
         "threads": _counts("threads", "-t", threads),
@@ -185,7 +185,7 @@ def _counts(what: str, flag: str, asked: int | Sequence[int]) -> tuple[int, ...]
 
 
 def grid(found: Choices, cores: int, only: Only | None = None) -> dict[Place, Point]:
-    """Combine all the choices, each combination once; an axis is unset where its condition fails."""
+    """Combine all choices, each combination once; an axis is unset where its condition fails."""
     points = {}
     for values in itertools.product(*found.values()):
         named = dict(zip(found, values, strict=True))

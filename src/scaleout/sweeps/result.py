@@ -258,8 +258,8 @@ def read(path: Path | str) -> Result:
     Parameters
     ----------
     path : Path or str
-        Its folder in results/sweep/, or a points.jsonl from anywhere. Damaged lines are named and left
-        out.
+        Its folder in results/sweep/, or a points.jsonl from anywhere. Damaged lines are named and
+        left out.
 
     Returns
     -------

@@ -170,7 +170,7 @@ class _Work:
     remarks: set[str] = field(default_factory=set)
 
     def measure(self, choices: points.Choices, only: points.Only, trials: int | None) -> None:
-        """Measure the default, the grid (or as much of it as a search asks for), the default again."""
+        """Measure the default, the grid (or what a search takes of it), the default again."""
         patterns = {row.get("metric", "") for row in self.done.values()} - {""}
         if self.metric.what == "rate" and len(patterns) == 1:  # as it was judged before
             self.metric = replace(self.metric, what=patterns.pop())
