@@ -47,7 +47,7 @@ __all__ = sorted(_PUBLIC, key=lambda name: (name.islower(), name))
 
 
 def __getattr__(name: str) -> Any:
-    """Loads a public name when it is first asked for (PEP 562)."""
+    """Load a public name when it is first asked for (PEP 562)."""
     if name not in _PUBLIC:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, _, inside = _PUBLIC[name].partition(":")

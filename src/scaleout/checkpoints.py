@@ -16,8 +16,25 @@ KEPT = 2
 
 
 def keep_checkpoint(folder: Path | str, arrays: Sequence[Any], number: int) -> str:
-    """Writes the arrays to checkpoint-NUMBER.npz, whole or not at all, and keeps the one before it
-    too.
+    """Write the arrays to checkpoint-NUMBER.npz, whole or not at all, and keep the one before.
+
+    Parameters
+    ----------
+    folder : Path or str
+        It is made when it is missing.
+    arrays : sequence of arrays or variables
+    number : int
+        Such as that of the step or the epoch; the highest is the newest.
+
+    Returns
+    -------
+    str
+        The name of the file.
+
+    Raises
+    ------
+    ScaleoutError
+        The folder or the file cannot be written.
     """
     import numpy as np
 
@@ -41,10 +58,21 @@ def keep_checkpoint(folder: Path | str, arrays: Sequence[Any], number: int) -> s
 
 
 def take_checkpoint(folder: Path | str, variables: Sequence[Any]) -> str | None:
-    """Assigns to the variables, or NumPy arrays, what the newest whole checkpoint holds.
+    """Assign to the variables, or NumPy arrays, what the newest whole checkpoint holds.
 
     It prints that one's name, and that of each damaged one (or another network's) that it passes
     over. What a save left behind that was killed goes.
+
+    Parameters
+    ----------
+    folder : Path or str
+    variables : sequence of variables or arrays
+        In the order in which they were kept, each of the same shape.
+
+    Returns
+    -------
+    str or None
+        The name of the checkpoint; None where there is none to take.
     """
     import numpy as np
 
@@ -71,7 +99,17 @@ def take_checkpoint(folder: Path | str, variables: Sequence[Any]) -> str | None:
 
 
 def digest(values: Iterable[Any]) -> str:
-    """A short text for arrays or variables, equal for equal ones: bit for bit."""
+    """Make a short text of arrays or variables, equal for equal ones: bit for bit.
+
+    Parameters
+    ----------
+    values : iterable of arrays or variables
+
+    Returns
+    -------
+    str
+        The first 16 hexadecimal digits of the SHA-256 of all their bytes.
+    """
     import numpy as np
 
     return hashlib.sha256(b"".join(np.asarray(value).tobytes() for value in values)).hexdigest()[
@@ -80,12 +118,15 @@ def digest(values: Iterable[Any]) -> str:
 
 
 def _mine() -> str:
-    """How the names of half-written checkpoints begin that processes of this machine write."""
+    """Return the start of the names that this machine gives to half-written checkpoints."""
     return f"partial-{os.uname().nodename}-"
 
 
 def _clear(folder: Path) -> None:
-    """Half-written checkpoints whose process is gone; those of other machines may be alive."""
+    """Remove half-written checkpoints whose process is gone.
+
+    Those of other machines stay: their processes may be alive.
+    """
     for path in folder.glob(f"{_mine()}*.npz"):
         writer = path.stem.removeprefix(_mine())
         if writer.isdecimal() and not Path("/proc", writer).exists():

@@ -27,8 +27,10 @@ KEPT = (".jsonl", ".md", ".png", ".sbatch", ".sh")  # of a sweep's folder, what 
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns its exit status: the job's own, 1 for a check that fails, 2 for bad
-    input."""
+    """Run the command, and return its exit status.
+
+    That is the job's own, 1 for a check that fails, 2 for bad input.
+    """
     words = list(sys.argv[1:] if argv is None else argv)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -160,12 +162,15 @@ def _report(args: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _say(text: str) -> None:
-    """Prints a line, and holds nothing back."""
+    """Print a line, and hold nothing back."""
     print(text, flush=True)
 
 
 def _say_meanwhile(text: str) -> None:
-    """What is true only for now: beside the output, and in a terminal overwritten by what comes."""
+    """Say what is true only for now, beside the output.
+
+    In a terminal, what comes next overwrites it.
+    """
     if sys.stderr.isatty():
         print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
     elif text:
@@ -258,7 +263,7 @@ def _tour(args: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _site(args: argparse.Namespace) -> "Site | None":
-    """The site of --site, with the machines of --hosts where a verb has that."""
+    """Read the site of --site, with the machines of --hosts where a verb has that."""
     from dataclasses import replace
 
     from .jobs.site import Site
@@ -275,7 +280,7 @@ def _site(args: argparse.Namespace) -> "Site | None":
 
 
 def _job(args: argparse.Namespace, rest: list[str], **how: Any) -> "Job":
-    """The job of a lab or a script."""
+    """Make the job of a lab or a script."""
     from .jobs.job import Job
 
     name, command = _rank_command(args, rest)
@@ -285,7 +290,7 @@ def _job(args: argparse.Namespace, rest: list[str], **how: Any) -> "Job":
 
 
 def _rank_command(args: argparse.Namespace, rest: list[str]) -> tuple[str, list[str]]:
-    """The name of a lab's or a script's runs, and the command of one rank."""
+    """Return the name of a lab's or a script's runs, and the command of one rank."""
     from .jobs.environment import interpreter
 
     _refuse_other_files(args.lab)
@@ -317,7 +322,7 @@ def _refuse_other_files(name: str) -> None:
 
 
 def _variables(words: Iterable[str]) -> dict[str, str]:
-    """What --env NAME=VALUE asks for; ScaleoutError when a word is no such pair."""
+    """Read what --env NAME=VALUE asks for; ScaleoutError when a word is no such pair."""
     chosen = {}
     for text in words:
         name, equals, value = text.partition("=")
@@ -330,7 +335,7 @@ def _variables(words: Iterable[str]) -> dict[str, str]:
 
 
 def _nodes(words: str) -> list[int]:
-    """The numbers of --predict N,N."""
+    """Read the numbers of --predict N,N."""
     named = [word.strip() for word in words.split(",")] if words else []
     whole = all(word.isdecimal() and word.isascii() and len(word) < 10 for word in named)
     if not whole or not all(map(int, named)):
@@ -341,7 +346,7 @@ def _nodes(words: str) -> list[int]:
 
 
 def _script_name(path: Path) -> str:
-    """The name of a script's runs; ScaleoutError when the path is no Python script."""
+    """Return the name of a script's runs; ScaleoutError when the path is no Python script."""
     shown = plain(str(path), 400)
     if not path.is_file():
         raise ScaleoutError(
@@ -359,14 +364,14 @@ def _script_name(path: Path) -> str:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """One sentence in place of the usage."""
+        """Exit with one sentence in place of the usage."""
         if message.startswith("unrecognized arguments"):
             message += ", put the script's own after --"
         self.exit(2, f"{sentence(f'{self.prog}: {message}')}; type  {self.prog} --help\n")
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of the whole command line; the name of the subcommand is `command`."""
+    """Build the parser of the whole command line; the name of the subcommand is `command`."""
     about = "Make a training fast on one machine, then run it on many."
     top = _Parser(prog="scaleout", description=about)
     top.add_argument("--version", action="version", version=f"scaleout {__version__}")
@@ -395,7 +400,7 @@ def _doctor_words(commands: Any) -> None:
 
 
 def _job_words(command: argparse.ArgumentParser) -> None:
-    """What every job takes."""
+    """Add what every job takes."""
     add = command.add_argument
     add("lab", metavar="LAB", help=LAB)
     add("-n", "--ranks", type=int, default=1, help="MPI ranks (1)")
@@ -461,7 +466,7 @@ def _sweep_words(commands: Any) -> None:
 
 
 def _measuring_words(add: Callable[..., Any], verb: str) -> None:
-    """What a job is judged by, how long it may take, and where all is kept."""
+    """Add what a job is judged by, how long it may take, and where all is kept."""
     about = (
         "wall_s, a field of the record, or a pattern with the figure in parentheses: "
         "'img/s: ([0-9.]+)' (the record's rate, or the one line like 9 images/s)"
@@ -513,7 +518,7 @@ def _report_words(commands: Any) -> None:
 
 
 def _course_words(commands: Any) -> None:
-    """What an attendee types."""
+    """Add the verbs that an attendee types."""
     check = _verb(
         commands, "check", "check what you filled into a lab's runme.py", _check
     ).add_argument
@@ -543,7 +548,7 @@ def _course_words(commands: Any) -> None:
 
 
 def _class_words(commands: Any) -> None:
-    """What an instructor or an author types."""
+    """Add the verbs that an instructor or an author types."""
     exercises = _verb(
         commands, "exercises", "write labs/ and notebooks/ from solutions/", _exercises
     )

@@ -35,6 +35,8 @@ LOOK_S = 0.5  # how often to look whether mpirun and the controller are still th
 class Engines:
     """A set of MPI ranks behind `%%px`: engine id equals rank.
 
+    As a context it starts them, and stops them at its end.
+
     Parameters
     ----------
     ranks : int
@@ -43,6 +45,18 @@ class Engines:
     start_timeout : int
         Seconds until a start that has not succeeded is given up; eight people on two cores needed
         over 60.
+
+    Attributes
+    ----------
+    ranks, threads, start_timeout : int
+        As above, `threads` filled in.
+    client : ipyparallel.Client or None
+        None while no ranks are there.
+
+    Raises
+    ------
+    ScaleoutError
+        There can be no such job: no rank, or far more than the cores.
 
     Examples
     --------
@@ -69,7 +83,7 @@ class Engines:
         self._held = contextlib.ExitStack()  # what stop() gives back, the last first
 
     def start(self) -> "ipp.Client":
-        """Starts the ranks, and makes `%%px` talk to all of them.
+        """Start the ranks, and make `%%px` talk to all of them.
 
         Returns
         -------
@@ -111,7 +125,10 @@ class Engines:
         return self.client
 
     def _prepare(self, mpirun: str) -> "ipp.Cluster":
-        """Takes cores, a guard and a folder, each given back by stop(); the cluster to start."""
+        """Take cores, a guard and a folder, and return the cluster to start.
+
+        stop() gives each of them back.
+        """
         import ipyparallel as ipp
 
         atexit.register(self.stop)
@@ -166,7 +183,7 @@ class Engines:
         return config
 
     def _look_after(self, cluster: "ipp.Cluster") -> None:
-        """Starts the thread that ends cells which nobody can answer."""
+        """Start the thread that ends cells which nobody can answer."""
         stopping = threading.Event()
         self._held.callback(stopping.set)
         launchers = [cluster.controller, *cluster.engines.values()]
@@ -174,15 +191,28 @@ class Engines:
         threading.Thread(target=_watch, args=watch, daemon=True).start()
 
     def stop(self) -> None:
-        """Ends the ranks and the controller; nothing of them is left. Safe to call at any time, and
-        twice."""
+        """End the ranks and the controller; nothing of them is left.
+
+        It is safe to call at any time, and twice.
+        """
         held, self._held = self._held, contextlib.ExitStack()
         held.close()
         self.client = self._folder = None
 
     def reset(self) -> "ipp.Client":
-        """Ends what is left of the ranks and starts them anew: one that dies takes all the others
-        with it."""
+        """End what is left of the ranks and start them anew.
+
+        A rank that dies takes all the others with it.
+
+        Returns
+        -------
+        ipyparallel.Client
+
+        Raises
+        ------
+        ScaleoutError
+            As of `start`.
+        """
         return self.start()
 
     def __enter__(self) -> "ipp.Client":
@@ -193,7 +223,7 @@ class Engines:
 
 
 def _stop_cluster(cluster: "ipp.Cluster") -> None:
-    """Asks ipyparallel to end its processes, and waits until their supervisors have ended all."""
+    """Ask ipyparallel to end its processes, and wait until their supervisors have ended all."""
     import psutil
 
     launchers: list[Any] = []
@@ -209,11 +239,13 @@ def _stop_cluster(cluster: "ipp.Cluster") -> None:
 def _watch(
     client: "ipp.Client", processes: "Sequence[psutil.Process]", stopping: threading.Event
 ) -> None:
-    """Ends cells that would wait for ever: once mpirun or the controller has gone, nobody is left
-    to answer.
+    """End cells that would wait for ever.
+
+    Once mpirun or the controller has gone, nobody is left to answer.
 
     ipyparallel notices an engine that ends, but not a controller, and a set that was killed whole
-    only after 35 s."""
+    only after 35 s.
+    """
     import psutil
 
     def gone(process: "psutil.Process") -> bool:

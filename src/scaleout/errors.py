@@ -10,5 +10,5 @@ class ScaleoutError(Exception):
     status = 2
 
     def _render_traceback_(self) -> list[str]:
-        """IPython asks an exception how to show itself: the sentence is enough."""
+        """Give IPython, which asks an exception how to show itself, the sentence alone."""
         return [str(self)]

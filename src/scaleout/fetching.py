@@ -22,13 +22,13 @@ MOST_BYTES = 50_000_000  # no file of MNIST is larger
 
 
 def cache() -> Path:
-    """Where MNIST's files are: $SCALEOUT_DATA, else the cache of this user."""
+    """Return the folder of MNIST's files: $SCALEOUT_DATA, else the cache of this user."""
     mine = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return data_folder() or mine / "scaleout" / "mnist"
 
 
 def whole(folder: Path) -> bool:
-    """Whether all four files are there."""
+    """Tell whether all four files are there."""
     return all((folder / name).is_file() for name in MNIST)
 
 

@@ -35,7 +35,7 @@ COUNTS = ("ranks", "nodes", "threads_per_rank", "cores")  # at least 1
 
 
 def wrong(row: Mapping[str, Any]) -> str:
-    """What is wrong with a record, in a few words; "" when it is whole."""
+    """Say what is wrong with a record, in a few words; "" when it is whole."""
     for name, types in FIELDS.items():
         if name not in row:
             return f"{name} is missing"

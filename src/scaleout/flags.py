@@ -21,17 +21,17 @@ class Parser(argparse.ArgumentParser):
 
 
 def zero_or_more(text: str) -> int:
-    """The value of a flag that may be 0."""
+    """Read the value of a flag that may be 0."""
     return _number(text, least=0)
 
 
 def one_or_more(text: str) -> int:
-    """The value of a flag that counts something."""
+    """Read the value of a flag that counts something."""
     return _number(text, least=1)
 
 
 def above_zero(text: str) -> float:
-    """The value of a flag that may be a fraction."""
+    """Read the value of a flag that may be a fraction."""
     try:
         value = float(text)
     except ValueError:

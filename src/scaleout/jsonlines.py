@@ -14,7 +14,7 @@ Line = dict[str, Any]
 
 
 def read(path: Path, wrong: Callable[[Line], str]) -> tuple[list[Line], str]:
-    """The lines of a file that are what they should be."""
+    """Read the lines of a file that are what they should be; also say which are left out."""
     found: list[Line] = []
     bad, first = 0, ""
     try:
@@ -45,7 +45,7 @@ def append(path: Path, line: str) -> None:
 
 
 def text(path: Path) -> str:
-    """What a file holds, without a mark that an editor put at its start."""
+    """Read a file's text, without a mark that an editor put at its start."""
     with _regular(path) as file:
         return file.read().decode("utf-8-sig")
 
@@ -62,7 +62,7 @@ def write(path: Path, content: str | bytes) -> None:
 
 
 def table(path: Path) -> Line:
-    """The one JSON object in a file; empty where that is missing or damaged."""
+    """Read the one JSON object in a file; empty where that is missing or damaged."""
     try:
         found = json.loads(text(path))
     except (OSError, ValueError, RecursionError):
@@ -72,7 +72,7 @@ def table(path: Path) -> Line:
 
 @contextlib.contextmanager
 def _regular(path: Path) -> Iterator[IO[bytes]]:
-    """The file, if it is one: a pipe would make us wait for ever."""
+    """Open the file, if it is one: a pipe would make us wait for ever."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)

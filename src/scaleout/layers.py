@@ -16,7 +16,7 @@ from typing import Any
 
 
 def fuse(model: Any) -> Any:
-    """The same network with the same weights, its batch normalisation fused.
+    """Copy a network with its weights, the copy's batch normalisation fused.
 
     Parameters
     ----------
@@ -26,6 +26,7 @@ def fuse(model: Any) -> Any:
     Returns
     -------
     keras.Model
+        Of the same architecture, with the same weights.
     """
     import keras
 
@@ -42,9 +43,14 @@ def fuse(model: Any) -> Any:
 
 @functools.cache
 def fused_batch_norm() -> Any:
-    """The class of the layer, known to Keras by its name from then on.
+    """Return the class of the layer, known to Keras by its name from then on.
 
     It is made here, and not when this module is loaded, as Keras loads TensorFlow.
+
+    Returns
+    -------
+    type
+        A subclass of keras.layers.BatchNormalization, the same at each call.
     """
     import keras
     import tensorflow as tf

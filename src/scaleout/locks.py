@@ -11,7 +11,7 @@ LOOK_S = 0.2  # between two tries
 
 @contextlib.contextmanager
 def held(path: Path, wait_s: float = 0.0) -> Iterator[bool]:
-    """Holds a lock file while the block runs."""
+    """Hold a lock file while the block runs; yield False where another keeps it for `wait_s`."""
     with open(path, "a") as file:
         yield _taken(file.fileno(), time.monotonic() + wait_s)
 

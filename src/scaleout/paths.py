@@ -12,8 +12,11 @@ WHOLE = ".whole"  # stands in a side environment once a job has run on what is i
 
 
 def home() -> Path:
-    """The workshop's folder: the nearest one above the current folder that holds `labs/`, else the
-    checkout."""
+    """Find the workshop's folder.
+
+    It is the nearest one above the current folder that holds `labs/` and `notebooks/`, else the
+    checkout.
+    """
     if folder := _around(Path.cwd()) or _around(Path(__file__).resolve().parents[2]):
         return folder
     raise ScaleoutError("No workshop here: change to the folder that holds labs/ and notebooks/.")
@@ -27,7 +30,7 @@ def _around(here: Path) -> Path | None:
 
 
 def results_path(*inside: str) -> Path:
-    """Where runs write to, for those who read: nothing is made.
+    """Return the folder where runs write to, for those who read: nothing is made.
 
     That is $SCALEOUT_RESULTS, else `results/` in the workshop around the current folder; outside a
     workshop `results/` in the current folder, so that anybody's project keeps its own.
@@ -38,8 +41,9 @@ def results_path(*inside: str) -> Path:
 
 
 def results(*inside: str) -> Path:
-    """The same folder for those who write: it is made when it is missing, and then yours alone,
-    unless $SCALEOUT_RESULTS names it.
+    """Return the folder where runs write to, for those who write: it is made when it is missing.
+
+    It is yours alone then, unless $SCALEOUT_RESULTS names it.
     """
     folder = results_path(*inside)
     try:
@@ -61,8 +65,10 @@ def _not_writable(folder: Path, why: str | None) -> ScaleoutError:
 
 
 def topic(name: str) -> str:
-    """The topic's full name for `04_kmeans`, `04`, `4` or `kmeans`; ScaleoutError names the nearest
-    when there is none."""
+    """Return the topic's full name for `04_kmeans`, `04`, `4` or `kmeans`.
+
+    ScaleoutError names the nearest when there is none.
+    """
     files = [f for part in ("runme.py", "checks.py") for f in (home() / "labs").glob(f"*/{part}")]
     names = sorted({f.parent.name for f in files})
     if found := meant(name, names):
@@ -75,22 +81,27 @@ def topic(name: str) -> str:
 
 
 def meant(name: object, names: Iterable[str]) -> str | None:
-    """Which of these topics somebody means; None where it is none."""
+    """Find which of these topics somebody means; None where it is none."""
     said = str(name)
     number = said.zfill(2) if said.isdecimal() else said
     return next((one for one in names if said in (one, one[3:]) or number == one[:2]), None)
 
 
 def course_files(folder: Path, *patterns: str) -> list[Path]:
-    """List the course's own files of these kinds in a folder that people open, without what editors
-    and Jupyter leave beside them: .ipynb_checkpoints, runme-Copy1.py, .runme.py.swp, runme.py~."""
+    """List the course's own files of these kinds in a folder that people open.
+
+    What editors and Jupyter leave beside them is left out: .ipynb_checkpoints, runme-Copy1.py,
+    .runme.py.swp, runme.py~.
+    """
     found = {path for pattern in patterns for path in folder.glob(pattern)}
     return sorted(path for path in found if re.fullmatch(r"\w+\.\w+", path.name) and path.is_file())
 
 
 def side(name: str) -> Path | None:
-    """The folder of a side environment, such as `intel` for `make intel`; None unless it is there
-    and whole."""
+    """Return the folder of a side environment, such as `intel` for `make intel`.
+
+    None unless it is there and whole.
+    """
     try:
         folder = home() / ".side" / name
     except ScaleoutError:  # outside of a workshop
@@ -99,5 +110,5 @@ def side(name: str) -> Path | None:
 
 
 def show(path: Path) -> str:
-    """The path as a person would type it from the current folder."""
+    """Write the path as a person would type it from the current folder."""
     return os.path.relpath(path)

@@ -53,8 +53,7 @@ def write(
     metrics: Mapping[str, Any] | None = None,
     seed: int | None = None,
 ) -> dict[str, Any]:
-    """Appends one record to $SCALEOUT_RECORDS, else to results/records.jsonl. Call it on rank 0
-    alone.
+    """Append one record to $SCALEOUT_RECORDS, else to results/records.jsonl, on rank 0 alone.
 
     Parameters
     ----------
@@ -78,6 +77,13 @@ def write(
     -------
     dict
         The record.
+
+    Raises
+    ------
+    TypeError
+        A metric is nothing that JSON can hold.
+    ScaleoutError
+        Outside of a job, results cannot be written.
     """
     threads = re.match(
         r"\d+", str(threads_per_rank or os.environ.get("OMP_NUM_THREADS", ""))
@@ -114,7 +120,7 @@ def write(
 
 
 def _as_json(x: Any) -> Any:
-    """NumPy's numbers and arrays as Python's own."""
+    """Turn NumPy's numbers and arrays into Python's own."""
     if hasattr(x, "tolist"):
         return x.tolist()
     raise TypeError(
@@ -124,7 +130,7 @@ def _as_json(x: Any) -> Any:
 
 
 def gather(mine: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """What each rank notes for the record, as a list in the order of the ranks.
+    """Gather what each rank notes for the record, as a list in the order of the ranks.
 
     All ranks call it, and each gets the whole list. It goes through the library that the lab has
     loaded, Horovod, PyTorch or mpi4py; where there is none, or Horovod or PyTorch's process group
@@ -204,6 +210,11 @@ class Job:
             How much it does, where that is not the number of its rows.
         **values
             What else to keep of each step, as lists in the metrics.
+
+        Raises
+        ------
+        RuntimeError
+            On the last rank, at the step that SCALEOUT_FAIL_AT names.
         """
         if self.rank == self.ranks - 1 and len(self.step_s) + 1 == settings.fail_at():
             raise RuntimeError(
@@ -219,24 +230,58 @@ class Job:
 
     @contextlib.contextmanager
     def time(self, what: str) -> Iterator[None]:
-        """Time something else; its seconds are noted as `WHAT_s`, without the first of several."""
+        """Time something else; its seconds are noted as `WHAT_s`, without the first of several.
+
+        Parameters
+        ----------
+        what : str
+            Its name.
+        """
         started = perf_counter()
         yield
         self._seconds[what].append(perf_counter() - started)
 
     def log(self, **values: Any) -> float:
-        """Append to lists in the metrics, with the seconds so far as `at_s`, which it returns."""
+        """Append to lists in the metrics, with the seconds so far as `at_s`.
+
+        Parameters
+        ----------
+        **values
+            One value for each list.
+
+        Returns
+        -------
+        float
+            Seconds since this Job was made.
+        """
         at_s = perf_counter() - self._begin
         for name, value in {**values, "at_s": at_s}.items():
             self._logged[name].append(value)
         return at_s
 
     def note(self, **values: Any) -> None:
-        """Note what this rank alone knows: its share of the metric `shares`."""
+        """Note what this rank alone knows: its share of the metric `shares`.
+
+        Parameters
+        ----------
+        **values
+            Numbers, text and lists of them, by name; a later one takes the place of an earlier.
+        """
         self._notes.update(values)
 
     def keep_checkpoint(self, folder: Path | str, number: int) -> None:
-        """Keep the weights in a checkpoint of this number, and note that this rank wrote it."""
+        """Keep the weights in a checkpoint of this number, and note that this rank wrote it.
+
+        Parameters
+        ----------
+        folder : Path or str
+        number : int
+
+        Raises
+        ------
+        ScaleoutError
+            The folder or the file cannot be written.
+        """
         name = keep_checkpoint(folder, self._weights, number)
         self._notes.setdefault("wrote", []).append(name)
 
@@ -256,6 +301,16 @@ class Job:
         The slowest rank counts in each step, and a step with less work than the largest, such as
         the last of an epoch, is not timed. The rate is that work over the median step, unless the
         lab gives its own: the rates of copies that do not wait for each other add up.
+
+        Parameters
+        ----------
+        variant, threads_per_rank, batch_per_rank, seed
+            As of `records.write`.
+        rate : float, optional
+            The lab's own rate, in rate_unit.
+        rate_unit : str
+        **metrics
+            Anything else that was measured.
 
         Returns
         -------
@@ -295,13 +350,23 @@ class Job:
         )
 
     def slowest_s(self) -> list[float]:
-        """Seconds of each timed step, on the slowest rank; every rank calls it and gets them."""
+        """Return the seconds of each timed step, on the slowest rank.
+
+        Every rank calls it and gets them.
+
+        Returns
+        -------
+        list of float
+            Without the warm-up.
+        """
         timed, warmup, _ = self._timed()
         return timed[warmup:]
 
     def _timed(self) -> tuple[list[float], int, float]:
-        """The slowest rank's seconds of each whole step, how many of them are warm-up, and how much
-        work a whole step is."""
+        """Take the slowest rank's seconds of each whole step.
+
+        Also return how many of them are warm-up, and how much work a whole step is.
+        """
         books = gather({"step_s": self.step_s, "work": self._work})
         slowest_s = [max(s) for s in zip_longest(*(b["step_s"] for b in books), fillvalue=0.0)]
         work = [sum(w) for w in zip_longest(*(b["work"] for b in books), fillvalue=0.0)]
@@ -311,7 +376,13 @@ class Job:
 
 
 def folder() -> Path:
-    """Where rank 0 keeps what the job makes: the run's own folder, else a new one in `results/`."""
+    """Return the folder where rank 0 keeps what the job makes.
+
+    Returns
+    -------
+    Path
+        The run's own folder; outside of a job a new one in `results/`.
+    """
     if file := settings.records_file():
         return file.parent
     new = results() / f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}"
@@ -320,7 +391,7 @@ def folder() -> Path:
 
 
 def read(*paths: Path | str) -> "pd.DataFrame":
-    """The records in these files, a row each.
+    """Read the records in these files, a row each.
 
     Parameters
     ----------
@@ -365,8 +436,10 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _mpi() -> str | None:
-    """What the MPI library in this process calls itself; mpi4py is asked only where the lab has
-    loaded it."""
+    """Ask the MPI library in this process for its name.
+
+    mpi4py is asked only where the lab has loaded it.
+    """
     loaded = sys.modules.get("mpi4py.MPI")
     return loaded.Get_library_version().strip("\0 \n").splitlines()[0] if loaded else None
 
@@ -378,8 +451,7 @@ def _versions() -> dict[str, str]:
 
 @functools.cache
 def _commit() -> dict[str, Any]:
-    """The workshop's commit and whether files differ from it; unknown (None) where there is no
-    git."""
+    """Read the workshop's commit and whether files differ from it; None where there is no git."""
     git = ["git", "--no-optional-locks", "-C", str(Path(__file__).parent)]
     try:
         commit = subprocess.run(

@@ -15,71 +15,76 @@ STACKS = "SCALEOUT_STACKS"  # given to the jobs of a check
 
 
 def results_folder() -> Path | None:
-    """SCALEOUT_RESULTS: where runs write to; None where it is not set."""
+    """Read SCALEOUT_RESULTS: where runs write to; None where it is not set."""
     return _path("SCALEOUT_RESULTS")
 
 
 def data_folder() -> Path | None:
-    """SCALEOUT_DATA: the folder that holds MNIST's files; None where it is not set."""
+    """Read SCALEOUT_DATA: the folder that holds MNIST's files; None where it is not set."""
     return _path("SCALEOUT_DATA")
 
 
 def images() -> int | None:
-    """SCALEOUT_IMAGES: how many images `data.digits` gives to train on at most; None: all."""
+    """Read SCALEOUT_IMAGES: how many images `data.digits` gives to train on at most; None: all."""
     return number(os.environ.get("SCALEOUT_IMAGES", "")) or None
 
 
 def says_where_it_stands() -> bool:
-    """SCALEOUT_STACKS: whether this is a rank of a check's job, which is to say where it stands. The
-    variable is taken out, so that what a rank starts says nothing in the rank's name."""
+    """Tell by SCALEOUT_STACKS whether this rank, of a check's job, is to say where it stands.
+
+    The variable is taken out, so that what a rank starts says nothing in the rank's name.
+
+    The variable is taken out, so that what a rank starts says nothing in the rank's name.
+    """
     return os.environ.pop(STACKS, None) is not None
 
 
 def fail_at() -> int:
-    """SCALEOUT_FAIL_AT: the step at which a lab's last rank fails on purpose; 0: none."""
+    """Read SCALEOUT_FAIL_AT: the step at which a lab's last rank fails on purpose; 0: none."""
     return number(os.environ.get("SCALEOUT_FAIL_AT", ""))
 
 
 def leases_folder() -> Path | None:
-    """SCALEOUT_LEASES: where jobs lock the cores that they hold; None where it is not set."""
+    """Read SCALEOUT_LEASES: where jobs lock the cores that they hold; None where it is not set."""
     return _path("SCALEOUT_LEASES")
 
 
 def quick() -> bool:
-    """SCALEOUT_QUICK: whether to do less of the same (fewer steps, fewer repeats)."""
+    """Tell by SCALEOUT_QUICK whether to do less of the same (fewer steps, fewer repeats)."""
     return os.environ.get("SCALEOUT_QUICK", "0") not in ("", "0")
 
 
 def rounds(whole: int) -> int:
-    """How many rounds to measure: so many, or at most those that SCALEOUT_QUICK says."""
+    """Return how many rounds to measure: so many, or at most those that SCALEOUT_QUICK says."""
     return min(whole, number(os.environ["SCALEOUT_QUICK"]) or 1) if quick() else whole
 
 
 def quicken() -> None:
-    """Sets SCALEOUT_QUICK for this process and all that it starts: less of all, but the three
-    rounds that a verdict takes.
+    """Set SCALEOUT_QUICK for this process and all that it starts.
+
+    That is less of all, but the three rounds that a verdict takes.
     """
     if not quick():
         os.environ["SCALEOUT_QUICK"] = "3"
 
 
 def run_id() -> str:
-    """SCALEOUT_RUN_ID: the job that this process belongs to, "" outside of one."""
+    """Read SCALEOUT_RUN_ID: the job that this process belongs to, "" outside of one."""
     return os.environ.get(RUN_ID, "")
 
 
 def records_file() -> Path | None:
-    """SCALEOUT_RECORDS: the file for this job's records; None outside of a job."""
+    """Read SCALEOUT_RECORDS: the file for this job's records; None outside of a job."""
     return _path("SCALEOUT_RECORDS")
 
 
 def job_nodes() -> int:
-    """SCALEOUT_NODES: on how many nodes this job runs; 1 outside of a job."""
+    """Read SCALEOUT_NODES: on how many nodes this job runs; 1 outside of a job."""
     return number(os.environ.get("SCALEOUT_NODES", "")) or 1
 
 
 def job_cores() -> int | None:
-    """SCALEOUT_CORES: the cores of all the job's nodes together; None outside of a job."""
+    """Read SCALEOUT_CORES: the cores of all the job's nodes together; None outside of a job."""
     return number(os.environ.get("SCALEOUT_CORES", "")) or None
 
 

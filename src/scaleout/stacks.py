@@ -10,8 +10,10 @@ DONE = "This rank is done."
 
 
 def dump_every_few_seconds() -> None:
-    """Print the main thread's stack every few seconds, also while it waits inside a library, and a
-    last line when the rank ends."""
+    """Print the main thread's stack every few seconds, also while it waits inside a library.
+
+    A last line says that the rank has ended.
+    """
     faulthandler.register(signal.SIGALRM, all_threads=False)
     signal.setitimer(signal.ITIMER_REAL, FIRST_S, EVERY_S)
     atexit.register(_end)

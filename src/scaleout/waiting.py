@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 def sleep_until_all_are_here(comm: "MPI.Comm") -> None:
-    """A barrier that leaves the cores to those who still compute."""
+    """Wait for all ranks, and leave the cores to those who still compute."""
     # MPI's own barrier asks again and again, and keeps a core busy.
     request = comm.Ibarrier()
     while not request.Test():

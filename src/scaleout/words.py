@@ -12,23 +12,23 @@ SECRETS = {
 
 
 def count(number: int, noun: str) -> str:
-    """The number with its noun: 1 rank, 2 ranks, 0 ranks."""
+    """Write a number with its noun: 1 rank, 2 ranks, 0 ranks."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def number(text: str) -> int:
-    """The whole number that a variable holds; 0 for whatever else somebody has put there."""
+    """Read the whole number that a variable holds; 0 for whatever else somebody has put there."""
     return int(text) if text.isdecimal() and text.isascii() and len(text) < 8 else 0
 
 
 def plain(text: str, longest: int = 60) -> str:
-    """A name or a value that can be drawn, written and printed anywhere."""
+    """Make a name or a value such that it can be drawn, written and printed anywhere."""
     known = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     return "".join(c if c.isprintable() else "?" for c in known)[:longest]
 
 
 def rounded(value: float) -> str:
-    """Three significant digits, never as a power of ten: 0.0123, 24.6, 1,235.
+    """Write three significant digits, never as a power of ten: 0.0123, 24.6, 1,235.
 
     "-" for what is not a number, and no more than 12 digits after the point.
     """
@@ -50,7 +50,7 @@ def percent(share: float) -> str:
 
 
 def markdown_table(columns: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
-    """A table in Markdown, for a report or a note."""
+    """Write a table in Markdown, for a report or a note."""
     lines = [columns, ["---"] * len(columns), *rows]
     return "\n".join(
         "| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines
@@ -58,12 +58,12 @@ def markdown_table(columns: Sequence[object], rows: Iterable[Sequence[object]]) 
 
 
 def listed(text: str) -> list[str]:
-    """The values in "A,B"; or in "A;B", where values hold commas of their own."""
+    """Split "A,B" into its values; or "A;B", where values hold commas of their own."""
     return text.rstrip(";").split(";") if ";" in text else text.split(",")
 
 
 def veiled(variables: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Variables as they may be kept in a file: what looks like a secret by its name is "***"."""
+    """Veil variables that go into a file: what looks like a secret by its name becomes "***"."""
     return {
         name: VEIL if SECRETS.intersection(re.split("[_0-9]+", name.upper())) else value
         for name, value in variables.items()
@@ -71,12 +71,12 @@ def veiled(variables: Mapping[str, str | None]) -> dict[str, str | None]:
 
 
 def sentence(text: str) -> str:
-    """A sentence as it is shown: without signs that would steer the terminal."""
+    """Take out of a sentence the signs that would steer the terminal."""
     return "".join(c if c.isprintable() or c in "\n\t" else "?" for c in text)
 
 
 def sort_key(value: int | str | None) -> tuple[float, str]:
-    """For values in their natural order: what is unset, then numbers by size, then words."""
+    """Return a key that sorts values naturally: what is unset, then numbers by size, then words."""
     if value is None or value == "unset":
         return -math.inf, ""
     try:

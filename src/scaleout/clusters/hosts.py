@@ -12,7 +12,10 @@ from . import slurm_commands
 
 
 def run(job: Job, say: Callable[[str], None]) -> Run:
-    """Run a job on the hosts of its site, or on the nodes of the allocation around us."""
+    """Run a job on the hosts of its site, or on the nodes of the allocation around us.
+
+    Where no rank began, or the time ran out, the error names the hosts that do not answer.
+    """
     site = job.site
     where, first_host = launching(site, job.nodes), first(site, job.nodes)
     try:

@@ -60,7 +60,7 @@ def job_script(job: Job, run_id: str, folder: str) -> str:
 
 
 def _meeting(nodes: int) -> dict[str, str]:
-    """Lines of shell that set where torch's ranks meet: on the first node, where this runs."""
+    """Write the shell lines that set where torch's ranks meet: the first node, which runs them."""
     address = "$(hostname)" if nodes > 1 else rank.HOME
     return {
         "MASTER_ADDR": f"export MASTER_ADDR={address}   # where torch's ranks meet",
@@ -69,12 +69,12 @@ def _meeting(nodes: int) -> dict[str, str]:
 
 
 def counted(job: Job) -> bool:
-    """Whether the launcher is our own mpirun, which counts the calls of the ranks."""
+    """Tell whether the launcher is our own mpirun, which counts the calls of the ranks."""
     return job.ranks > 1 and job.site.start == "mpirun" and job.site.ours()
 
 
 def start_line(job: Job, folder: str) -> str:
-    """The command of the job script that starts the ranks."""
+    """Build the command of the job script that starts the ranks."""
     site, command = job.site, shlex.join(job.command)
     if site.start == "srun":
         own = [] if site.bind == "none" else ["--cpu-bind=cores"]
@@ -90,12 +90,12 @@ def start_line(job: Job, folder: str) -> str:
 
 
 def _pattern(path: str) -> str:
-    """A path where Slurm fills in %j and the like: %% stands for %."""
+    """Escape a path for Slurm, which fills in %j and the like: %% stands for %."""
     return path.replace("%", "%%")
 
 
 def _quoted(value: object) -> str:
-    """A value as sbatch reads it: in quotes where it holds more than plain letters."""
+    """Quote a value for sbatch where it holds more than plain letters."""
     text = str(value)
     if re.fullmatch(r"[\w./:@%+,=-]*", text):
         return text

@@ -15,7 +15,18 @@ FOLDERS = {"Intel MPI": "impi", "Open MPI": "openmpi"}
 
 
 def site(name: str, folder: Path) -> Site:
-    """How a job starts on another MPI library."""
+    """Make the site on which a job starts with another MPI library.
+
+    Parameters
+    ----------
+    name : {"Intel MPI", "Open MPI"}
+    folder : Path
+        The environment that holds the library, with its bin/ and lib/.
+
+    Returns
+    -------
+    Site
+    """
     lib = folder / "lib"
     if name == "Intel MPI":
         # Its mpirun is a script that looks for files the wheel lacks; mpiexec.hydra is what it
@@ -33,8 +44,17 @@ def site(name: str, folder: Path) -> Site:
 
 
 def sites() -> dict[str, Site]:
-    """The MPI libraries that are here, by name, as sites to run a lab on:
-    lab.run(site=sites()["Open MPI"])."""
+    """Return the MPI libraries that are here, each as a site to run a lab on.
+
+    Returns
+    -------
+    dict of str to Site
+        By name: always "MPICH"; "Intel MPI" and "Open MPI" once `make mpis` has brought them.
+
+    Examples
+    --------
+    lab.run(site=sites()["Open MPI"])
+    """
     whole = {name: side(part) for name, part in FOLDERS.items()}
     return {"MPICH": Site()} | {
         name: site(name, folder) for name, folder in whole.items() if folder
@@ -42,16 +62,31 @@ def sites() -> dict[str, Site]:
 
 
 def missing() -> list[str]:
-    """The names of those that are not here; `make mpis` brings them."""
+    """List the MPI libraries that are not here; `make mpis` brings them.
+
+    Returns
+    -------
+    list of str
+        Their names, sorted.
+    """
     return sorted(set(FOLDERS) - set(sites()))
 
 
 def oneccl_site(folder: Path) -> Site:
-    """How a job starts on Horovod's oneCCL build in `folder`: Intel MPI, and that Horovod before
-    the workshop's own.
+    """Make the site on which a job starts with Horovod's oneCCL build.
 
-    oneCCL finds its CPU through OpenCL, and warns where it has no core for threads of its own, as
-    here."""
+    It starts with Intel MPI, and finds that Horovod before the workshop's own. oneCCL finds its CPU
+    through OpenCL, and warns where it has no core for threads of its own, as here.
+
+    Parameters
+    ----------
+    folder : Path
+        The environment that holds the build.
+
+    Returns
+    -------
+    Site
+    """
     env = {
         "I_MPI_ROOT": str(folder),
         "LD_LIBRARY_PATH": str(folder / "lib"),
@@ -62,6 +97,12 @@ def oneccl_site(folder: Path) -> Site:
 
 
 def oneccl() -> Site | None:
-    """The site of Horovod's oneCCL build; None where `make ccl` has not made it."""
+    """Return the site of Horovod's oneCCL build.
+
+    Returns
+    -------
+    Site or None
+        None where `make ccl` has not made it.
+    """
     folder = side("ccl")
     return oneccl_site(folder) if folder else None

@@ -21,7 +21,7 @@ def run(
     timeout: float = TIMEOUT_S,
     echo: Callable[[str], None] | None = print,
 ) -> Run:
-    """Runs a script on so many ranks; returns when it ends.
+    """Run a script on so many ranks, and return when it ends.
 
     Parameters
     ----------

@@ -72,7 +72,7 @@ def dry_run(job: Job) -> str:
 
 @contextlib.contextmanager
 def _signals() -> Iterator[None]:
-    """Make a terminal that is closed, and a kill, the same as Ctrl-C: the job is cancelled."""
+    """Treat a terminal that is closed, and a kill, like Ctrl-C: the job is cancelled."""
     before = {}
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGTERM, signal.SIGHUP):
@@ -163,8 +163,7 @@ class Follower:
         return state
 
     def _say_why(self, state: Mapping[str, str]) -> None:
-        """Say why the job waits, whenever that changes; JobFailed for what does not pass by
-        itself."""
+        """Say why the job waits, whenever that changes; raise JobFailed where waiting is no use."""
         if state["JobState"] != "PENDING":
             nodes = state.get("NodeList", "(null)")
             if self.waiting != "runs" and nodes != "(null)":

@@ -60,7 +60,7 @@ ENDS = {
 
 
 def use(conf: str) -> None:
-    """Let Slurm's commands speak to the cluster of this configuration; "" is the system's own."""
+    """Point Slurm's commands at the cluster of this configuration; "" is the system's own."""
     mine = os.environ.get("SLURM_CONF", "")
     if mine in _instead_of:
         os.environ["SLURM_CONF"] = _instead_of.pop(mine)
@@ -76,7 +76,7 @@ def use(conf: str) -> None:
 
 
 def there_is(program: str) -> bool:
-    """Whether this machine has a program of Slurm's."""
+    """Tell whether this machine has a program of Slurm's."""
     return shutil.which(program) is not None
 
 
@@ -102,7 +102,7 @@ def ask(*command: str) -> "subprocess.CompletedProcess[str]":
 
 
 def state(number: str) -> dict[str, str]:
-    """Ask what Slurm knows of a job, by its number; {} when it cannot be asked right now."""
+    """Read Slurm's fields of a job, by its number; {} when it cannot be asked right now."""
     done = ask("scontrol", "show", "job", "--oneliner", number)
     if done.returncode == 0:
         return dict(re.findall(r"(\S+?)=(\S*)", done.stdout))
@@ -138,7 +138,7 @@ def sbatch(path: Path, run_id: str) -> str:
 
 
 def complaint(said: str) -> str:
-    """Put what sbatch complains of on one line: the last line alone may say nothing."""
+    """Put sbatch's complaints on one line: the last line alone may say nothing."""
     plain = re.sub(
         r"^(sbatch: |error: |fatal: |allocation failure: |Batch job submission failed: )+",
         "",

@@ -13,7 +13,7 @@ LAUNCHERS = ("mpirun", "mpiexec", "srun", "horovodrun")
 
 
 def words(command: str | Sequence[str]) -> list[str]:
-    """The words of a command, which may be given as one text."""
+    """Split a command into its words, where it is given as one text."""
     try:
         return shlex.split(command) if isinstance(command, str) else list(map(str, command))
     except ValueError as error:

@@ -44,7 +44,7 @@ def compare(
     echo: Callable[[str], None] | None = None,
     **shared: Any,
 ) -> Comparison:
-    """Runs each variant once a round, and the baseline, which is the first of them, twice.
+    """Run each variant once a round, and the baseline, which is the first of them, twice.
 
     What the two baselines differ by is the noise: no smaller gain counts. The order changes from
     round to round, so that neither a place nor a drift favours a variant. It stops when the
@@ -142,14 +142,14 @@ def compare(
 
 
 def columns(names: Sequence[str]) -> list[Column]:
-    """The runs of a round: the baseline twice, then each variant."""
+    """List the runs of a round: the baseline twice, then each variant."""
     return [(names[0], 0), (names[0], 1), *((name, 0) for name in names[1:])]
 
 
 def plan(
     round_of: Sequence[Column], first: int, enough: Callable[[], bool]
 ) -> Iterator[tuple[int, Column]]:
-    """The runs to come.
+    """Yield the runs to come, each with the number of its round.
 
     Every second round is the mirror image of the one before, so that a steady drift cancels, and
     each pair of rounds begins one place further on, so that nobody keeps a place.
@@ -164,7 +164,7 @@ def plan(
 
 
 def enough(result: Comparison, rounds: int) -> bool:
-    """Whether no further round is needed: every variant is settled, or all rounds are there."""
+    """Tell whether no more rounds are needed: every variant is settled, or all rounds are there."""
     if result.rounds < min(rounds, ROUNDS):
         return False
     settled = all(_settled(result, name) for name in result.variants)
@@ -173,8 +173,10 @@ def enough(result: Comparison, rounds: int) -> bool:
 
 
 def _settled(result: Comparison, name: str) -> bool:
-    """Whether more rounds would change nothing: an interval that is narrow, and either far from 1
-    (twice its half-width) or around it (by half of that at most).
+    """Tell whether more rounds would change nothing.
+
+    That is so for an interval that is narrow, and either far from 1 (twice its half-width) or
+    around it (by half of that at most).
 
     It does not stop at the first verdict: a test that is repeated after every round, until it says
     "different", says so more often than it should.
@@ -189,8 +191,11 @@ def _settled(result: Comparison, name: str) -> bool:
 def _run(
     start: Callable[..., Any], how: Mapping[str, Any], metric: Metric, where: str
 ) -> tuple[Row, Metric, str]:
-    """Make a row of one run; also the metric that all others are read by, and what says that its
-    ranks were copies."""
+    """Make a row of one run.
+
+    Also return the metric that all others are read by, and the sentence that says that its ranks
+    were copies.
+    """
     try:
         found = start(**how)
         metric = metric.settled(found)
@@ -211,7 +216,7 @@ def _run(
 
 
 def _resume(journal: Journal, about: Mapping[str, Any], size: int) -> list[Row]:
-    """The whole rounds of the same comparison; what is of another one is put aside."""
+    """Read the whole rounds of the same comparison; put aside those of another one."""
     found, left_out = journal.rows()
     same = journal.description() == about and not left_out  # a lost run would shift the others
     rows = found[: len(found) // size * size] if same else []
@@ -223,7 +228,7 @@ def _resume(journal: Journal, about: Mapping[str, Any], size: int) -> list[Row]:
 
 
 def wrong(row: Row) -> str:
-    """What is wrong with a line of a runs.jsonl."""
+    """Say what is wrong with a line of a runs.jsonl; "" when it is whole."""
     value, counts = row.get("value"), [row.get("round"), row.get("place")]
     if not isinstance(value, (int, float)) or not math.isfinite(value) or value <= 0:
         return "a figure is missing"
@@ -237,7 +242,7 @@ def wrong(row: Row) -> str:
 def _about(
     job: Measured, variants: Mapping[str, Mapping[str, Any]], metric: str, lower: bool
 ) -> dict[str, Any]:
-    """All that decides what a comparison measures, as JSON gives it back."""
+    """Collect all that decides what a comparison measures, as JSON gives it back."""
     about = {
         "schema": 1,
         "job": _label(job),
@@ -256,7 +261,7 @@ def _label(job: Any) -> str:
 
 
 def _text(job: Measured, variants: Mapping[str, Mapping[str, Any]]) -> str:
-    """A digest of the scripts and the function that are run: edited, they are another comparison."""
+    """Digest the scripts and the function that are run: edited, they are another comparison."""
     paths = [getattr(getattr(job, "__self__", None), "script", "")]
     paths += [word for how in variants.values() for word in command.words(how.get("script", ""))]
     texts = [
@@ -286,7 +291,7 @@ def _check(variants: Mapping[str, Mapping[str, Any]], rounds: int) -> None:
 
 
 def _start(job: Measured, folder: str) -> Callable[..., Any]:
-    """What runs a variant, without printing what the job prints."""
+    """Return the callable that runs a variant, without printing what the job prints."""
     if job is launch.run:
         return functools.partial(_command, folder)
     return functools.partial(job, echo=None) if "echo" in signature(job).parameters else job

@@ -51,6 +51,10 @@ class Comparison:
         The variant that the others are compared with: the first.
     variants : list of str
         The others.
+    rounds : int
+        How many whole rounds there are.
+    unit : str
+        Of `value`; "" where it has none.
     noise : float
         By how much two identical jobs could differ here, as a share; no smaller gain counts.
     drift : float
@@ -95,7 +99,7 @@ class Comparison:
         self.noise, self.drift = self.found.noise, self.found.drift
 
     def _wide(self, field: str) -> Array:
-        """One field as (rounds, columns): the baseline, the baseline again, the variants."""
+        """Arrange a field as (rounds, columns): the baseline, the baseline again, the variants."""
         at = {(row["round"], row["variant"], row["again"]): row[field] for row in self._rows}
         rounds = sorted({row["round"] for row in self._rows})
         return np.array([[at[(r, *column)] for column in self.columns] for r in rounds], float)
@@ -109,12 +113,44 @@ class Comparison:
         return pd.DataFrame(self._rows)
 
     def ratio(self, variant: str) -> Ratio:
-        """How many times as fast as the baseline: middle, low, high."""
+        """Return how many times as fast as the baseline a variant is.
+
+        Parameters
+        ----------
+        variant : str
+
+        Returns
+        -------
+        Ratio
+            `middle`, `low` and `high` (the ends of its interval, see `intervals.paired`), and
+            `rounds`, on how many it rests.
+
+        Raises
+        ------
+        ScaleoutError
+            There is no such variant.
+        """
         return self.found.ratios[self._known(variant)]
 
     def between(self, variant: str, other: str) -> Ratio:
-        """How many times as fast as another variant: middle, low, high. Rounds in which one of the
-        two was disturbed are left out, as long as three remain."""
+        """Return how many times as fast as another variant a variant is.
+
+        Rounds in which one of the two was disturbed are left out, as long as three remain.
+
+        Parameters
+        ----------
+        variant, other : str
+            Neither is the baseline.
+
+        Returns
+        -------
+        Ratio
+
+        Raises
+        ------
+        ScaleoutError
+            There is no such variant.
+        """
         names = [name for name, _ in self.columns]
         first, second = (names.index(self._known(name)) for name in (variant, other))
         values = self._wide("value") ** (-1.0 if self.lower else 1.0)
@@ -124,7 +160,21 @@ class Comparison:
         return between(kept[:, first], kept[:, second])
 
     def verdict(self, variant: str) -> str:
-        """faster, slower, no difference shown, or unclear."""
+        """Judge a variant against the baseline.
+
+        Parameters
+        ----------
+        variant : str
+
+        Returns
+        -------
+        {"faster", "slower", "no difference shown", "unclear"}
+
+        Raises
+        ------
+        ScaleoutError
+            There is no such variant.
+        """
         return verdict(self.ratio(variant), self.noise)
 
     def _known(self, variant: str) -> str:
@@ -171,7 +221,23 @@ class Comparison:
         return found.drop(columns="variant").merge(variants, on="run_id")
 
     def sentence(self, variant: str, other: str = "") -> str:
-        """What was found of this variant beside the baseline, or beside another, in a sentence."""
+        """Say in a sentence what was found of a variant beside the baseline, or beside another.
+
+        Parameters
+        ----------
+        variant : str
+        other : str
+            Another variant; "" for the baseline.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        ScaleoutError
+            There is no such variant.
+        """
         ratio = self.between(variant, other) if other else self.ratio(variant)
         word, first = verdict(ratio, self.noise), other or self.baseline
         if ratio.rounds < ROUNDS:
@@ -257,7 +323,7 @@ class Comparison:
         return [*map(self.sentence, self.variants), *self.notes]
 
     def _shown(self) -> "pd.DataFrame":
-        """The table with its numbers as they are read."""
+        """Round the numbers of the table for those who read it."""
         table = self.table
         for name in ("median", "lowest", "highest"):
             table[name] = table[name].map(rounded)
@@ -273,18 +339,27 @@ class Comparison:
         return f"{self._shown().to_html()}{lines}"
 
     def markdown(self) -> str:
-        """The table and the sentences, for a report or a note."""
+        """Write the table and the sentences in Markdown, for a report or a note.
+
+        Returns
+        -------
+        str
+        """
         table = self._shown().reset_index(names="variant")
         lines = [markdown_table(list(table.columns), table.to_numpy().tolist()), ""]
         return "\n".join([*lines, *(f"- {line}" for line in self._sentences)]) + "\n"
 
     def plot(self, guess: float | None = None) -> "Figure":
-        """Single runs, medians, and the intervals of the ratios beside the noise.
+        """Draw single runs, medians, and the intervals of the ratios beside the noise.
 
         Parameters
         ----------
         guess : float, optional
             How many times as fast you expected the last variant to be.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
         """
         from . import picture
 
@@ -300,7 +375,13 @@ class Comparison:
         )
 
     def write(self) -> list[Path]:
-        """Writes the figure and the table into the comparison's folder; returns their paths."""
+        """Write the figure and the table into the comparison's folder.
+
+        Returns
+        -------
+        list of Path
+            comparison.png and comparison.md.
+        """
         folder = self.folder or results("compare")
         picture, text = folder / "comparison.png", folder / "comparison.md"
         self.plot().savefig(picture)
@@ -309,7 +390,22 @@ class Comparison:
 
     @classmethod
     def read(cls, folder: Path | str) -> "Comparison":
-        """A comparison that was measured before: its folder in results/compare/."""
+        """Read a comparison that was measured before.
+
+        Parameters
+        ----------
+        folder : Path or str
+            Its folder in results/compare/.
+
+        Returns
+        -------
+        Comparison
+
+        Raises
+        ------
+        ScaleoutError
+            There is no comparison in it, or no whole round.
+        """
         place = Path(folder)
         try:
             about = json.loads((place / "compare.json").read_text(encoding="utf-8"))
@@ -331,7 +427,7 @@ def explain(
     unclear: str = "",
     variant: str = "",
 ) -> None:
-    """Prints the sentence that applies to what was measured, and no other.
+    """Print the sentence that applies to what was measured, and no other.
 
     A text may hold {variant}, {baseline}, {ratio}, {low}, {high}, {best} (the fastest that is shown
     to be faster than the baseline; else the baseline), {noise} and {within} (percent). Where a text
@@ -348,7 +444,7 @@ def explain(
     Raises
     ------
     ScaleoutError
-        Where a text has a placeholder that is none.
+        Where a text has a placeholder that is none, or there is no such variant.
     """
     best = result.best
     name = variant or (best if best != result.baseline else result.variants[-1])
@@ -379,5 +475,5 @@ def explain(
 
 
 def _times(ratio: Ratio, value: float) -> str:
-    """With as many digits as the interval is worth."""
+    """Write a ratio with as many digits as its interval is worth."""
     return f"{value:.{2 if ratio.width > 0.005 else 4}f}"

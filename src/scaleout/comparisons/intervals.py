@@ -60,7 +60,7 @@ def paired(
     compared: int = 0,
     order: ArrayLike | None = None,
 ) -> Paired:
-    """The ratios of variants to a baseline that were measured in rounds, each with its interval.
+    """Estimate the ratios of variants to a baseline measured in rounds, each with its interval.
 
     Each round gives one logarithm of a ratio: the variant over the (geometric) mean of the two
     baselines. Their mean has a Student t interval. Where the two baselines of a round differ more
@@ -100,19 +100,19 @@ def paired(
 
 
 def between(first: ArrayLike, second: ArrayLike, level: float = LEVEL) -> Ratio:
-    """How many times as fast one is as the other, from the ratio of each round."""
+    """Estimate how many times as fast one is as the other, from the ratio of each round."""
     return _interval(np.log(np.asarray(first, float) / np.asarray(second, float)), 1 - level)
 
 
 def mean_interval(values: Sequence[float]) -> tuple[float, float]:
-    """The mean of two values or more, and half the width of its interval, after Student."""
+    """Return the mean of two values or more, and half the width of its interval, after Student."""
     middle, freedom = statistics.fmean(values), len(values) - 1
     error = statistics.stdev(values) / math.sqrt(len(values))
     return middle, _t(freedom, 1 - LEVEL) * error
 
 
 def verdict(ratio: Ratio, noise: float) -> str:
-    """faster, slower, no difference shown, or unclear."""
+    """Judge a ratio: faster, slower, no difference shown, or unclear."""
     size = max(ratio.middle, 1 / ratio.middle) - 1
     if ratio.low > 1 and size > noise:
         return "faster"
@@ -122,26 +122,28 @@ def verdict(ratio: Ratio, noise: float) -> str:
 
 
 def _kept(clean: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The rounds without a disturbed run; all of them, where too few would remain."""
+    """Mark the rounds without a disturbed run; all of them, where too few would remain."""
     kept: NDArray[np.bool_] = clean.all(axis=1)
     return kept if kept.sum() >= ROUNDS else np.ones_like(kept)
 
 
 def _gaps(logs: Array, column: int) -> Array:
-    """A variant above the baselines' mean, a figure a round."""
+    """Subtract the baselines' mean from a variant, a figure a round."""
     gaps: Array = logs[:, column] - logs[:, :2].mean(axis=1)
     return gaps
 
 
 def _twins(logs: Array) -> Array:
-    """The second baseline above the first, a figure a round."""
+    """Subtract the first baseline from the second, a figure a round."""
     gaps: Array = logs[:, 1] - logs[:, 0]
     return gaps
 
 
 def _interval(gaps: Array, alpha: float, twins: Array | None = None) -> Ratio:
-    """The mean of the gaps with its t interval, the baselines' spread borrowed where it is the
-    larger."""
+    """Return the mean of the gaps with its t interval.
+
+    The baselines' spread is borrowed where it is the larger.
+    """
     rounds, middle = len(gaps), float(np.mean(gaps))
     if rounds < ROUNDS:
         return Ratio(math.exp(middle), 0.0, math.inf, rounds)
@@ -156,7 +158,10 @@ def _interval(gaps: Array, alpha: float, twins: Array | None = None) -> Ratio:
 
 
 def _noise(gaps: Array, twins: Array, alpha: float) -> float:
-    """Half the interval of what two means of equal runs differ by: twins' spread and gaps' as one."""
+    """Compute half the interval of what two means of equal runs differ by.
+
+    Twins' spread and gaps' count as one.
+    """
     rounds = len(gaps)
     if rounds < ROUNDS:
         return math.inf
@@ -171,7 +176,7 @@ def _t(freedom: int, alpha: float) -> float:
 
 
 def _off(logs: Array) -> Array:
-    """How far each disturbed run is from what its variant and its round let expect; else 0."""
+    """Measure how far each disturbed run is from what its variant and round let expect; else 0."""
     rounds, runs = logs.shape
     off = np.zeros_like(logs)
     if rounds < ROUNDS:
@@ -200,8 +205,10 @@ def _centre(rest: Array, groups: Sequence[Any]) -> None:
 
 
 def _drift(logs: Array, clean: NDArray[np.bool_], when: NDArray[Any]) -> tuple[float, bool]:
-    """The trend of all runs, each against the median of its variant, from the first run to the
-    last; and whether it is more than chance (99 %)."""
+    """Fit the trend of all runs, each against the median of its variant.
+
+    It is taken from the first run to the last; also tell whether it is more than chance (99 %).
+    """
     if len(logs) < ROUNDS:
         return math.nan, False
     rest = logs.copy()

@@ -44,22 +44,22 @@ class Journal:
                 raise
 
     def description(self) -> dict[str, Any]:
-        """What is measured here; empty where nothing says so, or it is damaged."""
+        """Read what is measured here; empty where nothing says so, or it is damaged."""
         return jsonlines.table(self.about)
 
     def rows(self) -> tuple[list[Row], str]:
-        """The lines that count, and what to say of those that are left out."""
+        """Read the lines that count, and what to say of those that are left out."""
         return jsonlines.read(self.path, self.wrong)
 
     def begin(self, about: Mapping[str, Any], old: str) -> None:
-        """Say what is measured from now on; lines that are there are put aside as OLD-1.jsonl."""
+        """Note what is measured from now on; put aside lines that are there as OLD-1.jsonl."""
         if self.path.exists():
             names = (self.folder / f"{old}-{number}.jsonl" for number in range(1, 10**6))
             self.path.rename(next(name for name in names if not name.exists()))
         jsonlines.write(self.about, json.dumps(about, indent=1) + "\n")
 
     def keep_only(self, rows: Sequence[Row]) -> None:
-        """Leave only these lines."""
+        """Leave only these lines in the file."""
         jsonlines.write(self.path, "".join(json.dumps(row) + "\n" for row in rows))
 
     def add(self, row: Row) -> None:
@@ -68,7 +68,7 @@ class Journal:
 
 
 def folder_name(name: str, stem: str, about: Mapping[str, Any]) -> str:
-    """The name that was asked for, or one made from all that decides the figures."""
+    """Return the name that was asked for, or make one from all that decides the figures."""
     if name:
         plain = name.replace("-", "").replace("_", "").replace(".", "")
         if not plain.isalnum() or name.startswith(".") or len(name) > MOST_LETTERS:
@@ -83,6 +83,6 @@ def folder_name(name: str, stem: str, about: Mapping[str, Any]) -> str:
 
 
 def scripts(words: Sequence[str]) -> dict[str, str]:
-    """{path: SHA-256} of the scripts that a command names: an edited one is another job."""
+    """Digest the scripts that a command names, {path: SHA-256}: an edited one is another job."""
     named = [w for w in words if w.endswith((".py", ".sh")) or (os.sep in w and w == words[0])]
     return {w: hashlib.sha256(Path(w).read_bytes()).hexdigest() for w in named if Path(w).is_file()}

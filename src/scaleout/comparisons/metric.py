@@ -111,7 +111,7 @@ class Metric:
         return replace(self, what=next(iter(found), self.what))
 
     def doubt(self, figure: Figure, ranks: int) -> str:
-        """What may be wrong with the figure of a job on several ranks; "" where nothing is."""
+        """Say what may be wrong with the figure of a job on several ranks; "" where nothing is."""
         if ranks < 2 or not self.pattern:
             return ""
         each = list(figure.ranks.values())
@@ -196,7 +196,7 @@ def candidates(said: Iterable[str]) -> dict[str, str]:
 
 
 def _escaped(words: str) -> str:
-    """A pattern for these words, with any number in place of theirs."""
+    """Make a pattern for these words, with any number in place of theirs."""
     return re.sub("[0-9]+", "[0-9]+", re.sub(r"([.^$*+?{}\[\]\\|()])", r"\\\1", words))
 
 
@@ -212,7 +212,7 @@ def _number(words: str, line: str) -> float:
 
 
 def _of_ranks(lines: Lines) -> list[tuple[str, str]]:
-    """(rank, text) of what the ranks print, mpirun's own lines left out.
+    """List (rank, text) of what the ranks print, mpirun's own lines left out.
 
     All are of one rank, "?", where mpirun does not tell them apart, as Open MPI's does not.
     """
@@ -221,7 +221,7 @@ def _of_ranks(lines: Lines) -> list[tuple[str, str]]:
 
 
 def _recorded(frame: Any, name: str) -> Figure:
-    """A field of the records of one job: their median."""
+    """Take the median of a field in the records of one job."""
     if {"lab", "variant"} <= set(frame.columns):
         kinds = frame[["lab", "variant"]].drop_duplicates()
         if len(kinds) > 1:

@@ -32,7 +32,7 @@ def comparison(
     axis: str = "rate",
     guess: float | None = None,
 ) -> Figure:
-    """What each run of each variant gave, and how many times as fast as the baseline it is."""
+    """Draw each run of each variant, and how many times as fast as the baseline it is."""
     names = list(dict.fromkeys(runs.variant))
     figure, (left, right) = plt.subplots(
         1, 2, sharey=True, figsize=(7.5, 2.0 + 0.55 * len(names)), width_ratios=[1, 1.15]
@@ -54,8 +54,10 @@ def comparison(
 def _single_runs(
     axes: Axes, row: int, runs: "pd.DataFrame", disturbed: Sequence[tuple[int, str, int]]
 ) -> None:
-    """Points for runs, the earlier the higher; the baseline's second ones hollow; a bar at the
-    median."""
+    """Draw points for runs, the earlier the higher, and a bar at the median.
+
+    The baseline's second ones are hollow.
+    """
     spread = np.linspace(-0.22, 0.22, int(runs["round"].max()) + 1)
     for again, fill, label in ((0, DARK, "a run"), (1, "white", "the same job again")):
         some = runs[runs.again == again]
@@ -80,7 +82,10 @@ def _single_runs(
 
 
 def _ratios(axes: Axes, table: "pd.DataFrame", noise: float, guess: float | None) -> None:
-    """The intervals, a row each, the baseline against itself in the first; the noise as a band."""
+    """Draw the intervals, a row each, over the noise as a band.
+
+    The first row is the baseline against itself.
+    """
     noise_band(axes, noise, "noise: identical jobs could differ by this much")
     for row, line in enumerate(table.iloc[1:].itertuples()):
         known = math.isfinite(line.high)
@@ -101,7 +106,7 @@ def _ratios(axes: Axes, table: "pd.DataFrame", noise: float, guess: float | None
 
 
 def _values(table: "pd.DataFrame", noise: float, first: str, axis: str) -> str:
-    """The numbers, for those who do not see the picture."""
+    """Write the numbers, for those who do not see the picture."""
     said = [first] if first else []
     for name, line in table.iterrows():
         ratio = (

@@ -12,7 +12,7 @@ MOST = 1000  # values of a range
 
 
 def named(text: str) -> tuple[str, list[str]]:
-    """The name and the values of NAME=V1,V2, or of NAME='V1;V2' where values hold commas."""
+    """Split NAME=V1,V2, or NAME='V1;V2' where values hold commas, into its name and its values."""
     name, equals, values = text.partition("=")
     if not (name and equals):
         raise ScaleoutError(
@@ -22,7 +22,7 @@ def named(text: str) -> tuple[str, list[str]]:
 
 
 def spread(name: str, text: str) -> list[str]:
-    """The values of 1..10 or of 1..1024*2, or the one value that it is."""
+    """List the values of 1..10 or of 1..1024*2, or the one value that it is."""
     asked = RANGE.fullmatch(text)
     if asked is None and not LIKE_A_RANGE.match(text):
         return [text]

@@ -13,7 +13,7 @@ BETWEEN = "::"  # two commands
 
 
 def variants(words: Sequence[str], env: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
-    """Read {name: arguments of scaleout.run}, the baseline first."""
+    """Read {name: arguments of scaleout.run} from a command line, the baseline first."""
     commands: list[list[str]] = [[]]
     for word in words:
         if word == BETWEEN:
@@ -54,8 +54,14 @@ def variants(words: Sequence[str], env: Sequence[str] = ()) -> dict[str, dict[st
 
 
 def _names(commands: Sequence[Sequence[str]]) -> list[str]:
-    """What the commands differ in, with the flag before it, or the word where else nothing of one
-    is left."""
+    """Name each command by its words behind those that all share.
+
+    A flag right before them belongs to them, and so does the last shared word where else nothing of
+    one would be left.
+
+    A flag before it belongs to it, and so does the word before it where else nothing of one is
+    left.
+    """
     shared = len(os.path.commonprefix([list(command) for command in commands]))
     whole = any(len(command) == shared for command in commands)
     shared -= whole

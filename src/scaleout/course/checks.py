@@ -32,7 +32,7 @@ INCOMPLETE = (LookupError, AttributeError, TypeError, ValueError, FileNotFoundEr
 def todo(
     number: int, hints: Sequence[str], script: str = "runme.py", needs: str = ""
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Marks a function of checks.py as the check of one TODO.
+    """Mark a function of checks.py as the check of one TODO.
 
     The function takes `job`, which runs the attendee's script, and raises AssertionError in the
     lab's own terms.
@@ -48,6 +48,11 @@ def todo(
     needs : str
         A side environment whose Python runs it, such as "torch" for `make torch`; where that one is
         missing, nothing is judged.
+
+    Returns
+    -------
+    callable
+        A decorator, which returns the function itself.
     """
 
     def mark(function: Callable[..., None]) -> Callable[..., None]:
@@ -74,7 +79,7 @@ def _checks(lab: Script, number: int | Sequence[int] | None = None) -> list[Call
 
 
 def _module(lab: Script) -> ModuleType:
-    """The lab's checks.py, loaded anew and without a trace in its folder."""
+    """Load the lab's checks.py, anew and without a trace in its folder."""
     path = lab.folder / "checks.py"
     if not path.is_file():
         raise ScaleoutError(f"{show(path)} is missing: fetch the workshop again.")
@@ -99,8 +104,10 @@ def check(
     number: int | Sequence[int] | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> Iterator[Verdict]:
-    """Runs the lab's checks, or one of them. Equal jobs are run once; with SCALEOUT_QUICK=1 also
-    those of earlier calls, as long as the lab's files stay the same.
+    """Run the lab's checks, or one of them, and yield what each found.
+
+    Equal jobs are run once; with SCALEOUT_QUICK=1 also those of earlier calls, as long as the lab's
+    files stay the same.
 
     What a lab's checks found is kept in results/, for history.passed.
     """
@@ -145,7 +152,7 @@ def _check(
 
 
 def _other(lab: Script, script: str) -> Script:
-    """The lab with another of its scripts, which must be there."""
+    """Return the lab with another of its scripts, which must be there."""
     if not (lab.folder / script).is_file():
         missing = show(lab.folder / script)
         raise ScaleoutError(f"{missing} is missing: type  scaleout reset {lab.name}  for it.")
@@ -153,7 +160,7 @@ def _other(lab: Script, script: str) -> Script:
 
 
 def _jobs(lab: Script, tell: Callable[[str], None] | None, needs: str = "") -> Callable[..., Run]:
-    """What runs the jobs of a lab's checks: each once, a failure kept like a success."""
+    """Return what runs the jobs of a lab's checks: each once, a failure kept like a success."""
     ended: dict[str, Run | JobError] = {}
     if quick():
         files = [path.read_bytes() for path in sorted(lab.folder.glob("*.py")) if path.is_file()]
@@ -182,7 +189,7 @@ def _jobs(lab: Script, tell: Callable[[str], None] | None, needs: str = "") -> C
 
 
 def _met_by_the_check(error: Exception, checks: Path) -> bool:
-    """Whether a check met the error in what it looked at; else it comes from our own code."""
+    """Tell whether a check met the error in what it looked at; else it comes from our own code."""
     files = [Path(frame.filename) for frame in traceback.extract_tb(error.__traceback__)]
     package = Path(__file__).parents[1]
     last = max((at for at, file in enumerate(files) if file == checks), default=None)
@@ -190,12 +197,12 @@ def _met_by_the_check(error: Exception, checks: Path) -> bool:
 
 
 def overwritten(text: str) -> None:
-    """Prints a line that the next one takes the place of; "" clears it."""
+    """Print a line that the next one takes the place of; "" clears it."""
     print("\r" + text[: WIDTH - 1].ljust(WIDTH), end="" if text else "\r", flush=True)
 
 
 def hint(lab: Script, number: int) -> str:
-    """The next hint for a TODO, one more each time it is asked; after the last, the last again."""
+    """Return the next hint for a TODO, one more each time; after the last, the last again."""
     (function,) = _checks(lab, number)
     hints: list[str] = function.hints  # type: ignore[attr-defined]
     if not hints:
@@ -210,5 +217,5 @@ def hint(lab: Script, number: int) -> str:
 
 
 def veiled(text: str) -> str:
-    """A hint as a class gets it: nobody reads it in passing, and `hint` shows it."""
+    """Veil a hint for a class: nobody reads it in passing, and `hint` shows it."""
     return VEIL + codecs.encode(text, "rot13")

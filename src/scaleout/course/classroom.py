@@ -47,7 +47,7 @@ class Attendee:
 
 
 def gather(folders: Iterable[Path], names: bool = False) -> list[Attendee]:
-    """The results folders of a class."""
+    """Read the results folders of a class."""
     found: dict[Path, None] = {}  # each once, in order
     for folder in folders:
         if not folder.is_dir():
@@ -86,8 +86,10 @@ def _holds_results(folder: Path) -> bool:
 
 
 def _attendee(name: str, place: Path) -> Attendee:
-    """What one folder holds of runs and checks, or a page alone; the small jobs of checks are nobody's
-    measurement."""
+    """Read what one folder holds of runs and checks, or a page alone.
+
+    The small jobs of checks are nobody's measurement.
+    """
     import pandas as pd
 
     checks: dict[tuple[str, int], str] = {}
@@ -124,8 +126,11 @@ def _wrong_record(line: dict[str, Any]) -> str:
 
 
 def collect(folders: Iterable[Path], names: bool = False) -> Path:
-    """Draws what a class measured: a picture for each topic, table.csv, a page of its reports, and
-    one of its answers in the survey."""
+    """Draw what a class measured, and return the folder.
+
+    It holds a picture for each topic, table.csv, a page of its reports, and one of its answers in
+    the survey.
+    """
     class_ = gather(folders, names)
     for attendee in class_:
         for what in attendee.left_out:
@@ -144,7 +149,7 @@ def collect(folders: Iterable[Path], names: bool = False) -> Path:
 
 
 def _draw(class_: Sequence[Attendee], out: Path) -> None:
-    """Writes a picture for each topic, and the table."""
+    """Write a picture for each topic, and the table."""
     import pandas as pd
 
     from .. import plots
@@ -172,22 +177,24 @@ def _draw(class_: Sequence[Attendee], out: Path) -> None:
 
 
 def _cell(value: object) -> object:
-    """As a spreadsheet shows it: a text that begins like a formula is none."""
+    """Protect a text that begins like a formula: a spreadsheet shows it as text."""
     return (
         f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@")) else value
     )
 
 
 def _drawable(best: "pd.DataFrame") -> "pd.DataFrame":
-    """Without the signs that matplotlib takes for mathematics."""
+    """Escape the signs that matplotlib takes for mathematics."""
     texts = ("job", "rate_unit", "cpu", "attendee")
     escaped = {name: best[name].str.replace("$", r"\$", regex=False) for name in texts if len(best)}
     return best.assign(**escaped)
 
 
 def _best(rows: "pd.DataFrame") -> "pd.DataFrame":
-    """Each attendee's best rate for the kinds of job (variant, ranks, threads) that most of them
-    have run."""
+    """Choose each attendee's best rate for the kinds of job that most of them have run.
+
+    A kind is a variant, ranks and threads.
+    """
     kinds = ["variant", "ranks", "threads_per_rank", "rate_unit"]
     if rows.empty:
         return rows.assign(job=[])

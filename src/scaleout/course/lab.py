@@ -23,7 +23,32 @@ if TYPE_CHECKING:
 
 
 class Lab:
-    """The runme.py of a topic and the scripts beside it: the lab's, or the solution's; see `lab`."""
+    """The runme.py of a topic and the scripts beside it: the lab's, or the solution's; see `lab`.
+
+    Parameters
+    ----------
+    name : str
+        Such as "04_kmeans", "04" or "kmeans".
+    solution : bool, optional
+        Whether its runme.py is the solution's; without it a notebook in `solutions/` gets the
+        solution's, any other the lab's.
+
+    Attributes
+    ----------
+    name : str
+        The topic's full name.
+    solution : bool
+        Whether it is the solution.
+    folder : Path
+        Where its scripts are.
+    script : Path
+        What `run` starts: runme.py, unless `other` or `start` has made it.
+
+    Raises
+    ------
+    ScaleoutError
+        There is no such topic, or its runme.py is missing.
+    """
 
     def __init__(self, name: str, solution: bool | None = None) -> None:
         self.name = topic(name)
@@ -39,12 +64,17 @@ class Lab:
             )
 
     def other(self, script: str) -> Self:
-        """The topic with another of its scripts in the place of runme.py.
+        """Return the topic with another of its scripts in the place of runme.py.
 
         Parameters
         ----------
         script : str
             Such as "ddp.py".
+
+        Returns
+        -------
+        Lab
+            A copy; this one stays as it is.
         """
         topic = copy.copy(self)
         topic.script = self.folder / script
@@ -62,7 +92,7 @@ class Lab:
         return untouched
 
     def module(self, name: str) -> ModuleType:
-        """A Python file of the topic's own folder as a module, loaded anew once it has changed.
+        """Load a Python file of the topic's own folder as a module, anew once it has changed.
 
         Two topics may each have one of the same name. `figures` is short for `module("figures")`.
 
@@ -70,6 +100,10 @@ class Lab:
         ----------
         name : str
             Such as "kernels", for what the notebook computes with `kernels.py`.
+
+        Returns
+        -------
+        module
 
         Raises
         ------
@@ -108,7 +142,7 @@ class Lab:
         python: str | Path = "python",
         **args: Any,
     ) -> Run:
-        """Runs runme.py, or another script of the topic, on so many ranks.
+        """Run runme.py, or another script of the topic, on so many ranks.
 
         Parameters
         ----------
@@ -154,7 +188,7 @@ class Lab:
         return start(job, say)
 
     def _beside(self, path: Path) -> dict[str, str]:
-        """What lets an untouched lab, which lies elsewhere, import the scripts beside runme.py."""
+        """Let an untouched lab, which lies elsewhere, import the scripts beside runme.py."""
         imported = re.findall(r"^(?:from|import) (\w+)", masters.read_text(path), re.MULTILINE)
         if path.parent == self.folder or not any(
             (self.folder / f"{name}.py").is_file() for name in imported
@@ -171,7 +205,7 @@ class Lab:
         site: "Site | Path | str" = "../sites/slurm.toml",
         **args: Any,
     ) -> None:
-        """Prints the job script that run(ranks=, nodes=, site=) would submit to this Slurm.
+        """Print the job script that run(ranks=, nodes=, site=) would submit to this Slurm.
 
         Parameters
         ----------
@@ -205,12 +239,16 @@ class Lab:
         print(text.replace(str(home()), "WORKSHOP"))
 
     def quote(self, what: int | str) -> "Code":
-        """The lines of runme.py that a section is about.
+        """Quote the lines of runme.py that a section is about.
 
         Parameters
         ----------
         what : int or str
             A number: that TODO. A text: the function, loop or statement that it stands in.
+
+        Returns
+        -------
+        IPython.display.Code
 
         Raises
         ------
@@ -222,27 +260,51 @@ class Lab:
         return Code(marks.quoted(masters.read_text(self.script), what), language="python")
 
     def check(self, *numbers: int) -> None:
-        """Runs the checks on the lab's script and prints what each found.
+        """Run the checks on the lab's script and print what each found.
 
         Parameters
         ----------
         *numbers : int
             Of the TODOs; without any, all.
+
+        Raises
+        ------
+        ScaleoutError
+            There is no such TODO, or the lab's checks cannot be loaded.
         """
         for result in checks.check(self, numbers or None, checks.overwritten):
             print(result, flush=True)
 
     def hint(self, number: int) -> None:
-        """Prints the next hint for a TODO, one more each time."""
+        """Print the next hint for a TODO, one more each time.
+
+        Parameters
+        ----------
+        number : int
+            Of the TODO.
+
+        Raises
+        ------
+        ScaleoutError
+            There is no such TODO, or it has no hints.
+        """
         print(checks.hint(self, number))
 
     def reset(self) -> None:
-        """Puts a fresh runme.py in the lab's folder; the old one is kept beside it."""
+        """Put a fresh runme.py in the lab's folder; the old one is kept beside it.
+
+        So it is with each other script of the topic that has TODOs.
+
+        Raises
+        ------
+        ScaleoutError
+            There is nothing to reset to.
+        """
         print(masters.reset(self.name))
 
 
 def lab(name: str, solution: bool | None = None) -> Lab:
-    """The topic called `name`.
+    """Return the topic called `name`.
 
     Parameters
     ----------

@@ -20,8 +20,9 @@ GUESS = re.compile(r"^(guess_\w+ = ).+?(  #.*)?$", re.MULTILINE)
 def cut(
     text: str, where: str = "the master", keep: Callable[[int], bool] = lambda number: False
 ) -> str:
-    """The lab's text for a master's: each solution gives way to its STARTER lines, or to
-    NotImplementedError.
+    """Make the lab's text from a master's.
+
+    Each solution gives way to its STARTER lines, or to NotImplementedError.
     """
     out: list[str] = []
     asked: tuple[int, str] | None = None  # the TODO above, which waits for its solution
@@ -83,23 +84,23 @@ def _region(lines: list[str], indent: str, number: int, what: str, keep: bool) -
 
 
 def numbers(text: str) -> list[int]:
-    """The numbers of the TODOs in a text, in order."""
+    """List the numbers of the TODOs in a text, in order."""
     return list(lines_of_todos(text))
 
 
 def lines_of_todos(text: str) -> dict[int, int]:
-    """The line of each TODO's mark, by its number."""
+    """Find the line of each TODO's mark, by its number."""
     found = ((TODO.match(line), at) for at, line in enumerate(text.splitlines(), 1))
     return {int(mark[1]): at for mark, at in found if mark}
 
 
 def touched(text: str, start: str, number: int) -> bool:
-    """Whether anything between this TODO and the next differs from the lab as it was given out."""
+    """Tell whether anything between this TODO and the next differs from the untouched lab."""
     return _below(text, number) != _below(start, number)
 
 
 def _below(text: str, number: int) -> list[str]:
-    """The lines from the mark of a TODO to the next mark, without blank ones."""
+    """List the lines from the mark of a TODO to the next mark, without blank ones."""
     lines, inside = [], False
     for line in text.splitlines():
         if found := TODO.match(line):
@@ -110,7 +111,7 @@ def _below(text: str, number: int) -> list[str]:
 
 
 def nearest(text: str, line: int, among: Iterable[int]) -> int | None:
-    """The TODO that a failing line belongs to, as far as its place tells."""
+    """Find the TODO that a failing line belongs to, as far as its place tells."""
     lines = {number: at for number, at in lines_of_todos(text).items() if number in set(among)}
     above = [number for number, at in lines.items() if at <= line]
     if above:
@@ -119,7 +120,7 @@ def nearest(text: str, line: int, among: Iterable[int]) -> int | None:
 
 
 def quoted(text: str, what: int | str) -> str:
-    """The lines of a lab that a section is about."""
+    """Quote the lines of a lab that a section is about."""
     lines = text.splitlines()
     if isinstance(what, int):
         first, last = _todo(lines, what)
@@ -130,7 +131,10 @@ def quoted(text: str, what: int | str) -> str:
 
 
 def _todo(lines: list[str], number: int) -> tuple[int, int]:
-    """From the mark of a TODO to the blank line after its code, or to the end of its solution."""
+    """Find the lines from the mark of a TODO to the blank line after its code.
+
+    They may also end where its solution does.
+    """
     first = next(
         (at for at, line in enumerate(lines) if (m := TODO.match(line)) and int(m[1]) == number),
         None,

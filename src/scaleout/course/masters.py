@@ -20,8 +20,10 @@ STARTS = Path("class-copy/starts")
 
 
 def _cut_notebook(text: str, where: str) -> str:
-    """The attendee's notebook for a master: solutions cut, guesses left open, outputs and execution
-    counts removed."""
+    """Make the attendee's notebook from a master.
+
+    Solutions are cut, guesses left open, outputs and execution counts removed.
+    """
     try:
         book = json.loads(text)
     except ValueError as error:
@@ -41,13 +43,13 @@ def _cut_notebook(text: str, where: str) -> str:
 
 
 def _cut_lab(master: Path, name: str) -> str:
-    """The lab's text for a file of a topic: solutions cut, and commands that start the lab."""
+    """Make the lab's text from a topic's file: solutions cut, and commands that start the lab."""
     text = read_text(master).replace(f"solutions/{name}/", f"labs/{name}/")
     return cut(text, show(master)) if numbers(text) or master.name == "runme.py" else text
 
 
 def generated() -> Iterator[tuple[Path, str]]:
-    """Every file that the masters make, with its text: labs and notebooks."""
+    """Yield every file that the masters make, with its text: labs and notebooks."""
     root = home()
     if not (root / "solutions").is_dir():
         raise ScaleoutError(
@@ -63,8 +65,10 @@ def generated() -> Iterator[tuple[Path, str]]:
 
 
 def untouched(name: str) -> dict[str, str]:
-    """The scripts of a topic that have gaps, as they were given out; none where there is no such
-    topic."""
+    """Return the scripts of a topic that have gaps, as they were given out.
+
+    There are none where there is no such topic.
+    """
     for folder, given in ((home() / STARTS / name, True), (home() / "solutions" / name, False)):
         if (folder / "runme.py").is_file():
             others = [p for p in course_files(folder, *SCRIPTS) if p.name != "runme.py"]
@@ -77,7 +81,7 @@ def untouched(name: str) -> dict[str, str]:
 
 
 def read_text(path: Path) -> str:
-    """A master's or a lab's text; ScaleoutError names the file that cannot be read."""
+    """Read a master's or a lab's text; ScaleoutError names the file that cannot be read."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -87,7 +91,7 @@ def read_text(path: Path) -> str:
 
 
 def generate(only_check: bool = False) -> list[str]:
-    """Writes labs/ and notebooks/ from solutions/.
+    """Write labs/ and notebooks/ from solutions/.
 
     A runme.py or a notebook that somebody has edited is copied beside itself first. What has no
     master (any more) is named, never removed: it may be somebody's own.
@@ -121,7 +125,7 @@ def _digest(text: bytes) -> str:
 
 
 def _differs_from_git(root: Path) -> set[str] | None:
-    """The labs and notebooks that git does not hold as they are; None where there is no git."""
+    """List labs and notebooks that git does not hold as they are; None where there is no git."""
     git = ["git", "-C", str(root), "ls-files", "-z", "--modified", "--others", "labs", "notebooks"]
     try:
         listed = subprocess.run(git, capture_output=True, text=True, timeout=60, check=True)
@@ -131,7 +135,7 @@ def _differs_from_git(root: Path) -> set[str] | None:
 
 
 def _copy(path: Path) -> Path:
-    """Keeps a file under a name beside it that is still free."""
+    """Keep a file under a name beside it that is still free."""
     count = 1
     while (kept := path.with_name(f"{path.stem}.kept-{count}{path.suffix}")).exists():
         count += 1
@@ -140,8 +144,10 @@ def _copy(path: Path) -> Path:
 
 
 def reset(name: str) -> str:
-    """Puts a fresh runme.py in the lab's folder, and each other script of it that has gaps; the old
-    ones are kept beside them. Returns what was done, in words."""
+    """Put a fresh runme.py in the lab's folder, and each other script of it that has gaps.
+
+    The old ones are kept beside them. Returns what was done, in words.
+    """
     name = topic(name)
     scripts = untouched(name)
     if not scripts:

@@ -6,11 +6,11 @@ MISSING = "PyTorch is not here: type  make torch  in a terminal (270 MB, Python 
 
 
 def python() -> str | None:
-    """The path of PyTorch's Python, for lab.run(python=...); None when it is not here."""
+    """Return the path of PyTorch's Python, for lab.run(python=...); None when it is not here."""
     folder = side("torch")
     return show(folder / "bin" / "python") if folder else None
 
 
 def missing() -> str:
-    """Why what a reference machine measured takes the place of PyTorch."""
+    """Say why what a reference machine measured takes the place of PyTorch."""
     return "The short form leaves PyTorch out." if python() else MISSING

@@ -48,7 +48,7 @@ mem: "8GB"
 
 
 def release(target: Path, answers: Sequence[str] = ()) -> list[str]:
-    """Writes the attendees' copy, whole or not at all.
+    """Write the attendees' copy, whole or not at all, and return the topics whose solutions it has.
 
     It is made from what git tracks, so nothing of the instructor's own comes along.
     """
@@ -77,8 +77,9 @@ def release(target: Path, answers: Sequence[str] = ()) -> list[str]:
 
 
 def to_branch(branch: str, answers: Sequence[str] = ()) -> str:
-    """Appends the attendees' copy to a branch as one commit, and returns its name; "" when the
-    branch holds just that copy already.
+    """Append the attendees' copy to a branch as one commit.
+
+    Returns the commit's short name; "" when the branch holds just that copy already.
 
     The history of the branch only grows, also where a clone knows it from origin alone: whoever
     pulls it never meets another history. Work tree and index stay as they are.
@@ -111,14 +112,14 @@ def to_branch(branch: str, answers: Sequence[str] = ()) -> str:
 
 
 def link(branch: str, hub: str = HUB) -> str:
-    """The address that brings the branch to whoever opens it on a JupyterHub with nbgitpuller."""
+    """Make the address that brings the branch to a JupyterHub with nbgitpuller."""
     asked = {"repo": _repository(), "branch": branch, "targetpath": FOLDER}
     asked["urlpath"] = f"lab/tree/{FOLDER}/{_first_notebook()}"
     return f"{hub.rstrip('/')}/hub/user-redirect/git-pull?{urlencode(asked)}"
 
 
 def menu_item(name: str, branch: str) -> list[Path]:
-    """Writes the two files by which an Open OnDemand offers the branch as one menu item."""
+    """Write the two files by which an Open OnDemand offers the branch as one menu item."""
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):
         raise ScaleoutError(f"{name!r} cannot name a course: take letters, digits, and  . _ -")
     repository = _repository()
@@ -140,15 +141,19 @@ def menu_item(name: str, branch: str) -> list[Path]:
 
 
 def _unsaved() -> list[str]:
-    """What the copy is made of and git does not hold as it is; labs and notebooks are made anew."""
+    """List what the copy is made of and git does not hold as it is.
+
+    Labs and notebooks are made anew, so they do not count.
+    """
     seen = _git("status", "--porcelain", "--untracked-files=all", ".", ":!labs", ":!notebooks")
     return [line[3:] for line in seen.splitlines() if line[:2] != "??" or "solutions/" in line]
 
 
 def _tip(branch: str) -> tuple[str, str]:
-    """The branch's last commit here ("" for none), and the one that the next is to follow.
+    """Find the branch's last commit here ("" for none), and the one that the next is to follow.
 
-    That is origin's, where it has what we lack: another clone has released since."""
+    That is origin's, where it has what we lack: another clone has released since.
+    """
     refs = [f"refs/heads/{branch}", f"refs/remotes/origin/{branch}"]
     seen = _git("for-each-ref", "--format=%(refname) %(objectname)", *refs)
     at = dict(line.split() for line in seen.splitlines())
@@ -162,7 +167,7 @@ def _first_notebook() -> str:
 
 
 def _repository() -> str:
-    """The address of origin that an attendee can use: no ssh, and nobody's name or password."""
+    """Return origin's address for an attendee: no ssh, and nobody's name or password."""
     try:
         url = _git("remote", "get-url", "origin")
     except ScaleoutError:
@@ -175,7 +180,7 @@ def _repository() -> str:
 
 
 def _copy(folder: Path, chosen: Sequence[str]) -> Path:
-    """The attendees' copy in a new folder."""
+    """Make the attendees' copy in a new folder."""
     root = home()
     for name in sorted(_tracked(root), key=lambda name: name.startswith(OWN)):
         if _given(name, chosen):
@@ -201,7 +206,7 @@ def for_a_class(makefile: str) -> str:
 
 
 def _veil(checks: str) -> str:
-    """A checks.py whose third hints nobody reads in passing; `scaleout hint` shows them."""
+    """Veil the hints of a checks.py from the third on; `scaleout hint` shows them."""
     text = checks
     for node in ast.walk(ast.parse(checks)):
         if (
@@ -243,7 +248,7 @@ def _tracked(root: Path) -> list[str]:
 
 
 def _git(*words: str, at: Path | None = None, **variables: str) -> str:
-    """What git answers, in the workshop's folder or in another; ScaleoutError has its last words."""
+    """Ask git, in the workshop's folder or in another; ScaleoutError has its last words."""
     try:
         done = subprocess.run(
             ["git", *words],

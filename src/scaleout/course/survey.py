@@ -31,8 +31,10 @@ LINE = re.compile(r"^(before|after|answer|words):[ \t]*(.*)$", re.M)
 
 
 def read(folder: Path) -> dict[tuple[int, str], str]:
-    """What was answered: {(question, "before"): "b"}. The page lies in a results folder or beside
-    it."""
+    """Read what was answered: {(question, "before"): "b"}.
+
+    The page lies in a results folder or beside it.
+    """
     text = ""
     for path in (folder.parent / PAGE, folder / PAGE):
         with contextlib.suppress(OSError, ValueError):
@@ -46,8 +48,11 @@ def read(folder: Path) -> dict[tuple[int, str], str]:
 
 
 def counted(pages: Sequence[dict[tuple[int, str], str]]) -> str:
-    """A page in Markdown: who was right before and after, of those who answered both times, and what
-    they say of the course."""
+    """Count the answers on a page in Markdown.
+
+    It says who was right before and after, of those who answered both times, and what they say of
+    the course.
+    """
     rows = []
     right = Counter[str]()
     asked = 0

@@ -46,8 +46,10 @@ class Stop:
 
 
 def main(quick: bool) -> int:
-    """Runs the tour and prints its table; returns 1 when a topic failed. The page is a new file in
-    results/."""
+    """Run the tour and print its table; return 1 when a topic failed.
+
+    The page is a new file in results/.
+    """
     from tqdm import tqdm
 
     if quick:
@@ -76,7 +78,7 @@ def main(quick: bool) -> int:
 
 
 def _books() -> list[Path]:
-    """A notebook of each topic: the solution where there is one, else the attendee's own."""
+    """Choose a notebook of each topic: the solution where there is one, else the attendee's own."""
     found = [
         path for room in ("notebooks", "solutions") for path in (home() / room).glob("*.ipynb")
     ]
@@ -87,8 +89,10 @@ def _books() -> list[Path]:
 
 
 def _waiting(topic: str, book: "NotebookNode") -> Stop | None:
-    """The stop at a lab that is not solved: what it measures would not be what the topic is about.
-    None when every check has passed."""
+    """Make the stop at a lab that is not solved; None when every check has passed.
+
+    What it measures would not be what the topic is about.
+    """
     todos = history.not_passed(topic)
     if not todos:
         return None
@@ -117,8 +121,9 @@ def _tour_cells(path: Path) -> "NotebookNode":
 def visit(
     topic: str, book: "NotebookNode", folder: Path, advance: object = lambda cells: None
 ) -> Stop:
-    """Runs a notebook of tour cells and collects what it shows; a cell that fails ends this topic
-    alone.
+    """Run a notebook of tour cells and collect what it shows.
+
+    A cell that fails ends this topic alone.
     """
     from nbclient import NotebookClient
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
@@ -158,7 +163,7 @@ def _collect(stop: Stop, shown: dict[str, str], headline: bool) -> None:
 
 
 def montage(stops: list[Stop]) -> bytes:
-    """One picture of the whole tour: each topic's last figure under its sentence."""
+    """Draw one picture of the whole tour: each topic's last figure under its sentence."""
     import matplotlib.pyplot as plt
     from PIL import Image
 
@@ -180,7 +185,7 @@ def montage(stops: list[Stop]) -> bytes:
 
 
 def page(stops: list[Stop]) -> str:
-    """The tour as one HTML page that needs nothing else: no network, no other file."""
+    """Write the tour as one HTML page that needs nothing else: no network, no other file."""
     facts = asdict(machine.facts())
     named = (
         "cpu",

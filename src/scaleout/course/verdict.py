@@ -47,7 +47,7 @@ class Verdict:
     what: str
 
     def __str__(self) -> str:
-        """On lines that fit beside an editor; what a job said is left as it is."""
+        """Wrap the verdict to lines that fit beside an editor; what a job said is left as it is."""
         said, *more = self.what.split("\n")
         start = f"TODO {self.number}  {self.state:<11}  "
         first = textwrap.fill(said, WIDTH, initial_indent=start, subsequent_indent=" " * len(start),
@@ -65,16 +65,16 @@ class Judge:
         self.told: dict[str, int] = {}  # failures without a line, and the TODO that showed each
 
     def touched(self, number: int) -> bool:
-        """Whether anything of this TODO has changed since the file was given out."""
+        """Tell whether anything of this TODO has changed since the file was given out."""
         return self.start is None or marks.touched(self.text, self.start, number)
 
     def nearest(self, line: int) -> int | None:
-        """The TODO that a line belongs to; one that nobody has touched is not blamed."""
+        """Find the TODO that a line belongs to; one that nobody has touched is not blamed."""
         numbers = marks.numbers(self.text)
         return marks.nearest(self.text, line, [n for n in numbers if self.touched(n)] or numbers)
 
     def unreadable(self, number: int) -> Verdict | None:
-        """What a text that Python cannot read means for a TODO; None when it can be read."""
+        """Judge a TODO in a text that Python cannot read; None when it can be read."""
         error = syntax_error(self.text) if self.script.suffix == ".py" else None
         if error is None:
             return None
@@ -84,7 +84,7 @@ class Judge:
         return self._share(number, self.nearest(line), what, f"{file}, line {line}: {said}.")
 
     def failed(self, number: int, error: JobError) -> Verdict:
-        """What a job that did not end well means for a TODO."""
+        """Judge a TODO by a job that did not end well."""
         stopped = re.search(r"NotImplementedError: TODO (\d+):", error.run.output)
         if stopped:
             if int(stopped[1]) == number or not self.touched(number):
@@ -101,7 +101,7 @@ class Judge:
         return self._share(number, self.nearest(line), what, brief)
 
     def _share(self, number: int, guilty: int | None, what: str, brief: str) -> Verdict:
-        """The whole story for the TODO at fault, a short one for those that it hides."""
+        """Tell the whole story for the TODO at fault, a short one for those that it hides."""
         if guilty is None:
             told = self.told.setdefault(brief, number)
             said = what if told == number else f"the same job failed: see TODO {told}."
@@ -126,7 +126,7 @@ class Judge:
         return self._share(number, found.most_common(1)[0][0], what, f"{'; '.join(where)}.")
 
     def _line(self, error: JobError) -> int | None:
-        """The innermost line of runme.py at which the first rank failed, as far as it was told."""
+        """Find the innermost line of runme.py at which the first rank failed, where it is known."""
         lines = error.run.lines
         rank, _ = first_traceback(lines)
         if rank is not None:
@@ -142,7 +142,7 @@ class Judge:
 
 
 def _exception(error: JobError) -> str:
-    """The exception's own line, and the last of its message where that only begins there."""
+    """Quote the exception's own line, and the last of its message where that only begins there."""
     _, block = first_traceback(without_stacks(error.run.lines))
     block = [text for text in block if text.strip()]
     said = [text for text in block if not text.startswith((" ", "Traceback"))]
@@ -153,7 +153,7 @@ def _exception(error: JobError) -> str:
 
 
 def syntax_error(text: str) -> tuple[int, str] | None:
-    """The line at which Python cannot read a text, and what it says; None when it can."""
+    """Find the line at which Python cannot read a text, and what it says; None when it can."""
     if "\0" in text:
         return text.count("\n", 0, text.index("\0")) + 1, "SyntaxError: a null byte"
     try:
@@ -165,7 +165,7 @@ def syntax_error(text: str) -> tuple[int, str] | None:
 
 
 def in_script(text: str, script: Path) -> int | None:
-    """The line of a script that a traceback's line names."""
+    """Read the line of a script that a traceback's line names; None where it names another file."""
     found = FRAME.match(text)
     return int(found[2]) if found and _is(found[1], script) else None
 
@@ -175,6 +175,6 @@ def _is(file: str, script: Path) -> bool:
 
 
 def standing(lines: Iterable[Line], script: Path) -> dict[int, int]:
-    """The line of `script` at which each rank stood when it last said so."""
+    """Find the line of `script` at which each rank stood when it last said so."""
     there = failures.standing(lines, lambda file: _is(file, script))
     return {rank: line for rank, (_, line) in there.items()}

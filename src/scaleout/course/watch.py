@@ -32,7 +32,7 @@ class Watch:
         self.same: dict[int, float] = {}  # how often each rank was found where it was before
 
     def take(self, text: str) -> None:
-        """Take a line of the job; Enough when every rank waits or is done, and one waits."""
+        """Take a line of the job; raise Enough when every rank waits or is done, and one waits."""
         line = re.match(r"\[(\d+)\] (.*)", text)
         if line and line[2] == DONE:
             self.same[int(line[1])] = float("inf")

@@ -76,12 +76,12 @@ class Pair:
 
 
 def short(path: Path | str) -> str:
-    """The path as typed from the current folder, where that is shorter."""
+    """Write the path as typed from the current folder, where that is shorter."""
     return min(paths.show(Path(path)), str(path), key=len)
 
 
 def _inside(path: str) -> bool:
-    """Whether a file is this environment's."""
+    """Tell whether a file is this environment's."""
     return Path(path).is_relative_to(os.path.realpath(sys.prefix))
 
 
@@ -101,7 +101,7 @@ def _level(value: float, limits: tuple[float, float]) -> str:
 
 
 def cores(facts: Machine) -> Check:
-    """The cores that a job may fill, by affinity and control group."""
+    """Check the cores that a job may fill, by affinity and control group."""
     quota = (
         "no cgroup limit"
         if facts.cgroup_cpus is None
@@ -127,7 +127,7 @@ def cores(facts: Machine) -> Check:
 
 
 def processor(facts: Machine) -> Check:
-    """Its name, and the instruction sets that the libraries ask for."""
+    """Check the processor for the instruction sets that the libraries ask for."""
     if "avx" in facts.isa:
         newer = " ".join(facts.isa[facts.isa.index("avx") + 1 :]) or "nothing newer than AVX"
         return Check("processor", "ok", f"{facts.cpu}: {newer}")
@@ -136,7 +136,7 @@ def processor(facts: Machine) -> Check:
 
 
 def others(load: float, facts: Machine) -> Check:
-    """Who else computes: how many processes wanted to run, on average over the last minute."""
+    """Check who else computes: how many processes wanted to run, on average, in the last minute."""
     seen = f"{load:.1f} processes at work in the last minute"
     if load <= BUSY * facts.usable_cores:
         return Check("others", "ok", seen)
@@ -145,7 +145,7 @@ def others(load: float, facts: Machine) -> Check:
 
 
 def memory(total: float | None, limit: float | None, available: float | None) -> Check:
-    """Whether there is memory for a rank that trains ResNet-50; all in GiB."""
+    """Check that there is memory for a rank that trains ResNet-50; all in GiB."""
     if total is None or available is None:
         return Check("memory", "warn", "unknown: /proc/meminfo does not tell", "free -h")
     usable = min(available, limit or available)
@@ -160,7 +160,10 @@ def memory(total: float | None, limit: float | None, available: float | None) ->
 
 
 def shared_memory(free_mib: float | None) -> Check:
-    """MiB free in /dev/shm, through which ranks on one machine talk; None when it is missing."""
+    """Check the room in /dev/shm, through which ranks on one machine talk.
+
+    It is in MiB; None when there is no /dev/shm.
+    """
     name, fix = "shared memory", "ls -lS /dev/shm   (delete old files; docker: --shm-size=1g)"
     if free_mib is None:
         return Check(name, "warn", "there is no /dev/shm", "docker run --shm-size=1g ...")
@@ -170,7 +173,7 @@ def shared_memory(free_mib: float | None) -> Check:
 
 
 def results(folder: str, free_gib: float | None, error: str = "") -> Check:
-    """Whether results can be written, and whether there is room."""
+    """Check that results can be written, and that there is room."""
     fix = "export SCALEOUT_RESULTS=$HOME/scaleout-results"
     if error or free_gib is None:
         return Check("results", "fail", error or f"{folder}: room unknown", fix)
@@ -184,7 +187,7 @@ def results(folder: str, free_gib: float | None, error: str = "") -> Check:
 
 
 def versions(wanted: Mapping[str, str], found: Mapping[str, str], python: str) -> Iterator[Check]:
-    """Python and those of EXAMINED that are asked for."""
+    """Check Python and those of EXAMINED that are asked for."""
     from packaging.specifiers import SpecifierSet
 
     def fits(version: str, specifier: str) -> bool:
@@ -211,7 +214,7 @@ def versions(wanted: Mapping[str, str], found: Mapping[str, str], python: str) -
 
 
 def kernel(spec: Mapping[str, Any], prefix: str, environ: Mapping[str, str]) -> Check:
-    """Whether the `python3` kernel is this environment's."""
+    """Check that the `python3` kernel is this environment's."""
     name = "notebook kernel"
     install = f"{short(sys.executable)} -m ipykernel install --sys-prefix"
     if not spec:
@@ -228,8 +231,10 @@ def kernel(spec: Mapping[str, Any], prefix: str, environ: Mapping[str, str]) -> 
 
 
 def thread_variables(environ: Mapping[str, str]) -> Check:
-    """Variables that change how many threads run, or which kernels, before the workshop sets
-    them."""
+    """Check for variables that change how many threads run, or which kernels.
+
+    They are those that were set before the workshop sets its own.
+    """
     name = "thread variables"
     found = sorted(key for key in environ if THREAD_VARIABLES.match(key) and key not in HARMLESS)
     if not found:
@@ -240,7 +245,7 @@ def thread_variables(environ: Mapping[str, str]) -> Check:
 
 
 def scheduler(environ: Mapping[str, str]) -> Check:
-    """Variables of a scheduler or of another MPI job; good to know, no fault."""
+    """Report variables of a scheduler or of another MPI job; good to know, no fault."""
     found = sorted(set(environ) - set(clean_environment(environ)))
     if not found:
         return Check("scheduler", "ok", "no variables of a scheduler or of another MPI job")
@@ -255,7 +260,7 @@ def scheduler(environ: Mapping[str, str]) -> Check:
 
 
 def mpirun(facts: Machine, asked: str) -> Check:
-    """This environment's own mpirun."""
+    """Check this environment's own mpirun."""
     path = Path(facts.mpirun)
     fix = _pip(f"mpich{asked}", "--force-reinstall")
     if not path.is_file():
@@ -270,7 +275,7 @@ def mpirun(facts: Machine, asked: str) -> Check:
 
 
 def mpirun_on_path(facts: Machine, found: str | None, said: str) -> Check:
-    """What a hand-typed `mpirun` starts."""
+    """Check what a hand-typed `mpirun` starts."""
     name = "mpirun on PATH"
     if found is None:
         return Check(name, "ok", "none; scaleout run knows its own")
@@ -283,7 +288,7 @@ def mpirun_on_path(facts: Machine, found: str | None, said: str) -> Check:
 
 
 def _wrong(report: Report, part: str) -> str:
-    """Why this part did not load in that process, or ""."""
+    """Say why this part did not load in that process; "" where it did."""
     if part in report:
         return " ".join(report[part].get("error", "").split())[:300]
     return "did not come back" if report.get("stage") == part else "was not reached"
@@ -301,7 +306,7 @@ def _library_fix(environ: Mapping[str, str], otherwise: str) -> str:
 def two_processes(
     job: Pair, facts: Machine, wanted: Mapping[str, str], environ: Mapping[str, str]
 ) -> Check:
-    """Two processes see a world of two: in mpi4py, in daal4py and in Horovod."""
+    """Check that two processes see a world of two: in mpi4py, in daal4py and in Horovod."""
     name, own = "two processes", short(facts.mpirun)
     by_hand = (
         f"{own} -n 2 {short(sys.executable)} -m mpi4py.bench helloworld   (and read what it says)"
@@ -343,7 +348,7 @@ def two_processes(
 
 
 def imports(job: Pair, wanted: Mapping[str, str]) -> Check:
-    """mpi4py, and with the course daal4py, TensorFlow and Horovod, load in one process."""
+    """Check that mpi4py loads, and with the course daal4py, TensorFlow and Horovod, in one process."""
     if not job.reports:
         return Check("imports", "fail", "not tried: no process started", _first("two processes"))
     parts = [part for part, package in PARTS.items() if package in wanted]
@@ -357,7 +362,10 @@ def imports(job: Pair, wanted: Mapping[str, str]) -> Check:
 
 
 def one_libmpi(job: Pair, environ: Mapping[str, str]) -> Check:
-    """One MPI library, this environment's, in the processes that have loaded everything."""
+    """Check that the processes that have loaded everything have one MPI library.
+
+    It is to be this environment's.
+    """
     name, libraries, fix = "one libmpi", _libraries(job), _library_fix(environ, REBUILD)
     if not libraries:
         seen = "not seen: no process loaded everything"
@@ -371,7 +379,7 @@ def one_libmpi(job: Pair, environ: Mapping[str, str]) -> Check:
 
 
 def horovod(job: Pair, built_for: str, tensorflow: str) -> Check:
-    """Horovod was built for this TensorFlow, with MPI, and sums over two ranks."""
+    """Check that Horovod was built for this TensorFlow, with MPI, and sums over two ranks."""
     name = "horovod works"
     if built_for and tensorflow and built_for != tensorflow:
         seen = f"was built for TensorFlow {built_for}, but {tensorflow} is installed"
@@ -393,7 +401,7 @@ def horovod(job: Pair, built_for: str, tensorflow: str) -> Check:
 
 
 def onednn(job: Pair, environ: Mapping[str, str]) -> Check:
-    """What TensorFlow's convolutions run on by default here, in oneDNN's own words."""
+    """Report what TensorFlow's convolutions run on by default here, in oneDNN's own words."""
     if not any("version" in report.get("tensorflow", {}) for report in job.reports):
         return Check("oneDNN", "fail", "not seen: TensorFlow did not load", _first("imports"))
     setting = environ.get("TF_ENABLE_ONEDNN_OPTS")
@@ -407,7 +415,7 @@ def onednn(job: Pair, environ: Mapping[str, str]) -> Check:
 
 
 def pytorch(report: Report, environ: Mapping[str, str]) -> Check:
-    """The PyTorch that `make torch` has brought: it loads, with Gloo, and with one MPI."""
+    """Check that the PyTorch that `make torch` has brought loads, with Gloo, and with one MPI."""
     if "error" in report:
         return Check("PyTorch", "warn", report["error"], PYTORCH_FIX)
     seen = f"{report['version']} in .side/torch"
@@ -425,7 +433,7 @@ def pytorch(report: Report, environ: Mapping[str, str]) -> Check:
 
 
 def host(name: str, answer: Mapping[str, Any], ours: Mapping[str, Any]) -> Iterator[Check]:
-    """The checks of one host, from its answer beside what is here."""
+    """Check one host, by its answer beside what is here."""
     title = f"host {name}"
     if "error" in answer and not answer.get("reached"):
         fix = f"ssh-copy-id {name}   (and try  ssh {name} true)"

@@ -53,7 +53,7 @@ print(json.dumps({"version": torch.__version__, "gloo": gloo, "libmpi": librarie
 
 
 def examine(facts: Machine) -> list[Check]:
-    """All checks of this machine and this environment. Takes about 5 s."""
+    """Make all checks of this machine and this environment; it takes about 5 s."""
     environ = dict(os.environ)
     load = os.getloadavg()[0]  # before our own work
     found = _versions(facts)
@@ -107,7 +107,7 @@ def _of_machine(facts: Machine, load: float) -> list[Check]:
 
 
 def _ask(command: Sequence[str]) -> str:
-    """What a command prints, or "" when it fails, is missing or takes longer than ASK_LIMIT_S."""
+    """Return what a command prints; "" when it fails, is missing or exceeds ASK_LIMIT_S."""
     try:
         done = subprocess.run(
             command,
@@ -123,8 +123,11 @@ def _ask(command: Sequence[str]) -> str:
 
 
 def _pins(pyproject: Path, course: bool = True) -> dict[str, str]:
-    """{package: version specifier}, "python" too, as pyproject.toml names them, or else the
-    installed scaleout; without the course, those of the tool alone."""
+    """Read {package: version specifier}, "python" too, from pyproject.toml.
+
+    Without that file they are the installed scaleout's; without the course, those of the tool
+    alone.
+    """
     from packaging.requirements import Requirement
     from packaging.utils import canonicalize_name
 
@@ -148,15 +151,19 @@ def _pins(pyproject: Path, course: bool = True) -> dict[str, str]:
 
 
 def _versions(facts: Machine) -> dict[str, str]:
-    """{package: installed version}; conda's mpich is no Python package, its mpirun speaks for
-    it."""
+    """Read {package: installed version}.
+
+    conda's mpich is no Python package, its mpirun speaks for it.
+    """
     conda = {"mpich": facts.mpi_version} if facts.mpi == "MPICH" else {}
     return conda | machine.versions(checks.EXAMINED)
 
 
 def _horovod_built_for() -> str:
-    """The TensorFlow that Horovod was compiled against, as its build wrote it down; "" when that is
-    unknown."""
+    """Read for which TensorFlow Horovod was compiled, as its build wrote it down.
+
+    "" when that is unknown.
+    """
     try:
         path = importlib.metadata.distribution("horovod").locate_file("horovod/metadata.json")
         return str(json.loads(Path(str(path)).read_text())["tensorflow"])
@@ -165,8 +172,10 @@ def _horovod_built_for() -> str:
 
 
 def _results() -> Check:
-    """Write a file where runs write theirs, or will, and delete it: a full or read-only disk
-    shows only then."""
+    """Write a file where runs write theirs, or will, and delete it.
+
+    A full or read-only disk shows only then.
+    """
     folder = paths.results_path()
     there = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
     try:
@@ -191,7 +200,7 @@ def _mpirun_on_path(facts: Machine) -> Check:
 
 
 def _pytorch(environ: Mapping[str, str]) -> list[Check]:
-    """What the PyTorch of `make torch` says of itself, where there is one."""
+    """Check the PyTorch of `make torch`, where there is one."""
     folder = paths.side("torch")
     return [checks.pytorch(_ask_pytorch(folder), environ)] if folder else []
 
@@ -292,7 +301,7 @@ def _hosts(site: Site) -> list[Check]:
 
 
 def _slurm(site: Site) -> Iterator[Check]:
-    """What Slurm says to the smallest job of this site, which it is asked about but not given."""
+    """Ask Slurm about the smallest job of this site, without giving it one."""
     if not slurm.there_is("sbatch"):
         fix = "log in to the cluster, and ask there"
         yield Check("Slurm", "fail", "there is no sbatch here", fix)

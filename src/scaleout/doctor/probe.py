@@ -16,8 +16,10 @@ from .. import jsonlines
 
 
 def mpi_libraries(maps: str) -> list[str]:
-    """The MPI libraries in the text of a `/proc/PID/maps`: the files that hold an MPI's own
-    code."""
+    """Find the MPI libraries in the text of a `/proc/PID/maps`.
+
+    They are the files that hold an MPI's own code.
+    """
     paths = {fields[5] for line in maps.splitlines() if len(fields := line.split(maxsplit=5)) == 6}
     return sorted(
         {
@@ -66,7 +68,7 @@ def horovod() -> dict[str, Any]:
 
 
 def main(folder: str, limit_s: float) -> None:
-    """Writes FOLDER/PID.json: {part: what it says, or {"error": text}}, "stage" and "libmpi"."""
+    """Write FOLDER/PID.json: {part: what it says, or {"error": text}}, "stage" and "libmpi"."""
     faulthandler.dump_traceback_later(limit_s, exit=True)
     report: dict[str, Any] = {}
 

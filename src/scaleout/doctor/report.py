@@ -27,7 +27,14 @@ WORDS = {
 
 
 def frame() -> "pd.DataFrame":
-    """The checks as a table."""
+    """Make all checks of this machine and this environment, and return them as a table.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row a check: `check` (its name), `status` ("ok", "warn" or "fail"), `seen`, `fix` (what to
+        type), and, where one of them is explained on a page, `more`.
+    """
     import pandas as pd
 
     found = examine(machine.facts())
@@ -40,8 +47,10 @@ def frame() -> "pd.DataFrame":
 
 
 def _table(found: Sequence[Check], width: int, colour: bool) -> Iterator[str]:
-    """The checks as lines: word, name, what was seen (wrapped); below it the fix, unbroken, to be
-    copied."""
+    """Write the checks as lines: word, name, what was seen (wrapped).
+
+    Below each is the fix, unbroken, to be copied.
+    """
     column = max(len(check.name) for check in found) + 2
     margin = " " * (6 + column)
     for check in found:
@@ -59,7 +68,25 @@ def _table(found: Sequence[Check], width: int, colour: bool) -> Iterator[str]:
 
 
 def main(as_json: bool = False, site: Site | None = None) -> int:
-    """Prints the checks."""
+    """Make all checks and print them.
+
+    Parameters
+    ----------
+    as_json : bool
+        Print one JSON object, with the machine's facts, in place of the table.
+    site : Site, optional
+        Check its hosts, or its Slurm, too.
+
+    Returns
+    -------
+    int
+        1 when a check fails, else 0.
+
+    Raises
+    ------
+    JobInterrupted
+        Somebody pressed Ctrl-C; nothing of the doctor is left running.
+    """
     facts = machine.facts()
     if sys.stderr.isatty():
         print(f"Looking at {facts.host} ...", file=sys.stderr)

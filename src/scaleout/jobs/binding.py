@@ -77,7 +77,10 @@ def _bound(job: Job, cores: Sequence[Core], lease: Lease) -> Placement:
 
 
 def on_cores(job: Job) -> list[str]:
-    """What tells mpirun to give each rank cores of its own, counted from the first of each node."""
+    """Build the options by which mpirun gives each rank cores of its own.
+
+    They are counted from the first of each node.
+    """
     if job.site.bind == "none":
         return unbound(job)
     if job.site.launcher == "openmpi":
@@ -86,27 +89,29 @@ def on_cores(job: Job) -> list[str]:
 
 
 def unbound(job: Job) -> list[str]:
-    """What keeps mpirun from binding ranks."""
+    """Build the options that keep mpirun from binding ranks."""
     # Open MPI would refuse more ranks than cores, and bind them all the same.
     openmpi = ["--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]
     return openmpi if job.site.launcher == "openmpi" else []
 
 
 def _come_first(chosen: Sequence[Core]) -> bool:
-    """Whether these are the cores that mpirun takes by itself: the first of a machine of which we
-    may use the whole."""
+    """Tell whether mpirun takes these cores by itself.
+
+    It does where they are the first of a machine of which we may use the whole.
+    """
     whole = len(os.sched_getaffinity(0)) == os.cpu_count()
     return whole and [core.cpus[0] for core in chosen] == [*range(len(chosen))]
 
 
 def _only(chosen: Sequence[Core]) -> list[str]:
-    """What keeps Open MPI on these cores: it counts whole cores, from 0."""
+    """Build the options that keep Open MPI on these cores: it counts whole cores, from 0."""
     layout = machine.read_cores(allowed=os.sched_getaffinity(0))[0]
     numbers = ",".join(str(layout.index(core)) for core in chosen)
     return ["--prtemca", "hwloc_default_cpu_list", numbers]
 
 
 def _usable() -> list[Core]:
-    """The cores of which this process may use a logical CPU at least."""
+    """List the cores of which this process may use a logical CPU at least."""
     allowed = os.sched_getaffinity(0)
     return [core for core in machine.read_cores(allowed=allowed)[0] if allowed & set(core.cpus)]

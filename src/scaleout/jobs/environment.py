@@ -25,8 +25,9 @@ SCHEDULERS = (
 
 
 def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment without what a scheduler or another MPI job left in it (SLURM_*, PMI*,
-    HYDRA*, OMPI_* ...).
+    """Drop from the environment what a scheduler or another MPI job left in it.
+
+    That is SLURM_*, PMI*, HYDRA*, OMPI_* and the like.
 
     A local mpirun that finds them believes it is a part of that other job.
     """
@@ -34,7 +35,7 @@ def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def thread_variables(threads: int) -> dict[str, str]:
-    """What tells OpenMP and TensorFlow how many threads a rank may use."""
+    """Set the variables that tell OpenMP and TensorFlow how many threads a rank may use."""
     return {
         k: str(threads)
         for k in ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
@@ -51,7 +52,7 @@ def job_environment(
     cores: int = 0,
     nodes: int = 0,
 ) -> dict[str, str | None]:
-    """The variables that a job is given, wherever and however it is started; None takes one away."""
+    """Collect the variables that a job is given, however it is started; None takes one away."""
     own = {
         settings.RUN_ID: run_id,
         "SCALEOUT_RECORDS": records,
@@ -70,8 +71,10 @@ def job_environment(
 
 
 def inherited_environment(slurm: bool = False, alone: bool = False) -> dict[str, str]:
-    """What a job on this machine inherits: this environment's programs first, nothing of another
-    job's.
+    """Return the variables that a job on this machine inherits.
+
+    This environment's programs come first, and nothing of another job's is left. With `slurm` the
+    variables of the allocation around us stay; `alone` keeps UCX on the loopback interface.
     """
     path = os.pathsep.join([str(_programs()), os.environ.get("PATH", os.defpath)])
     kept = {**clean_environment(os.environ), "PATH": path}
@@ -84,7 +87,7 @@ def inherited_environment(slurm: bool = False, alone: bool = False) -> dict[str,
 
 
 def exports(variables: Mapping[str, str | None]) -> list[str]:
-    """Lines of shell that set these variables, or take them away."""
+    """Write the lines of shell that set these variables, or take them away."""
     return [
         f"unset {name}" if text is None else f"export {name}={shlex.quote(text)}"
         for name, text in variables.items()
@@ -92,12 +95,12 @@ def exports(variables: Mapping[str, str | None]) -> list[str]:
 
 
 def programs_first() -> str:
-    """A line of shell that puts this environment's programs first."""
+    """Write the line of shell that puts this environment's programs first."""
     return f'export PATH={shlex.quote(str(_programs()))}:"$PATH"'
 
 
 def check_variables(variables: Iterable[str]) -> None:
-    """Refuses what can be no variable: a shell would run a part of its name."""
+    """Refuse what can be no variable: a shell would run a part of its name."""
     for name in variables:
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", str(name)):
             raise ScaleoutError(
@@ -108,7 +111,10 @@ def check_variables(variables: Iterable[str]) -> None:
 
 
 def program(name: str) -> str:
-    """The path of a program of this same environment, never another's that PATH happens to find."""
+    """Return the path of a program of this same environment.
+
+    It is never another's that PATH happens to find.
+    """
     if os.sep in name:
         return name
     path = _programs() / name
@@ -124,7 +130,7 @@ def _programs() -> Path:
 
 
 def interpreter(python: str | Path) -> str:
-    """The Python to start."""
+    """Check the Python to start, and return its path; "python" stays as it is."""
     path = str(python)
     if path == "python":
         return path
@@ -140,7 +146,6 @@ def interpreter(python: str | Path) -> str:
 
 
 def allocated_nodes(environ: Mapping[str, str]) -> int:
-    """The number of nodes of the Slurm allocation that these variables speak of; 0 outside of
-    one."""
+    """Count the nodes of the Slurm allocation that these variables speak of; 0 outside of one."""
     inside = environ.get("SLURM_JOB_ID") and environ.get("SLURM_JOB_NODELIST")
     return number(environ.get("SLURM_JOB_NUM_NODES", "")) if inside else 0

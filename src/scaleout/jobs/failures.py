@@ -116,8 +116,10 @@ def places(run: Run) -> list[str]:
 
 
 def standing(lines: Iterable[Line], wanted: Callable[[str], bool]) -> dict[int, tuple[str, int]]:
-    """The file and the line at which each rank stood when it last said so: of its stack, the
-    innermost line in a file that is wanted."""
+    """Find the file and the line at which each rank stood when it last said so.
+
+    Of its stack, it is the innermost line in a file that is wanted.
+    """
     found: dict[int, tuple[str, int]] = {}
     asked: set[int] = set()  # ranks whose own line has not come yet
     for rank, text in lines:
@@ -169,8 +171,10 @@ def first_traceback(lines: Sequence[Line]) -> tuple[int | None, list[str]]:
 
 
 def _message(first: list[str], more: list[str]) -> list[str]:
-    """Take the rest of an exception's message whose first line ends in a colon, as those of
-    TensorFlow ("Graph execution error:") and MPI ("error stack:") do; without the stacks inside it.
+    """Take the rest of an exception's message whose first line ends in a colon.
+
+    Those of TensorFlow ("Graph execution error:") and MPI ("error stack:") do. The stacks inside it
+    are left out.
     """
     if not first or not first[0].rstrip().endswith(":"):
         return []

@@ -104,7 +104,7 @@ class Job:
         return -(-self.ranks // self.nodes)
 
     def variables(self, run_id: str, records: str = "") -> dict[str, str | None]:
-        """The variables that the job is given; None takes one away."""
+        """Return the variables that the job is given; None takes one away."""
         return job_environment(
             self.threads,
             site_env=self.site.env,
@@ -143,7 +143,7 @@ def _site(site: Site | Path | str | None, bind: str | None) -> Site:
 
 
 def _nodes(site: Site, ranks: int, nodes: int | None) -> int:
-    """The number of machines that the job uses."""
+    """Choose the number of machines that the job uses."""
     most = min(site.nodes(), ranks)
     # On one machine alone, ranks that were to be on several nodes all run here.
     alone = not (site.hosts or site.scheduler)
@@ -157,7 +157,7 @@ def _nodes(site: Site, ranks: int, nodes: int | None) -> int:
 
 
 def _even_nodes(ranks: int, nodes: int | None) -> int:
-    """The number of nodes to ask Slurm for, each with as many ranks as the others."""
+    """Choose the number of nodes to ask Slurm for, each with as many ranks as the others."""
     nodes = 1 if nodes is None else nodes
     if nodes < 1 or ranks % nodes or ranks < nodes:
         fits = max(1, ranks // max(1, nodes)) * max(1, nodes)

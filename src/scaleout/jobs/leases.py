@@ -44,7 +44,7 @@ class Lease:
 
 
 def folder() -> Path:
-    """Where the locks are: $SCALEOUT_LEASES, else a folder that all users of this machine see."""
+    """Return the folder of the locks: $SCALEOUT_LEASES, else one that all users here see."""
     shared = next(path for path in (Path("/dev/shm"), Path("/tmp"), Path("/")) if path.is_dir())
     return settings.leases_folder() or shared / "scaleout-cores"
 
@@ -77,7 +77,7 @@ def take(cores: Sequence[Core], wanted: int, *, for_engines: bool = False) -> Le
 
 
 def _together(free: Sequence[Core], wanted: int) -> Sequence[Core]:
-    """The first of these cores that are on one NUMA node; the first of all where none has enough."""
+    """Choose cores on one NUMA node; the first of all where none has enough."""
     for node in dict.fromkeys(core.numa_node for core in free):
         there = [core for core in free if core.numa_node == node]
         if len(there) >= wanted:

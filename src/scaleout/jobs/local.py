@@ -56,7 +56,7 @@ def run(
 
 
 def _options(job: Job, where: Sequence[str], binding: Sequence[str]) -> list[str]:
-    """The options of mpirun that a person would type."""
+    """Build the options of mpirun that a person would type."""
     spread = ["-ppn", str(job.ranks_per_node)] if job.nodes > 1 or job.site.hosts else []
     return ["-n", str(job.ranks), *where, *spread, *binding, *job.site.options]
 
@@ -82,7 +82,7 @@ def _errors(job: Job) -> Iterator[Errors]:
 def _line(
     job: Job, where: Sequence[str], placement: Placement, run_id: str, errors: Errors
 ) -> list[str]:
-    """What mpirun is given: a person's options, and what only a launcher needs to hear."""
+    """Build mpirun's arguments: a person's options, and those that only a launcher needs."""
     marks = ["-prepend-pattern", mark(run_id)] if job.site.launcher == "hydra" else []
     count = [talking.COUNT] if _counted(job) else []
     # Ranks on a host that is cut off end by themselves: no signal of ours arrives there.
@@ -96,7 +96,7 @@ def _line(
 
 
 def _counted(job: Job) -> bool:
-    """Whether mpirun is this environment's own, which counts the calls of its ranks, all here."""
+    """Tell whether mpirun is our own, which counts the calls of its ranks, all of them here."""
     return job.ranks > 1 and job.site.ours() and not job.elsewhere
 
 
@@ -168,8 +168,10 @@ def _stream(
 def _supervised(
     line: list[str], environment: dict[str, str], stdin: bool, inherited: Sequence[FileIO]
 ) -> Iterator["subprocess.Popen[bytes]"]:
-    """Start a command below a supervisor, which inherits these files; all that it has started has
-    ended with the block."""
+    """Start a command below a supervisor, which inherits these files.
+
+    All that it has started has ended with the block.
+    """
     try:
         if not os.access(line[0], os.X_OK):
             number = errno.EACCES if os.path.exists(line[0]) else errno.ENOENT
@@ -212,8 +214,10 @@ def _supervised(
 
 
 def _tidy() -> None:
-    """Remove the maps of the machine that Hydra has left in /tmp where a job was aborted: a rank
-    reads its own only while it starts."""
+    """Remove the maps of the machine that Hydra has left in /tmp where a job was aborted.
+
+    A rank reads its own only while it starts.
+    """
     folder, name = MAPS
     with os.scandir(folder) as entries:
         for entry in entries:

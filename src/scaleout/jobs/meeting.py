@@ -14,8 +14,11 @@ FROM, PORTS = 20_000, 10_000  # below the ports that Linux gives out by itself
 
 @contextlib.contextmanager
 def point(run_id: str, address: str = "") -> Iterator[dict[str, str]]:
-    """MASTER_ADDR and MASTER_PORT of one job. On this machine no other job gets that port meanwhile;
-    on another one it is a port that few other jobs would take."""
+    """Choose MASTER_ADDR and MASTER_PORT for one job.
+
+    On this machine no other job gets that port meanwhile; on another one it is a port that few
+    other jobs would take.
+    """
     with socket.socket() as held:
         # Bound, but not listening: who sets this too, as torch does, may listen there.
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -43,7 +43,7 @@ FINDINGS = {
 
 
 def finding(seen: str) -> str | None:
-    """Where what the doctor has seen is explained; None when nobody knows it."""
+    """Find the section that explains what the doctor has seen; None when there is none."""
     for heading, pattern in (*FINDINGS.items(), *MESSAGES.items()):
         if re.search(pattern, seen):
             return f"{page()}#{anchor(heading)}"
@@ -51,7 +51,7 @@ def finding(seen: str) -> str | None:
 
 
 def section(reason: str, output: str = "") -> str | None:
-    """Where a failure is explained."""
+    """Find the section that explains a failure; None when there is none."""
     for text in (reason, output):
         for heading, pattern in MESSAGES.items():
             if heading not in ECHOES and re.search(pattern, text):
@@ -61,12 +61,15 @@ def section(reason: str, output: str = "") -> str | None:
 
 
 def page() -> str:
-    """The path of the page that explains the messages: the checkout's, or the one that pip brought."""
+    """Return the path of the page that explains the messages.
+
+    It is the checkout's, or the one that pip brought.
+    """
     checkout = Path(__file__).resolve().parents[3] / PAGE
     brought = (Path(folder or "") / SHARED for folder in (sys.prefix, site.USER_BASE))
     return next((str(path) for path in (checkout, *brought) if path.is_file()), PAGE)
 
 
 def anchor(heading: str) -> str:
-    """What a heading is called in a link, as GitHub makes it."""
+    """Make the name of a heading in a link, as GitHub makes it."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")

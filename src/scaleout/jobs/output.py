@@ -19,12 +19,12 @@ READ_BYTES = 2**20
 
 
 def prefixed(rank: int | None, text: str) -> str:
-    """A line with its rank before it: `[1] text`."""
+    """Put the rank before a line: `[1] text`."""
     return text if rank is None else f"[{rank}] {text}"
 
 
 def mark(run_id: str) -> str:
-    """What Hydra is to put before each piece of output: %r is the rank."""
+    """Make the mark that Hydra puts before each piece of output: %r is the rank."""
     return f"\x1e{run_id}:%r\x1f"
 
 
@@ -40,8 +40,10 @@ class Pieces:
         self.partial: dict[int | None, list[bytes]] = {}
 
     def feed(self, data: bytes) -> Iterator[Line]:
-        """Yield the lines that `data` completes; b"" says that no more will come, and yields the
-        rest."""
+        """Yield the lines that `data` completes.
+
+        b"" says that no more will come, and yields the rest.
+        """
         more, data = bool(data), self.held + data
         *lines, rest = data.split(b"\n")
         self.held = b""
@@ -72,8 +74,11 @@ class Pieces:
 def read(
     job: "subprocess.Popen[bytes]", run_id: str, end: float, errors: Sequence[FileIO] = ()
 ) -> Iterator[list[Line]]:
-    """Yield the lines of a job as they come, once a second at least, until all pipes close or its
-    time is up. `errors` are the pipes of each rank's own standard error."""
+    """Yield the lines of a job as they come, once a second at least.
+
+    It ends when all pipes close or the job's time is up. `errors` are the pipes of each rank's own
+    standard error.
+    """
     with selectors.DefaultSelector() as ready:
         for pipe in (job.stdout, job.stderr):
             assert pipe is not None
@@ -120,7 +125,7 @@ class Transcript:
                 raise self._not_written(error) from None
 
     def add(self, lines: Iterable[Line], *, quietly: bool = False) -> None:
-        """Take lines as they came; `quietly` they are kept, and not shown."""
+        """Take lines as they came; those taken `quietly` are kept, and not shown."""
         lines = list(lines)
         if not lines:
             return

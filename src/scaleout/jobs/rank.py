@@ -28,7 +28,10 @@ NOT_FOUND = 127  # the exit status of what cannot be started, as a shell has it
 
 
 def told(environ: Mapping[str, str]) -> dict[str, str]:
-    """What torch's own launcher would tell this rank."""
+    """Return the variables that torch's own launcher would set for this rank.
+
+    There are none without a launcher.
+    """
     found = {}
     for name, theirs in NAMES.items():
         said = [environ[their] for their in theirs if environ.get(their)]
@@ -45,8 +48,10 @@ def told(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _on_this_node(environ: Mapping[str, str]) -> str:
-    """How many tasks srun has started on this node: the entry of SLURM_STEP_TASKS_PER_NODE, such as
-    2(x3),1, that is this node's."""
+    """Read how many tasks srun has started on this node.
+
+    It is this node's entry of SLURM_STEP_TASKS_PER_NODE, such as 2(x3),1.
+    """
     each: list[str] = []
     for part in environ.get("SLURM_STEP_TASKS_PER_NODE", "").split(","):
         tasks, _, times = part.partition("(x")
@@ -56,8 +61,11 @@ def _on_this_node(environ: Mapping[str, str]) -> str:
 
 
 def _interface(meeting: str) -> str:
-    """The network interface by which the other ranks reach this one: that on the way to where they
-    meet. The machine's own name may stand for an address that nobody else can reach."""
+    """Find the network interface by which the other ranks reach this one.
+
+    It is that on the way to where they meet: the machine's own name may stand for an address that
+    nobody else can reach.
+    """
     import socket
 
     address = ""
@@ -75,7 +83,7 @@ def _interface(meeting: str) -> str:
 
 
 def _address(any_socket: object, name: str) -> str:
-    """The IPv4 address of an interface, "" where it has none."""
+    """Return the IPv4 address of an interface, "" where it has none."""
     import fcntl
     import socket
     import struct
@@ -89,7 +97,7 @@ def _address(any_socket: object, name: str) -> str:
 
 
 def _by_default() -> list[str]:
-    """The interfaces through which this node reaches whatever it does not know."""
+    """List the interfaces through which this node reaches whatever it does not know."""
     try:
         with open("/proc/net/route", encoding="ascii") as file:
             lines = [line.split() for line in file.readlines()[1:]]
@@ -99,7 +107,7 @@ def _by_default() -> list[str]:
 
 
 def _become(command: list[str]) -> int:
-    """Turns into the command; returns an exit status when there is none of that name."""
+    """Turn into the command; return an exit status when there is none of that name."""
     import signal
 
     environment = {**os.environ, **told(os.environ)}

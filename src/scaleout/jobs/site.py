@@ -42,7 +42,7 @@ WANTED: dict[str, tuple[type, str, str]] = {
 
 
 def _fits(key: str, value: object) -> bool:
-    """Whether a key may have this value."""
+    """Tell whether a key may have this value."""
     kind, pattern, _ = WANTED[key]
     if type(value) is not kind:  # True is no number
         return False
@@ -101,6 +101,11 @@ class Site:
         Modules to load, and shell lines to run, before the job.
     scratch : str
         A folder of the cluster's where the job writes, and what it wrote is brought home from.
+
+    Raises
+    ------
+    ScaleoutError
+        A host is no name of a machine, or is named twice.
     """
 
     mpirun: str = "mpirun"
@@ -138,12 +143,16 @@ class Site:
 
     @classmethod
     def read(cls, path: Path | str) -> "Site":
-        """The site in a file.
+        """Read the site in a file.
 
         Parameters
         ----------
         path : Path or str
             A TOML file.
+
+        Returns
+        -------
+        Site
 
         Raises
         ------
@@ -177,26 +186,32 @@ class Site:
 
     @classmethod
     def here(cls) -> "Site":
-        """The site where none was named: this machine, or the whole Slurm allocation that we are
-        in.
+        """Return the site where none was named: this machine, or the Slurm allocation around us.
 
         An allocation of one node counts as this machine: the cores that it gives us are those that
-        we are bound to."""
+        we are bound to.
+
+        Returns
+        -------
+        Site
+        """
         return cls(scheduler="slurm") if allocated_nodes(os.environ) > 1 else cls()
 
     def ours(self) -> bool:
-        """Whether the launcher is this environment's own, which is MPICH's."""
+        """Tell whether the launcher is this environment's own, which is MPICH's."""
         return self.mpirun == "mpirun" and self.launcher == "hydra"
 
     def nodes(self) -> int:
-        """How many nodes there are to use from here: the hosts named, those of the allocation
-        around us, or one."""
+        """Count the nodes that there are to use from here.
+
+        They are those of the allocation around us, the hosts named, or one.
+        """
         inside = allocated_nodes(os.environ) if self.scheduler else 0
         return inside or len(self.hosts) or 1
 
 
 def _contradiction(table: Mapping[str, Any]) -> str:
-    """What does not go together in a site file, or ""."""
+    """Say which keys of a site file exclude each other; "" when they agree."""
     cluster = (
         "slurm_conf",
         "start",

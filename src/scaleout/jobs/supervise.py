@@ -24,13 +24,13 @@ HEARD = (signal.SIGINT, END, signal.SIGHUP, STAND, signal.SIGCHLD)
 
 
 def command(*words: str) -> list[str]:
-    """The command line that runs another one below a supervisor of its own."""
+    """Build the command line that runs another one below a supervisor of its own."""
     own = [sys.executable, "-I", "-S", os.path.abspath(__file__)]
     return [*own, str(os.getpid()), str(GRACE_S), *words]
 
 
 def children(pid: int) -> list[int]:
-    """The ids of a process's children that live."""
+    """List the ids of a process's children that live."""
     pids: list[int] = []
     with contextlib.suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
@@ -40,7 +40,7 @@ def children(pid: int) -> list[int]:
 
 
 def below(pid: int) -> list[int]:
-    """The ids of a process's children, their children, and so on."""
+    """List the ids of a process's children, their children, and so on."""
     pids = children(pid)
     for child in pids:
         pids += children(child)  # the list grows while it is gone through
@@ -48,7 +48,7 @@ def below(pid: int) -> list[int]:
 
 
 def about(pid: int) -> tuple[str, str]:
-    """The name of a process, and its state: Z has ended, and was not collected."""
+    """Read the name of a process, and its state: Z has ended, and was not collected."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", errors="replace") as file:
         name, _, rest = file.read().partition("(")[2].rpartition(")")
         return name, rest.split()[0]
@@ -94,7 +94,7 @@ class Supervisor:
             os.dup2(nothing, stream)
 
     def run(self) -> int:
-        """Wait for the end of the command, and end what it leaves; returns its exit status."""
+        """Wait for the end of the command, end what it leaves, and return its exit status."""
         while self._collect() and self.status is None:
             heard = signal.sigtimedwait(HEARD, LOOK_S)
             if heard and heard.si_signo == STAND:
@@ -113,7 +113,7 @@ class Supervisor:
         return -signal.SIGKILL if self.status is None else self.status
 
     def _collect(self) -> bool:
-        """Collect what has ended; False once there is no child any more."""
+        """Collect the children that have ended; return False once there is none any more."""
         with contextlib.suppress(ChildProcessError):
             while (ended := os.waitpid(-1, os.WNOHANG))[0]:
                 if ended[0] == self.mpirun:
@@ -122,7 +122,10 @@ class Supervisor:
         return False
 
     def _wait(self, done: Callable[[], object]) -> bool:
-        """Wait until it is done or no child is left, at most the time of grace; True for no child."""
+        """Wait until it is done or no child is left; return True for no child.
+
+        It waits for the time of grace at most.
+        """
         end = time.monotonic() + self.grace_s
         while self._collect():
             if done() or time.monotonic() > end:
@@ -136,7 +139,7 @@ class Supervisor:
         return False
 
     def _ranks(self) -> tuple[list[int], list[int]] | None:
-        """Hydra's proxies on this machine and the ranks; None where another launcher has them."""
+        """List Hydra's proxies on this machine and the ranks; None with another launcher."""
         proxies = children(self.mpirun)
         if not proxies or any(about(pid)[0] != PROXY for pid in proxies):
             return None

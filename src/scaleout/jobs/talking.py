@@ -44,7 +44,7 @@ class Talk:
         self.met: int | None = None
 
     def takes(self, rank: int | None, text: str) -> bool:
-        """Whether this line only tells of the talk, so that nobody is to see it."""
+        """Tell whether this line only tells of the talk, so that nobody is to see it."""
         if rank is not None:
             return False
         if counted := SEEN.fullmatch(text):
@@ -54,7 +54,7 @@ class Talk:
         return bool(counted) or text.startswith(MET) or text in ("", RULE)
 
     def verdict(self) -> bool | None:
-        """True when ranks have talked, False when it is certain that they have not, else None."""
+        """Return whether ranks have talked; None when that is not certain."""
         if self.calls or self.met:
             return True
         return False if self.calls == 0 and self.met == 0 else None

@@ -21,7 +21,7 @@ def report(
     accuracy: str = "accuracy",
     say: Callable[[str], None] = print,
 ) -> int:
-    """Write the report of a folder, or the one that a page holds anew.
+    """Write the report of a folder, or draw the one that a page holds anew.
 
     Parameters
     ----------
@@ -43,6 +43,12 @@ def report(
     -------
     int
         1 when a check refuses the report, else 0.
+
+    Raises
+    ------
+    ScaleoutError
+        Neither or both of `folder` and `again` are given, there is no such folder or nothing to
+        report in it, or the page is no report.
     """
     if (folder is None) == (again is None):
         raise ScaleoutError(
@@ -73,7 +79,7 @@ def report(
 
 
 def _broken(text: str, found: evidence.Entry) -> list[str]:
-    """What a report breaks, and what its page shows that its records do not give."""
+    """Say which rules a report breaks, and what its page shows that its records do not give."""
     broken = rules.refusals(found)
     if text and (line := page.forged(text, found)):
         wrote = found["scaleout"]
@@ -87,7 +93,7 @@ def _broken(text: str, found: evidence.Entry) -> list[str]:
 
 
 def is_report(path: Path) -> bool:
-    """Whether a file is the page of a report, be it damaged or not."""
+    """Tell whether a file is the page of a report, be it damaged or not."""
     try:
         return page.BEGIN in jsonlines.text(path)
     except (OSError, ValueError):
@@ -95,7 +101,7 @@ def is_report(path: Path) -> bool:
 
 
 def class_page(handed_in: Mapping[str, Path]) -> str:
-    """The reports of a class on one page: who reached what, by which step."""
+    """Put the reports of a class on one page: who reached what, by which step."""
     rows = []
     for name, path in handed_in.items():
         try:

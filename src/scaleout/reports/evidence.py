@@ -62,7 +62,7 @@ def gather(
 def _each(
     folder: Path, name: str, read: Callable[[Path], Entry], say: Callable[[str], None]
 ) -> list[Entry]:
-    """What is in the folders that hold such a file; one that is not whole is left out."""
+    """Read the folders that hold such a file; one that is not whole is left out."""
     found = []
     for path in sorted(folder.rglob(name)):
         try:
@@ -76,7 +76,7 @@ def _each(
 
 
 def compared(entry: Entry) -> Comparison:
-    """The comparison that an entry's rows make."""
+    """Make the comparison of an entry's rows."""
     points = entry.get("points", 0)
     return Comparison(entry["rows"], entry["lower"], entry["metric"], compared=points)
 
@@ -86,7 +86,7 @@ def _began(entry: Entry) -> str:
 
 
 def anonymous(text: str) -> str:
-    """A word without the names of hosts and people, and of a path the last part at most."""
+    """Take the names of hosts and people out of a word, and of a path all but the last part."""
 
     def last(found: re.Match[str]) -> str:
         name = Path(found[0]).name
@@ -97,14 +97,17 @@ def anonymous(text: str) -> str:
 
 
 def _setting(words: Iterable[str], env: Mapping[str, Any], ranks: int, threads: int) -> Entry:
-    """One command as a page tells it: words, variables (None: unset), ranks, threads of each."""
+    """Describe one command as a page tells it.
+
+    That is its words, variables (None: unset), ranks, and threads of each.
+    """
     given = [anonymous(str(word)) for word in words]
     texts = {name: value if value is None else anonymous(str(value)) for name, value in env.items()}
     return {"words": given, "env": texts, "ranks": ranks, "threads": threads}
 
 
 def _comparison(place: Path, runs: Mapping[str, Path]) -> Entry:
-    """What `compare` has left in a folder."""
+    """Read what `compare` has left in a folder."""
     about = jsonlines.table(place / "compare.json")
     rows, _ = jsonlines.read(place / "runs.jsonl", compare.wrong)
     metric = str(about.get("metric", "rate"))
@@ -131,7 +134,7 @@ def _comparison(place: Path, runs: Mapping[str, Path]) -> Entry:
 
 
 def _variant(job: str, args: Entry, run: Path | None, cores: int) -> Entry:
-    """The command of a variant: as it was given or, of a lab's job, as its run tells it."""
+    """Describe a variant's command: as it was given or, of a lab's job, as its run tells it."""
     words, env = args.get("script"), args.get("env") or {}
     if not isinstance(words, list):
         words = shlex.split(job)
@@ -141,14 +144,17 @@ def _variant(job: str, args: Entry, run: Path | None, cores: int) -> Entry:
 
 
 def _ran(about: Entry) -> list[str]:
-    """The command of a rank, from its Python on, as a run.json tells it."""
+    """Read the command of a rank, from its Python on, out of a run.json."""
     typed = shlex.split(str(about.get("command", "")))
     python = [at for at, word in enumerate(typed) if Path(word).name.startswith("python")]
     return typed[python[0] :] if python else []
 
 
 def _row(row: Entry, runs: Mapping[str, Path], judge: Metric) -> Entry:
-    """A run with what it was judged by: the seconds it took, and the figures that each rank gave."""
+    """Describe a run with what it was judged by.
+
+    That is the seconds it took, and the figures that each rank gave.
+    """
     folder = runs.get(row.get("run_id", ""))
     names = ("round", "place", "variant", "again", "seed", "value", "unit", "utc", "run_id")
     kept = {name: row[name] for name in names if name in row}
@@ -162,7 +168,7 @@ def _row(row: Entry, runs: Mapping[str, Path], judge: Metric) -> Entry:
 
 
 def _given(folder: Path, judge: Metric) -> dict[str, list[float]]:
-    """The figures in a job's records or in what its ranks printed."""
+    """Read the figures in a job's records or in what its ranks printed."""
     try:
         lines = (folder / "output.txt").read_text(encoding="utf-8").splitlines()
         said = [(int(m[1]) if m[1] else None, m[2]) for m in map(LINE.fullmatch, lines) if m]
@@ -174,7 +180,7 @@ def _given(folder: Path, judge: Metric) -> dict[str, list[float]]:
 
 
 def _compare_line(every: Sequence[Entry], judge: Metric) -> str:
-    """What somebody types to measure that again."""
+    """Write the line that measures a comparison again."""
     first = every[0]
     if any((one["ranks"], one["threads"]) != (first["ranks"], first["threads"]) for one in every):
         return "the same call of compare()"  # of a notebook, where ranks may differ
@@ -191,13 +197,16 @@ def _compare_line(every: Sequence[Entry], judge: Metric) -> str:
 
 
 def _judged(judge: Metric) -> list[str]:
-    """The options that say what a run is judged by."""
+    """Write the options that say what a run is judged by."""
     named = ["--metric", judge.what] if judge.what != "rate" else []
     return [*named, "--lower"] if judge.lower and not judge.what.endswith("_s") else named
 
 
 def _sweep(place: Path, runs: Mapping[str, Path]) -> Entry:
-    """What `sweep` has left in a folder: each repeat a round, the default's two jobs its baseline."""
+    """Read what `sweep` has left in a folder.
+
+    Each repeat is a round, the default's two jobs are its baseline.
+    """
     about = jsonlines.table(place / "sweep.json")
     kept, _ = jsonlines.read(place / "points.jsonl", sweeps.wrong)
     rows = list(sweeps.latest(kept).values())
@@ -234,7 +243,7 @@ def _sweep(place: Path, runs: Mapping[str, Path]) -> Entry:
 
 
 def _rounds(rows: Sequence[Entry]) -> list[Entry]:
-    """The rounds of a sweep: of the default and of the points that ran well in each of them."""
+    """Arrange a sweep in rounds: of the default and of the points that ran well in each of them."""
     ends = [{row["round"] for row in rows if row["variant"] == "default" and row["again"] == again}
             for again in (0, 1)]  # fmt: skip
     rounds = sorted(set.intersection(*ends))
@@ -258,7 +267,7 @@ def _sweep_line(grid: Mapping[str, Sequence[str]], command: Sequence[str], judge
 
 
 def _by_sweeps(found: Sequence[Entry]) -> Entry:
-    """The accuracy test that sweeps over seeds make: a variant for each command."""
+    """Make the accuracy test of sweeps over seeds: a variant for each command."""
     settings: dict[str, Entry] = {}
     rows = []
     for entry in sorted((entry for entry in found if entry["rows"]), key=_began):
@@ -284,7 +293,7 @@ def _by_size(seed: str) -> tuple[int, str]:
 
 
 def _without(words: Sequence[str], seed: str) -> list[str]:
-    """The words of a command without its seed, and the flag before that."""
+    """Drop the seed from the words of a command, and the flag before it."""
     kept: list[str] = []
     for word in words:
         if word == seed and kept and "seed" in kept[-1].lower():
@@ -295,7 +304,7 @@ def _without(words: Sequence[str], seed: str) -> list[str]:
 
 
 def _by_records(found: Sequence[Entry], runs: Mapping[str, Path], metric: str) -> Entry:
-    """The accuracy test that records make: of a comparison's variants, or of a lab's."""
+    """Make the accuracy test of records: of a comparison's variants, or of a lab's."""
     of = {
         row["run_id"]: (number, row["variant"])
         for number, entry in enumerate(found)
@@ -339,7 +348,7 @@ def _by_records(found: Sequence[Entry], runs: Mapping[str, Path], metric: str) -
 
 
 def _machine(measured: Sequence[Any], limits: bool) -> Entry:
-    """The machine of the first comparison, with its limits if it is this one."""
+    """Describe the machine of the first comparison, with its limits if it is this one."""
     cpu, cores = measured
     about: Entry = {"processor": cpu, "cores that a job may fill": cores}
     if [machine.cpu_model(), machine.usable_cores()] == [cpu, cores]:
@@ -360,7 +369,7 @@ def _machine(measured: Sequence[Any], limits: bool) -> Entry:
 
 
 def _versions(found: Sequence[Entry], runs: Mapping[str, Path]) -> dict[str, str]:
-    """The versions of the libraries, from the first record that tells them."""
+    """Read the versions of the libraries from the first record that tells them."""
     for row in (row for entry in found for row in entry["rows"]):
         if folder := runs.get(row["run_id"]):
             for line in jsonlines.read(folder / "records.jsonl", wrong)[0]:

@@ -26,7 +26,7 @@ class Step:
         return self.setting(self.found.baseline)
 
     def setting(self, variant: str) -> Entry:
-        """The command of a variant."""
+        """Return the command of a variant."""
         found: Entry = self.entry["variants"][variant]
         return found
 
@@ -49,7 +49,7 @@ class Accuracy:
 
 
 def steps(report: Entry) -> list[Step]:
-    """The comparisons, in the order in which they were measured."""
+    """List the comparisons, in the order in which they were measured."""
     return [
         Step(number, entry, compared(entry))
         for number, entry in enumerate(report["comparisons"], 1)
@@ -57,8 +57,10 @@ def steps(report: Entry) -> list[Step]:
 
 
 def claim(found: Sequence[Step]) -> Claim:
-    """The fastest variant that was measured against the first baseline and is faster; None where
-    there is none."""
+    """Find the fastest variant that is faster than the first baseline; None where there is none.
+
+    It counts only where it was measured against that baseline, by the same metric.
+    """
     first = found[0]
     known = [
         (step, step.found.best)
@@ -71,7 +73,7 @@ def claim(found: Sequence[Step]) -> Claim:
 
 
 def things(setting: Mapping[str, Any]) -> dict[str, str]:
-    """All that a command fixes, by name: its words, options, variables, ranks x threads."""
+    """Name all that a command fixes: its words, options, variables, ranks x threads."""
     found = {f"variable {name}": str(value) for name, value in setting["env"].items()}
     found["ranks x threads"] = f"{setting['ranks']} x {setting['threads']}"
     option, number = "", 0
@@ -89,14 +91,19 @@ def things(setting: Mapping[str, Any]) -> dict[str, str]:
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """The names of what differs between two commands."""
+    """Name what differs between two commands."""
     one, other = things(before), things(after)
     return [name for name in {**one, **other} if one.get(name) != other.get(name)]
 
 
 def accuracy(report: Entry, found: Sequence[Step]) -> Accuracy | None:
-    """The test of the best's accuracy, or of what was tried first where nothing is faster; None
-    without two variants that two seeds were run with."""
+    """Test the best's accuracy against the baseline's.
+
+    Where nothing is faster, it is that of what was tried first. None without two variants that two
+    seeds were run with.
+
+    Where nothing is faster, it is that of what was tried first.
+    """
     test = report["accuracy"]
     if not test or len(test["variants"]) < 2:
         return None
@@ -112,8 +119,10 @@ def accuracy(report: Entry, found: Sequence[Step]) -> Accuracy | None:
 
 
 def ends(test: Entry, said: tuple[Step, str]) -> tuple[str, str, bool]:
-    """The variants of an accuracy test most like the baseline and most like the best, in what the
-    claim changes; and whether that tells them apart."""
+    """Find the variants of an accuracy test most like the baseline and most like the best.
+
+    They are compared in what the claim changes; also tell whether that tells them apart.
+    """
     step, name = said
     base, best = things(step.baseline), things(step.setting(name))
     differ = changes(step.baseline, step.setting(name))
@@ -127,7 +136,7 @@ def ends(test: Entry, said: tuple[Step, str]) -> tuple[str, str, bool]:
 
 
 def untested(test: Entry, said: tuple[Step, str]) -> list[str]:
-    """What the best has, of what changes a training, that no variant of an accuracy test has."""
+    """Name what changes a training in the best, and not in the variant tested in its place."""
     step, name = said
     best, own = things(step.setting(name)), things(test["variants"][ends(test, said)[1]])
     differ = changes(step.baseline, step.setting(name))
@@ -136,12 +145,12 @@ def untested(test: Entry, said: tuple[Step, str]) -> list[str]:
 
 
 def by_seed(test: Entry, variant: str) -> dict[str, float]:
-    """{seed: figure} of a variant."""
+    """Return {seed: figure} of a variant."""
     return {row["seed"]: row["value"] for row in test["rows"] if row["variant"] == variant}
 
 
 def labels(test: Entry) -> dict[str, str]:
-    """A name for each variant of an accuracy test: what it has that not all have."""
+    """Name each variant of an accuracy test by what it has that not all have."""
     if not test["line"]:  # records have named them
         return {name: name for name in test["variants"]}
     every = {name: things(one) for name, one in test["variants"].items()}
@@ -158,18 +167,18 @@ def labels(test: Entry) -> dict[str, str]:
 
 
 def cores(report: Entry, setting: Mapping[str, Any]) -> int:
-    """The cores that a job of this setting holds."""
+    """Count the cores that a job of this setting holds."""
     return int(min(report["machine"]["cores"], setting["ranks"] * setting["threads"]))
 
 
 def seconds(step: Step, variant: str) -> float:
-    """What a job of a variant takes, in the median; not a number where nobody knows."""
+    """Return the seconds of a job of a variant, in the median; not a number where nobody knows."""
     own = [r["wall_s"] for r in step.entry["rows"] if r["variant"] == variant and r["wall_s"]]
     return statistics.median(own) if own else math.nan
 
 
 def core_seconds(report: Entry) -> tuple[int, float]:
-    """How many jobs the report rests on, and what they took in all."""
+    """Count the jobs that the report rests on, and the core-seconds that they took in all."""
     jobs: dict[object, float] = {}
     for entry in [*report["comparisons"], *filter(None, [report["accuracy"]])]:
         for row in entry["rows"]:

@@ -26,7 +26,7 @@ BEGIN, END = '<script type="application/json" id="records">', "</script>"
 
 
 def blocks(report: Entry) -> list[Block]:
-    """The whole report in order: a heading, sentences, tables, code."""
+    """Arrange the whole report in order: a heading, sentences, tables, code."""
     found = findings.steps(report)
     said = findings.claim(found)
     tested = findings.accuracy(report, found)
@@ -197,7 +197,7 @@ def _how(report: Entry, found: Sequence[Step]) -> list[Block]:
 
 
 def chart(found: Sequence[Step]) -> str:
-    """Every variant as a row: its ratio with the interval, over the noise."""
+    """Draw every variant as a row: its ratio with the interval, over the noise."""
     rows = [(step, name) for step in found for name in step.found.variants]
     ratios = [step.found.ratio(name) for step, name in rows]
     low = 0.98 * min(0.9, *(max(ratio.low, ratio.middle / 2) for ratio in ratios))
@@ -247,7 +247,7 @@ def chart(found: Sequence[Step]) -> str:
 
 
 def draw(report: Entry) -> str:
-    """The page: nothing but its records decides what it shows."""
+    """Draw the page: nothing but its records decides what it shows."""
     records = json.dumps(report).replace("<", "\\u003c")
     return _page("What was measured", blocks(report), f"{BEGIN}{records}{END}")
 
@@ -258,8 +258,10 @@ def _page(title: str, what: Sequence[Block], records: str = "") -> str:
 
 
 def row(report: Entry) -> list[str]:
-    """One report in the table of a class: the machine, what was reached, by which steps, and how
-    accurate it is."""
+    """Describe one report for the table of a class.
+
+    The cells are the machine, what was reached, by which steps, and how accurate it is.
+    """
     found = findings.steps(report)
     said = findings.claim(found)
     tested = findings.accuracy(report, found)
@@ -279,7 +281,7 @@ def row(report: Entry) -> list[str]:
 
 
 def class_table(rows: Sequence[Sequence[str]]) -> str:
-    """The reports of a class on one page."""
+    """Put the reports of a class on one page."""
     head = ["attendee", "machine", "reached", "steps that helped", "accuracy", "check"]
     about = f"{count(len(rows), 'report')}. Each line is computed from the records in the report."
     return _page("What a class reached", [("p", about), ("table", [head, *rows])])
@@ -304,7 +306,7 @@ def _html(kind: str, what: Any) -> str:
 
 
 def markdown(report: Entry) -> str:
-    """The same report for a note or a merge request, without the picture and the records."""
+    """Write the same report for a note or a merge request, without the picture and the records."""
     return "# What was measured\n\n" + "\n\n".join(
         text for kind, what in blocks(report) if (text := _markdown(kind, what))
     ) + "\n"  # fmt: skip
@@ -324,12 +326,12 @@ def _markdown(kind: str, what: Any) -> str:
 
 
 def _safe(text: str) -> str:
-    """Words that Markdown and HTML take as they are."""
+    """Escape words so that Markdown and HTML take them as they are."""
     return re.sub(r"([\\`*_\[\]#])", r"\\\1", " ".join(html.escape(text, quote=False).split()))
 
 
 def read(path: Path) -> tuple[str, Entry]:
-    """A page and the records in it; ScaleoutError where it is no report."""
+    """Read a page and the records in it; ScaleoutError where it is no report."""
     try:
         text = jsonlines.text(path)
     except (OSError, ValueError) as error:
@@ -351,7 +353,7 @@ def read(path: Path) -> tuple[str, Entry]:
 
 
 def forged(text: str, report: Entry) -> str:
-    """The first line of a page that its records do not give; "" for an honest one."""
+    """Find the first line of a page that its records do not give; "" for an honest one."""
     own = draw(report)
     if text.strip() == own.strip():
         return ""

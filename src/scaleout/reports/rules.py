@@ -19,7 +19,7 @@ SAME = 2e-3  # the seconds of a run are kept to a thousandth
 
 
 def refusals(report: Entry) -> list[str]:
-    """Every rule that a report breaks."""
+    """List every rule that a report breaks."""
     found = findings.steps(report)
     every = (_rounds(found), _machines(report), _one_thing(found), _values(report))
     return [one for broken in (*every, _accuracy(report, found)) for one in broken]
@@ -81,7 +81,7 @@ def _one_thing(found: list[Step]) -> Iterator[str]:
 
 
 def _alone(step: Step, name: str, what: str) -> str:
-    """What to type to change one thing of a variant."""
+    """Write the line that changes one thing of a variant alone."""
     words = shlex.join(step.baseline["words"])
     value = findings.things(step.setting(name)).get(what, "")
     kind, _, variable = what.partition(" ")

@@ -15,8 +15,11 @@ from .rows import point_of
 
 
 def write(result: Result, command: Sequence[str], site: Site) -> list[Path]:
-    """Write what a person goes on with into the sweep's folder: a heat map for each pair of
-    axes with a choice, table.md, and the best point as best.sh and, for Slurm, best.sbatch."""
+    """Write what a person goes on with into the sweep's folder.
+
+    That is a heat map for each pair of axes with a choice, table.md, and the best point as best.sh
+    and, for Slurm, best.sbatch.
+    """
     if result.best is None or result.folder is None:
         return []
     vary = [axis for axis in result.axes if result.frame[axis].nunique() > 1]

@@ -25,8 +25,9 @@ def heat_map(
     default: float = float("nan"),
     lower: bool = False,
 ) -> Figure:
-    """The rate at each pair of two settings, the best over the others; failed cells and those of
-    copies say so, unmeasured ones are hatched.
+    """Draw the rate at each pair of two settings, the best over the others.
+
+    Failed cells and those of copies say so, unmeasured ones are hatched.
     """
     columns, rows = (sorted(frame[axis].unique(), key=sort_key) for axis in (x, y))
     copies = frame.get("status", frame.rate).eq("copies")  # a rate of one copy, not of all ranks
@@ -72,7 +73,7 @@ def _notes(
     unit: str,
     lower: bool,
 ) -> list[str]:
-    """What was found, and what a cell stands for."""
+    """Say what was found, and what a cell stands for."""
     notes = []
     if not np.isnan(rates).all():
         best = np.nanargmin(rates) if lower else np.nanargmax(rates)

@@ -55,23 +55,24 @@ class Point:
         return {**({} if self.threads else dict.fromkeys(thread_variables(1))), **dict(self.env)}
 
     def script(self, command: Sequence[str]) -> list[str]:
-        """The command as a rank starts it, {NAME} filled in."""
+        """Fill in {NAME} in the command, as a rank starts it."""
         return filled(command, dict(self.env))
 
     def shell(self, line: str, site: Site) -> str:
-        """The environment and the mpirun line of this point, for sh."""
+        """Write the environment and the mpirun line of this point, for sh."""
         given = job_environment(self.threads, site_env=site.env, env=self.variables)
         return "\n".join([programs_first(), *exports(given), f"{line} < /dev/null"])
 
 
 def holes(word: str) -> list[str]:
-    """The NAMEs of {NAME} in a word; ${NAME} is the shell's own."""
+    """List the NAMEs of {NAME} in a word; ${NAME} is the shell's own."""
     return HOLE.findall(word)
 
 
 def filled(command: Sequence[str], env: Mapping[str, str | None]) -> list[str]:
-    """The words with the point's values for {NAME}; where it is unset, the word is left out, and so
-    is a flag that stands before it.
+    """Fill in the point's values for {NAME}.
+
+    Where it is unset, the word is left out, and so is a flag that stands before it.
     """
     found: list[str] = []
     for word in command:
@@ -96,22 +97,23 @@ def check_holes(command: Sequence[str], axes: Iterable[str]) -> None:
 
 
 def default(axes: Iterable[str], kept: Mapping[str, str] = MappingProxyType({})) -> Point:
-    """The point that sets nothing: 1 rank, and every variable that the sweep would set taken
-    away.
+    """Make the point that sets nothing.
+
+    It has 1 rank, and every variable that the sweep would set is taken away.
     """
     names = [name for name in axes if name not in ("ranks", "threads")]
     return Point(1, None, tuple((name, kept.get(name)) for name in names))
 
 
 def programs(found: Choices, command: Sequence[str]) -> dict[str, str]:
-    """{name: first value} of the variable that names the program itself, as in {PY} train.py."""
+    """Return {name: first value} of the variable that names the program, as in {PY} train.py."""
     return {k: str(values[0]) for k, values in found.items() if k in holes(command[0])}
 
 
 def choices(
     ranks: int | Sequence[int], threads: int | Sequence[int], env: Variables
 ) -> tuple[Choices, Only]:
-    """The values on each axis that was asked for, in order, each once; and the conditions."""
+    """Collect the values on each axis asked for, in order, each once; and the conditions."""
     found: Choices = {
         "ranks": _counts("ranks", "-n", ranks),
         "threads": _counts("threads", "-t", threads),
@@ -138,7 +140,7 @@ def choices(
 
 
 def _condition(text: str) -> tuple[str, tuple[str, str] | None]:
-    """The name in NAME or in "NAME if OTHER=VALUE", and the condition."""
+    """Split "NAME if OTHER=VALUE" into the name and the condition; NAME alone has none."""
     name, word, said = text.partition(IF)
     if not word:
         return text, None
@@ -168,7 +170,7 @@ def _check_conditions(only: Only, found: Choices) -> None:
 
 
 def ends(found: Mapping[Place, Point]) -> dict[Place, Point]:
-    """The points with the first and with the last value of each axis: the short form of a sweep."""
+    """Take the points with the first and with the last value of each axis: a sweep's short form."""
     places = list(found)
     return {place: found[place] for place in (places[0], places[-1])}
 
@@ -183,7 +185,7 @@ def _counts(what: str, flag: str, asked: int | Sequence[int]) -> tuple[int, ...]
 
 
 def grid(found: Choices, cores: int, only: Only | None = None) -> dict[Place, Point]:
-    """Every combination of the choices, each once; an axis is unset where its condition fails."""
+    """Combine all choices, each combination once; an axis is unset where its condition fails."""
     points = {}
     for values in itertools.product(*found.values()):
         named = dict(zip(found, values, strict=True))
@@ -200,7 +202,7 @@ def grid(found: Choices, cores: int, only: Only | None = None) -> dict[Place, Po
 
 
 def typed_counts(flag: str, text: str | None) -> list[int]:
-    """The numbers of -n 1,2,4."""
+    """Read the numbers of -n 1,2,4."""
     try:
         return [] if text is None else [int(word) for word in words.listed(text)]
     except ValueError:
@@ -210,9 +212,11 @@ def typed_counts(flag: str, text: str | None) -> list[int]:
 
 
 def typed_variables(texts: Sequence[str]) -> dict[str, list[str]]:
-    """{name: values} of NAME=V1,V2, or of NAME='V1;V2' where values hold commas; an empty one
-    leaves it unset. 1..4 is 1, 2, 3 and 4, and 1..8*2 is 1, 2, 4 and 8. Of NAME='V1,V2 if
-    OTHER=VALUE' the condition stands beside the name."""
+    """Read {name: values} of NAME=V1,V2, or of NAME='V1;V2' where values hold commas.
+
+    An empty one leaves it unset. 1..4 is 1, 2, 3 and 4, and 1..8*2 is 1, 2, 4 and 8. Of NAME='V1,V2
+    if OTHER=VALUE' the condition stands beside the name.
+    """
     found: dict[str, list[str]] = {}
     for text in texts:
         given, word, where = text.rpartition(IF) if IF in text else (text, "", "")

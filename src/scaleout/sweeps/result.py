@@ -145,7 +145,7 @@ class Result:
         return " ".join(text for text in (finding, self._taken(), self._left_out()) if text)
 
     def _finding(self) -> str:
-        """The best beside the default, and how sure that is."""
+        """Say how the best compares with the default, and how sure that is."""
         assert self.best is not None
         unit = f" {self.unit}" if self.unit else ""
         points = count(len(self.frame), "point")
@@ -172,7 +172,10 @@ class Result:
         )
 
     def _interval(self) -> str:
-        """The interval of the best's ratio to the default; "" with fewer than three repeats."""
+        """Say in which interval the best's ratio to the default lies.
+
+        It is "" with fewer than three repeats.
+        """
         ends: dict[str, dict[int, float]] = {FIRST: {}, LAST: {}}
         for row in self._of_default:
             ends[row["role"]][row["repeat"]] = row["rate"]
@@ -199,7 +202,7 @@ class Result:
         )
 
     def _taken(self) -> str:
-        """What others took of the CPUs' time, where that was much."""
+        """Say what others took of the CPUs' time, where that was much."""
         shares = [share for share in self.runs.others.fillna(0.0) if share >= BUSY]
         if not shares:
             return ""
@@ -209,7 +212,7 @@ class Result:
         )
 
     def _left_out(self) -> str:
-        """What to say of points that were copies of one job; "" where there was none."""
+        """Say which points were copies of one job; "" where there was none."""
         copies = int((self.frame.status == COPIES).sum()) if len(self.frame) else 0
         if not copies:
             return ""
@@ -233,15 +236,40 @@ class Result:
         return shown.map(lambda cell: cell if not isinstance(cell, float) else rounded(cell))
 
     def heat_map(self, x: str = "threads", y: str = "ranks") -> "Figure":
-        """The figure at each pair of two of `axes`, the better the darker."""
+        """Draw the figure at each pair of two of `axes`, the better the darker.
+
+        Parameters
+        ----------
+        x, y : str
+            Two of `axes`.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
         from . import picture
 
         return picture.heat_map(self.frame, x, y, self.unit, self.default.rate, self.lower)
 
 
 def read(path: Path | str) -> Result:
-    """A sweep that was measured before: its folder in results/sweep/, or a points.jsonl from
-    anywhere."""
+    """Read a sweep that was measured before.
+
+    Parameters
+    ----------
+    path : Path or str
+        Its folder in results/sweep/, or a points.jsonl from anywhere. Damaged lines are named and
+        left out.
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    ScaleoutError
+        There is no sweep.
+    """
     place = Path(path)
     file = place / "points.jsonl" if place.is_dir() else place
     if not file.is_file():
@@ -257,7 +285,9 @@ def read(path: Path | str) -> Result:
 
 
 def _median(jobs: Iterable[Mapping[str, Any]], role: str = "") -> float:
-    """The median rate of the jobs that gave one, of one role or of all; not a number when there is
-    none."""
+    """Take the median rate of the jobs that gave one, of one role or of all.
+
+    It is not a number when there is none.
+    """
     rates = [job["rate"] for job in jobs if job["status"] == "ok" and role in ("", job["role"])]
     return statistics.median(rates) if rates else math.nan

@@ -14,12 +14,12 @@ Row = dict[str, Any]
 
 
 def point_of(row: Mapping[str, Any]) -> Point:
-    """The point of a line of points.jsonl."""
+    """Read the point of a line of points.jsonl."""
     return Point(row["ranks"], row["threads"], tuple(row["env"].items()))
 
 
 def latest(rows: Iterable[Row]) -> dict[Key, Row]:
-    """The lines that count, in order: of several of the same job the last."""
+    """Keep the lines that count, in order: of several of the same job the last."""
     found: dict[Key, Row] = {}
     for row in rows:
         put(found, row)
@@ -27,8 +27,10 @@ def latest(rows: Iterable[Row]) -> dict[Key, Row]:
 
 
 def put(found: dict[Key, Row], row: Row) -> None:
-    """Add a line. A default that was measured last is not the last any more once a point comes
-    after it."""
+    """Add a line.
+
+    A default that was measured last is not the last any more once a point comes after it.
+    """
     key = (row["role"], point_of(row), row["repeat"])
     found.pop(key, None)
     if row["role"] == POINT:
@@ -38,7 +40,7 @@ def put(found: dict[Key, Row], row: Row) -> None:
 
 
 def wrong(row: Row) -> str:
-    """What is wrong with a line of a points.jsonl, in a few words."""
+    """Say what is wrong with a line of a points.jsonl, in a few words; "" when it is whole."""
     env = row.get("env")
     known = isinstance(env, dict) and all(v is None or isinstance(v, str) for v in env.values())
     threads = row.get("threads")  # None in the default

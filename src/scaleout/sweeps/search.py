@@ -47,8 +47,13 @@ def search(
     lower: bool = False,
     seed: int = 0,
 ) -> Worth:
-    """Measure so many of the points, each chosen by what those before gave; then the likely best
-    again. `measure` takes a point and how often it was measured; None says that it failed."""
+    """Measure so many of the points, each chosen by what those before gave.
+
+    Then measure the likely best again. `measure` takes a point and how often it was measured; None
+    says that it failed.
+
+    `measure` takes a point and how often it was measured; None says that it failed.
+    """
     worth: Worth = {}
     trials = min(trials, len(places))
     jobs = trials * repeat
@@ -79,13 +84,13 @@ def search(
 
 
 def leader(worth: Worth) -> Place | None:
-    """The point with the best median; None where all failed."""
+    """Return the point with the best median; None where all failed."""
     known = {place: statistics.median(values) for place, values in worth.items() if values}
     return max(known, key=lambda place: known[place]) if known else None
 
 
 def _chosen(places: Sequence[Place], corners: int, worth: Worth, seed: int) -> Iterator[Place]:
-    """The points in the order in which to measure them, given what `worth` holds by then."""
+    """Yield the points in the order in which to measure them, given what `worth` holds by then."""
     import numpy as np
 
     places = list(places)
@@ -104,7 +109,7 @@ def _chosen(places: Sequence[Place], corners: int, worth: Worth, seed: int) -> I
 
 
 def _corners(places: Sequence[Place], axes: Sequence[Sequence[Any]], most: int) -> list[Place]:
-    """Points with the first or the last value on each axis, each as far as can be from the others."""
+    """Choose points with the first or the last value on each axis, far from each other."""
     left = [
         place
         for place in places
@@ -125,7 +130,7 @@ def _corners(places: Sequence[Place], axes: Sequence[Sequence[Any]], most: int) 
 
 
 def _columns(axis: Sequence[Any], values: Sequence[Any]) -> "Array":
-    """An axis of numbers as places from 0 to 1, (points, 1); words as a column each."""
+    """Place the values of an axis of numbers from 0 to 1, (points, 1); give words a column each."""
     import numpy as np
 
     where = np.array([axis.index(value) for value in values])
@@ -136,7 +141,7 @@ def _columns(axis: Sequence[Any], values: Sequence[Any]) -> "Array":
 
 
 def _improvement(features: "Array", seen: Sequence[int], values: Sequence[float]) -> "Array":
-    """How much better than the best so far each point can be expected to be, (points,)."""
+    """Estimate how much better than the best so far each point will be, (points,)."""
     import numpy as np
     from scipy.special import ndtr
     from sklearn.gaussian_process import GaussianProcessRegressor

@@ -50,8 +50,9 @@ def sweep(
     site: Site | None = None,
     echo: Say | None = print,
 ) -> Result:
-    """Measure a command at every combination of ranks, threads and variables, and with nothing set
-    at all. The same call again goes on from what was measured, and tries failed points once more.
+    """Measure a command at every combination of ranks, threads and variables, and with nothing set.
+
+    The same call again goes on from what was measured, and tries failed points once more.
 
     Parameters
     ----------
@@ -132,7 +133,7 @@ def sweep(
 
 
 def _resume(journal: Journal, about: Mapping[str, Any], say: Say) -> dict[Key, Row]:
-    """What was measured of this sweep, without what failed: that is tried once more."""
+    """Read what was measured of this sweep, without what failed: that is tried once more."""
     rows, left_out = journal.rows()
     if left_out:
         say(f"{show(journal.path)}{left_out}.")
@@ -169,9 +170,7 @@ class _Work:
     remarks: set[str] = field(default_factory=set)
 
     def measure(self, choices: points.Choices, only: points.Only, trials: int | None) -> None:
-        """Measure the default, the grid (or as much of it as a search asks for), the default
-        again.
-        """
+        """Measure the default, the grid (or what a search takes of it), the default again."""
         patterns = {row.get("metric", "") for row in self.done.values()} - {""}
         if self.metric.what == "rate" and len(patterns) == 1:  # as it was judged before
             self.metric = replace(self.metric, what=patterns.pop())
@@ -210,8 +209,10 @@ class _Work:
             ) from None
 
     def _shuffled(self, grid: list[Point]) -> Iterator[Key]:
-        """The whole grid, once a repeat, each time in an order of its own: a machine that slows
-        down hits all alike."""
+        """Yield the whole grid, once a repeat, each time in an order of its own.
+
+        So a machine that slows down hits all alike.
+        """
         draw = random.Random(0)
         for repeat in range(self.repeat):
             yield from ((POINT, point, repeat) for point in draw.sample(grid, len(grid)))
@@ -262,8 +263,10 @@ class _Work:
         return any(p == point and row["status"] != "ok" for (_, p, _), row in self.done.items())
 
     def _once(self, key: Key) -> None:
-        """One job, kept before the next begins. Of a point that has failed, the other repeats are
-        left out."""
+        """Run one job, and keep it before the next begins.
+
+        Of a point that has failed, the other repeats are left out.
+        """
         role, point, repeat = key
         if self._failed(point):
             self.total -= 1
@@ -347,7 +350,7 @@ class _Work:
         }
 
     def _figure(self, run: Run, point: Point) -> Row:
-        """What a job gave, by the metric that all are judged by."""
+        """Read what a job gave, by the metric that all are judged by."""
         before, self.metric = self.metric, self.metric.settled(run)
         if self.metric != before:
             self.say(f"Judged by what this finds:  --metric {shlex.quote(self.metric.pattern)}")
@@ -358,7 +361,7 @@ class _Work:
 
 
 def duration(seconds: float) -> str:
-    """Roughly, as a person would say it: 40 s, 12 min, 1 h 20 min."""
+    """Round a time as a person would say it: 40 s, 12 min, 1 h 20 min."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
@@ -366,8 +369,10 @@ def duration(seconds: float) -> str:
 
 
 def _reason(error: JobFailed) -> str:
-    """Why a job failed, on one line: who and how, then the last line of the first traceback, or of
-    what the job said."""
+    """Say on one line why a job failed.
+
+    It is who and how, then the last line of the first traceback, or of what the job said.
+    """
     first, *block = str(error).splitlines()
     block = [line for line in block if not line.startswith(failures.POINTERS)]
     said = block or [text for rank, text in error.run.lines if rank is not None and text.strip()]
@@ -375,7 +380,7 @@ def _reason(error: JobFailed) -> str:
 
 
 def _in_words(row: Row) -> str:
-    """What a job gave, as a line of the report says it."""
+    """Say what a job gave, as a line of the report has it."""
     if row["status"] == "ok":
         return f"{rounded(row['rate'])} {row['unit']}".rstrip()
     if row["status"] == COPIES:
@@ -384,7 +389,10 @@ def _in_words(row: Row) -> str:
 
 
 def spent() -> tuple[float, float]:
-    """Ticks of all CPUs so far, and those that others than this process and its children had."""
+    """Count the ticks of all CPUs so far, and those that others had.
+
+    Others are all but this process and its children.
+    """
     first = STAT.read_text().partition("\n")[0].split()
     # user, nice, system, idle, iowait, irq, softirq, steal: see proc(5)
     ticks = [int(text) for text in first[1:9]]
@@ -393,6 +401,6 @@ def spent() -> tuple[float, float]:
 
 
 def _taken(began: tuple[float, float]) -> float:
-    """The share of the CPUs' time that others had since."""
+    """Compute the share of the CPUs' time that others had since."""
     total, others = (now - before for now, before in zip(spent(), began, strict=True))
     return max(0.0, others / total) if total > 0 else 0.0
