@@ -7,7 +7,7 @@ from statistics import geometric_mean, median
 import pandas as pd
 
 from scaleout import Comparison, machine, settings
-from scaleout.comparisons.references import REFERENCE, reference, whose
+from scaleout.course.references import REFERENCE, reference, whose
 from scaleout.jobs.side import missing, python
 
 NAME = "kernels"  # of the comparison, as the reference machine's has it

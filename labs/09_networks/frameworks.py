@@ -20,8 +20,8 @@ from scaleout import (
     records,
     scaling,
 )
-from scaleout.comparisons import references
-from scaleout.comparisons.references import REFERENCE, reference, whose
+from scaleout.course import references
+from scaleout.course.references import REFERENCE, reference, whose
 from scaleout.jobs.side import MISSING, missing, python
 from scaleout.paths import results, show
 

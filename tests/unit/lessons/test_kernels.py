@@ -8,8 +8,8 @@ import pytest
 from helpers import compared, lesson
 
 from scaleout import machine
-from scaleout.comparisons import references
 from scaleout.comparisons.comparison import Comparison
+from scaleout.course import references
 from scaleout.errors import ScaleoutError
 from scaleout.jobs import side
 

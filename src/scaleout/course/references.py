@@ -1,4 +1,4 @@
-"""What a reference machine measured, for those who lack what it was measured with: records in a
+"""Read what a reference machine measured, for those who lack what it was measured with: records in a
 file beside a lab's runme.py, each with its place in a comparison.
 """
 
@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import records
+from ..comparisons.comparison import Comparison
 from ..errors import ScaleoutError
 from ..paths import show
-from .comparison import Comparison
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +33,7 @@ class Reference(Comparison):
 
 
 def whose(frame: "pd.DataFrame", why: str) -> None:
-    """Says that what follows was measured on a reference machine, on which one, and why."""
+    """Say that what follows was measured on a reference machine, on which one, and why."""
     first = frame.iloc[0]
     print(
         f"{why}\nWhat follows is from a reference machine, not yours: {first.cpu}, "
@@ -42,14 +42,14 @@ def whose(frame: "pd.DataFrame", why: str) -> None:
 
 
 def named(file: Path, name: str) -> "pd.DataFrame":
-    """What a reference machine recorded under that name."""
+    """Read the records that a reference machine kept under that name."""
     every = records.read(file)
     mine = [place["name"] == name for place in every.get("compared", [])]
     return every.loc[mine].reset_index(drop=True)
 
 
 def reference(file: Path, name: str, variants: list[str], missing: str) -> Reference:
-    """The comparison of that name that a reference machine made."""
+    """Read the comparison of that name that a reference machine made."""
     kept = named(file, name)
     rows = list(kept.get("compared", []))
     if lost := [variant for variant in variants if variant not in {row["variant"] for row in rows}]:
@@ -60,7 +60,7 @@ def reference(file: Path, name: str, variants: list[str], missing: str) -> Refer
 
 
 def line(job: "pd.Series[Any]", place: Mapping[str, Any], metrics: Mapping[str, Any]) -> str:
-    """A record as a file of references has it."""
+    """Write a record as a line of a file of references."""
     step_s = job.step_median_s  # none where no step was timed
     record = {
         **{field: _whole(job[field]) for field in records.FIELDS},
@@ -73,5 +73,5 @@ def line(job: "pd.Series[Any]", place: Mapping[str, Any], metrics: Mapping[str, 
 
 
 def _whole(value: Any) -> Any:
-    """A count as it was written: beside an empty cell pandas makes 32.0 of 32."""
+    """Give a count back as it was written: beside an empty cell pandas makes 32.0 of 32."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
