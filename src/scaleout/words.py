@@ -17,8 +17,8 @@ def count(number: int, noun: str) -> str:
 
 
 def number(text: str) -> int:
-    """The whole number that a variable holds; 0 for whatever else somebody has put there."""
-    return int(text) if text.isdecimal() and text.isascii() and len(text) < 8 else 0
+    """Read the whole number that a variable holds; 0 for whatever else somebody has put there."""
+    return int(text) if text.isdecimal() else 0
 
 
 def plain(text: str, longest: int = 60) -> str:
