@@ -7,7 +7,7 @@ from textwrap import fill
 import matplotlib.pyplot as plt
 import numpy as np
 
-from scaleout import data
+from scaleout import data, machine
 from scaleout.plots import look
 from scaleout.plots import primitives as draw
 from scaleout.words import count, rounded
@@ -59,6 +59,15 @@ def thread_census(runs, guess: float | None = None):
              for name, threads, busy, n in zip(
                  runs, totals["threads"], totals["cpus"], cores, strict=True)]
     return look.finish(figure, " ".join(found), legend=5)
+
+
+def example_cores(sockets: int, cores: int):
+    """Make the cores of a machine that is not here. CPUs are counted as Linux
+    usually counts them: the first hardware thread of every core before the
+    second of any."""
+    whole = sockets * cores
+    return [machine.Core(n // cores, n // cores, (n, n + whole))
+            for n in range(whole)]
 
 
 @look.style
