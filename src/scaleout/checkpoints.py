@@ -1,5 +1,5 @@
-"""Checkpoints: each kept whole or not at all, the one before it beside it; a damaged one is named
-and passed over."""
+"""Keep checkpoints, each whole or not at all, with the one before it beside it; take the newest, and
+name and pass over what is damaged."""
 
 import hashlib
 import os
@@ -16,8 +16,25 @@ KEPT = 2
 
 
 def keep_checkpoint(folder: Path | str, arrays: Sequence[Any], number: int) -> str:
-    """Writes the arrays to checkpoint-NUMBER.npz, whole or not at all, and keeps the one before it
-    too.
+    """Write arrays to checkpoint-NUMBER.npz, whole or not at all, and keep the one before it too.
+
+    Parameters
+    ----------
+    folder : Path or str
+        It is made where it is missing; of its checkpoints, the two of the highest numbers stay.
+    arrays : sequence of arrays or variables
+    number : int
+        Such as that of the epoch.
+
+    Returns
+    -------
+    str
+        The file's name.
+
+    Raises
+    ------
+    ScaleoutError
+        It cannot be written.
     """
     import numpy as np
 
@@ -41,10 +58,21 @@ def keep_checkpoint(folder: Path | str, arrays: Sequence[Any], number: int) -> s
 
 
 def take_checkpoint(folder: Path | str, variables: Sequence[Any]) -> str | None:
-    """Assigns to the variables, or NumPy arrays, what the newest whole checkpoint holds.
+    """Assign to variables, or NumPy arrays, what the newest whole checkpoint holds.
 
     It prints that one's name, and that of each damaged one (or another network's) that it passes
     over. What a save left behind that was killed goes.
+
+    Parameters
+    ----------
+    folder : Path or str
+    variables : sequence of arrays or variables
+        As many as were kept, of the same shapes and in the same order.
+
+    Returns
+    -------
+    str or None
+        The file's name; None where there is no checkpoint to go on from.
     """
     import numpy as np
 
@@ -71,7 +99,17 @@ def take_checkpoint(folder: Path | str, variables: Sequence[Any]) -> str | None:
 
 
 def digest(values: Iterable[Any]) -> str:
-    """A short text for arrays or variables, equal for equal ones: bit for bit."""
+    """Make a short text of arrays or variables, equal for those that are equal bit for bit.
+
+    Parameters
+    ----------
+    values : iterable of arrays or variables
+
+    Returns
+    -------
+    str
+        The first 16 digits of the SHA-256 of their bytes.
+    """
     import numpy as np
 
     return hashlib.sha256(b"".join(np.asarray(value).tobytes() for value in values)).hexdigest()[
@@ -80,12 +118,12 @@ def digest(values: Iterable[Any]) -> str:
 
 
 def _mine() -> str:
-    """How the names of half-written checkpoints begin that processes of this machine write."""
+    """Make the beginning of the names of half-written checkpoints of this machine."""
     return f"partial-{os.uname().nodename}-"
 
 
 def _clear(folder: Path) -> None:
-    """Half-written checkpoints whose process is gone; those of other machines may be alive."""
+    """Remove half-written checkpoints whose process is gone; those of other machines may be alive."""
     for path in folder.glob(f"{_mine()}*.npz"):
         writer = path.stem.removeprefix(_mine())
         if writer.isdecimal() and not Path("/proc", writer).exists():
@@ -93,6 +131,7 @@ def _clear(folder: Path) -> None:
 
 
 def _newest_first(folder: Path) -> list[Path]:
+    """List a folder's checkpoints, the highest number first."""
     return sorted(
         folder.glob("checkpoint-*.npz"), key=lambda path: (len(path.name), path.name), reverse=True
     )

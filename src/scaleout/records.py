@@ -1,4 +1,4 @@
-"""The record: one JSON object a line, written by rank 0, read back as a pandas frame."""
+"""Write the record, one JSON object a line, on rank 0; read it back as a pandas frame."""
 
 import contextlib
 import functools
@@ -53,7 +53,7 @@ def write(
     metrics: Mapping[str, Any] | None = None,
     seed: int | None = None,
 ) -> dict[str, Any]:
-    """Appends one record to $SCALEOUT_RECORDS, else to results/records.jsonl. Call it on rank 0
+    """Append one record to $SCALEOUT_RECORDS, else to results/records.jsonl. Call it on rank 0
     alone.
 
     Parameters
@@ -77,7 +77,12 @@ def write(
     Returns
     -------
     dict
-        The record.
+        The record, with the fields of FIELDS.
+
+    Raises
+    ------
+    TypeError
+        A metric is neither number nor text nor a list of them.
     """
     threads = re.match(
         r"\d+", str(threads_per_rank or os.environ.get("OMP_NUM_THREADS", ""))
@@ -114,7 +119,7 @@ def write(
 
 
 def _plain(x: Any) -> Any:
-    """NumPy's numbers and arrays as Python's own."""
+    """Turn NumPy's numbers and arrays into Python's own."""
     if hasattr(x, "tolist"):
         return x.tolist()
     raise TypeError(
@@ -124,7 +129,7 @@ def _plain(x: Any) -> Any:
 
 
 def gather(mine: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """What each rank notes for the record, as a list in the order of the ranks.
+    """Gather what each rank notes for the record, in the order of the ranks.
 
     All ranks call it, and each gets the whole list. It goes through the library that the lab has
     loaded, Horovod, PyTorch or mpi4py; where there is none, or Horovod or PyTorch's process group
@@ -219,24 +224,55 @@ class Job:
 
     @contextlib.contextmanager
     def time(self, what: str) -> Iterator[None]:
-        """Time something else; its seconds are noted as `WHAT_s`, without the first of several."""
+        """Time something else in this rank.
+
+        Parameters
+        ----------
+        what : str
+            Its seconds, of all times together but the first of several, are noted as `WHAT_s` in
+            the metric `shares`.
+        """
         started = perf_counter()
         yield
         self._seconds[what].append(perf_counter() - started)
 
     def log(self, **values: Any) -> float:
-        """Append to lists in the metrics, with the seconds so far as `at_s`, which it returns."""
+        """Append to lists in the metrics.
+
+        Parameters
+        ----------
+        **values
+            One more value of each list; `write` takes rank 0's.
+
+        Returns
+        -------
+        float
+            The seconds since the job's books were opened, which the list `at_s` gets too.
+        """
         at_s = perf_counter() - self._begin
         for name, value in {**values, "at_s": at_s}.items():
             self._logged[name].append(value)
         return at_s
 
     def note(self, **values: Any) -> None:
-        """Note what this rank alone knows: its share of the metric `shares`."""
+        """Note what this rank alone knows.
+
+        Parameters
+        ----------
+        **values
+            For this rank's place in the metric `shares`.
+        """
         self._notes.update(values)
 
     def keep_checkpoint(self, folder: Path | str, number: int) -> None:
-        """Keep the weights in a checkpoint of this number, and note that this rank wrote it."""
+        """Keep the weights in a checkpoint, and note that this rank wrote it.
+
+        Parameters
+        ----------
+        folder : Path or str
+        number : int
+            Such as that of the epoch.
+        """
         name = keep_checkpoint(folder, self._weights, number)
         self._notes.setdefault("wrote", []).append(name)
 
@@ -256,6 +292,15 @@ class Job:
         The slowest rank counts in each step, and a step with less work than the largest, such as
         the last of an epoch, is not timed. The rate is that work over the median step, unless the
         lab gives its own: the rates of copies that do not wait for each other add up.
+
+        Parameters
+        ----------
+        variant, threads_per_rank, batch_per_rank, seed, rate_unit
+            As for the function `write`.
+        rate : float, optional
+            Work per second of all ranks together.
+        **metrics
+            Anything else that rank 0 has measured.
 
         Returns
         -------
@@ -295,13 +340,19 @@ class Job:
         )
 
     def slowest_s(self) -> list[float]:
-        """Seconds of each timed step, on the slowest rank; every rank calls it and gets them."""
+        """Gather the times of the steps; every rank calls it.
+
+        Returns
+        -------
+        list of float
+            Seconds of each timed step, warm-up left out, on the slowest rank; on every rank.
+        """
         timed, warmup, _ = self._timed()
         return timed[warmup:]
 
     def _timed(self) -> tuple[list[float], int, float]:
-        """The slowest rank's seconds of each whole step, how many of them are warm-up, and how much
-        work a whole step is."""
+        """Gather the slowest rank's seconds of each whole step, how many of them are warm-up, and how
+        much work a whole step is."""
         books = gather({"step_s": self.step_s, "work": self._work})
         slowest_s = [max(s) for s in zip_longest(*(b["step_s"] for b in books), fillvalue=0.0)]
         work = [sum(w) for w in zip_longest(*(b["work"] for b in books), fillvalue=0.0)]
@@ -311,7 +362,13 @@ class Job:
 
 
 def folder() -> Path:
-    """Where rank 0 keeps what the job makes: the run's own folder, else a new one in `results/`."""
+    """Choose where rank 0 keeps what the job makes.
+
+    Returns
+    -------
+    Path
+        The run's own folder; outside of a job a new one in `results/`.
+    """
     if file := settings.records_file():
         return file.parent
     new = results() / f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}"
@@ -320,7 +377,7 @@ def folder() -> Path:
 
 
 def read(*paths: Path | str) -> "pd.DataFrame":
-    """The records in these files, a row each.
+    """Read the records in these files, a row each.
 
     Parameters
     ----------
@@ -345,6 +402,7 @@ def read(*paths: Path | str) -> "pd.DataFrame":
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
+    """Read one file's records, with a warning for what is left out."""
     rows, left_out = jsonlines.read(path, wrong)
     if left_out:
         warnings.warn(f"{show(path)}{left_out}", stacklevel=3)
@@ -352,6 +410,7 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    """Put a record's metrics, and what is computed from its steps, beside its fields."""
     steps = row["step_s"]
     quartiles = (
         statistics.quantiles(steps, n=4, method="inclusive") if len(steps) > 1 else [0.0, 0.0, 0.0]
@@ -365,20 +424,20 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _mpi() -> str | None:
-    """What the MPI library in this process calls itself; mpi4py is asked only where the lab has
-    loaded it."""
+    """Ask the MPI library in this process what it calls itself, where the lab has loaded mpi4py."""
     loaded = sys.modules.get("mpi4py.MPI")
     return loaded.Get_library_version().strip("\0 \n").splitlines()[0] if loaded else None
 
 
 @functools.cache
 def _versions() -> dict[str, str]:
+    """Look up the versions of Python and of the packages that compute."""
     return {"python": platform.python_version()} | machine.versions(PACKAGES)
 
 
 @functools.cache
 def _commit() -> dict[str, Any]:
-    """The workshop's commit and whether files differ from it; unknown (None) where there is no
+    """Ask git for the workshop's commit, and whether files differ from it; None where there is no
     git."""
     git = ["git", "--no-optional-locks", "-C", str(Path(__file__).parent)]
     try:
