@@ -14,7 +14,7 @@ import warnings
 from pathlib import Path
 
 from scaleout import Comparison, lab, records
-from scaleout.comparisons import references
+from scaleout.course import references
 from scaleout.errors import ScaleoutError
 
 SOLUTIONS = Path(__file__).resolve().parents[1] / "solutions"

@@ -1,12 +1,13 @@
-"""The figures of 02_threads: which rank runs where, and which setting brings
-more CPUs to work."""
+"""The figures of 02_threads: who has threads and how busy they are, which rank
+runs where, which setting brings more CPUs to work, and the rate over threads.
+"""
 
 from textwrap import fill
 
 import matplotlib.pyplot as plt
 import numpy as np
 
-from scaleout import data
+from scaleout import data, machine
 from scaleout.plots import look
 from scaleout.plots import primitives as draw
 from scaleout.words import count, rounded
@@ -14,6 +15,59 @@ from scaleout.words import count, rounded
 # Threads for each core that are compared; the short form takes the ends.
 CROWDS = (1, 8) if data.quick() else (1, 2, 8)
 SHADES = (look.DARK, look.MIDDLE, look.LIGHT, "#e6c229")
+EDGE = {"edgecolor": look.DARK, "linewidth": 0.8}
+LIBRARIES = {
+    "Eigen": ("Eigen", {"color": look.DARK, **EDGE}),
+    "OpenMP": ("OpenMP", {"color": look.MIDDLE, "hatch": "//", **EDGE}),
+    "Horovod": ("Horovod", {"color": look.GOLD, "hatch": "xx", **EDGE}),
+    "Python": ("Python", {"color": look.LIGHT, **EDGE}),
+    "other": ("other", {"color": look.PALE, "hatch": "..", **EDGE}),
+}
+# The fields of a rank's share that a census draws, with label and number.
+CENSUS = {"threads": ("threads (count)", "{:.0f}"),
+          "cpus": ("CPUs busy (count)", "{:.2f}")}
+
+
+@look.style
+def thread_census(runs, guess: float | None = None):
+    """Draw each run, {name: records}, by library, all ranks together: the
+    threads that it has, and the CPUs that they kept busy."""
+    figure, panels = plt.subplots(1, 2, figsize=(7, 2 + 0.55 * len(runs)),
+                                  sharey=True)
+    jobs = [frame.iloc[0] for frame in runs.values()]
+    cores = [len(job["metrics.cores"]) for job in jobs]
+    totals = {}
+    for axes, (field, (label, number)) in zip(panels, CENSUS.items(),
+                                              strict=True):
+        rows = [{name: sum(rank[field].get(name, 0)
+                           for rank in job["metrics.shares"])
+                 for name in LIBRARIES} for job in jobs]
+        totals[field] = draw.stacked(axes, rows, LIBRARIES, width=0.6)
+        for row, total in enumerate(totals[field]):
+            axes.annotate(number.format(total), (total, row), (4, -4),
+                          textcoords="offset points")
+        for n in sorted(set(cores)):
+            axes.axvline(n, color="black", linestyle=":", label=f"cores: {n}")
+        guessed = (guess or 0) if field == "threads" else 0
+        widest = max(*totals[field], *cores, guessed)
+        axes.set(xlabel=label, xlim=(0, widest * 1.2))
+    look.guess_line(panels[0], guess, upright=True)
+    panels[0].xaxis.get_major_locator().set_params(integer=True)
+    panels[0].set_yticks(range(len(runs)), [fill(name, 16) for name in runs])
+    found = [f"{name}: {threads:.0f} threads keep {busy:.1f} of "
+             f"{count(n, 'core')} busy."
+             for name, threads, busy, n in zip(
+                 runs, totals["threads"], totals["cpus"], cores, strict=True)]
+    return look.finish(figure, " ".join(found), legend=5)
+
+
+def example_cores(sockets: int, cores: int):
+    """Make the cores of a machine that is not here. CPUs are counted as Linux
+    usually counts them: the first hardware thread of every core before the
+    second of any."""
+    whole = sockets * cores
+    return [machine.Core(n // cores, n // cores, (n, n + whole))
+            for n in range(whole)]
 
 
 @look.style
@@ -98,6 +152,58 @@ def _more(names) -> str:
     if not names:
         return "no setting was shown to bring more CPUs to work"
     return f"more CPUs work with {' or '.join(names)}"
+
+
+@look.style
+def rate_over_threads(frame, cores: int, guess: float | None = None,
+                      runs=None):
+    """Draw the rate over the threads of a rank, a line for each number of
+    ranks; filled points fit the cores, hollow ones do not. Single runs, a
+    sweep's `runs`, are small points."""
+    figure, axes = plt.subplots()
+    counts = sorted(frame.threads.unique())
+    one = frame[(frame.ranks == 1) & (frame.threads == 1)].rate
+    if len(one) and one.notna().all():
+        ideal = [float(one.iloc[0]) * min(n, cores) for n in counts]
+        draw.ideal(axes, counts, ideal, "ideal, 1 rank")
+    groups = frame.sort_values("threads").groupby("ranks")
+    for nth, (ranks, rows) in enumerate(groups):
+        line = look.LINES[nth % len(look.LINES)]
+        fits = rows.threads * ranks <= cores
+        solid = {**line, "linestyle": "-", "markersize": 7}
+        axes.plot(rows.threads, rows.rate, label=count(int(ranks), "rank"),
+                  **solid)
+        axes.scatter(rows.threads[~fits], rows.rate[~fits], color="white",
+                     marker=line["marker"], edgecolor=line["color"], s=49,
+                     zorder=3)
+        if runs is not None:
+            own = runs[(runs.role == "point") & (runs.ranks == ranks)
+                       & runs.rate.notna()]
+            draw.dots(axes, own.threads, own.rate, color=line["color"],
+                      markersize=5)
+    look.guess_line(axes, guess, upright=True)
+    axes.set(xlabel="threads of each rank (count); "
+                    "hollow: more threads in all than cores",
+             ylabel="images/s trained", xticks=counts,
+             ylim=(0, frame.rate.max() * 1.15))
+    return look.finish(figure, _fastest(frame, cores), legend=4)
+
+
+def _fastest(frame, cores: int) -> str:
+    """Name the fastest setting of one rank, and that of all ranks where it is
+    another."""
+    alone = frame[(frame.ranks == 1) & frame.rate.notna()]
+    if not len(alone):
+        return f"The rate over threads, {count(cores, 'core')}."
+    best = alone.loc[alone.rate.idxmax()]
+    title = (f"One rank: highest median with "
+             f"{count(int(best.threads), 'thread')}, "
+             f"{rounded(best.rate)} images/s.")
+    top = frame.loc[frame.rate.idxmax()]
+    if top.ranks > 1:
+        job = f"{int(top.ranks)} ranks x {count(int(top.threads), 'thread')}"
+        title += f" Of all: {job}, {rounded(top.rate)}."
+    return title
 
 
 @look.style

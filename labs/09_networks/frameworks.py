@@ -20,9 +20,9 @@ from scaleout import (
     records,
     scaling,
 )
-from scaleout.comparisons import references
-from scaleout.comparisons.references import REFERENCE, reference, whose
+from scaleout.course import references
 from scaleout.course.pytorch import MISSING, missing, python
+from scaleout.course.references import REFERENCE, reference, whose
 from scaleout.paths import results, show
 
 NAMES = {"tensorflow": "TensorFlow", "torch": "PyTorch"}

@@ -7,8 +7,8 @@ from statistics import geometric_mean, median
 import pandas as pd
 
 from scaleout import Comparison, machine, settings
-from scaleout.comparisons.references import REFERENCE, reference, whose
 from scaleout.course.pytorch import missing, python
+from scaleout.course.references import REFERENCE, reference, whose
 
 NAME = "kernels"  # of the comparison, as the reference machine's has it
 # What turns.py calls a kind, and what a reader does.

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from scaleout import compare
-from scaleout.comparisons.references import REFERENCE, reference, whose
+from scaleout.course.references import REFERENCE, reference, whose
 from scaleout.paths import show, side
 
 MISSING = ("The OpenMP build of TensorFlow is not here: type  make intel  in "

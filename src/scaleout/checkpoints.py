@@ -1,5 +1,5 @@
-"""Checkpoints: each kept whole or not at all, the one before it beside it; a damaged one is named
-and passed over."""
+"""Keep checkpoints, each whole or not at all, with the one before it beside it; take the newest, and
+name and pass over what is damaged."""
 
 import hashlib
 import os
@@ -134,6 +134,7 @@ def _clear(folder: Path) -> None:
 
 
 def _newest_first(folder: Path) -> list[Path]:
+    """List a folder's checkpoints, the highest number first."""
     return sorted(
         folder.glob("checkpoint-*.npz"), key=lambda path: (len(path.name), path.name), reverse=True
     )

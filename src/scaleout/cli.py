@@ -336,13 +336,12 @@ def _variables(words: Iterable[str]) -> dict[str, str]:
 
 def _nodes(words: str) -> list[int]:
     """Read the numbers of --predict N,N."""
-    named = [word.strip() for word in words.split(",")] if words else []
-    whole = all(word.isdecimal() and word.isascii() and len(word) < 10 for word in named)
-    if not whole or not all(map(int, named)):
+    try:
+        return [int(word) for word in words.split(",")] if words else []
+    except ValueError:
         raise ScaleoutError(
             "--predict takes numbers of nodes with commas between them, such as 64,128."
-        )
-    return [int(word) for word in named]
+        ) from None
 
 
 def _script_name(path: Path) -> str:

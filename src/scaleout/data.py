@@ -1,4 +1,5 @@
-"""What to learn from, offline first: handwritten digits, a photograph, random points; and the slice of each rank."""
+"""Bring what to learn from, offline first: handwritten digits, a photograph, random points; and slice it
+for each rank."""
 
 import gzip
 import hashlib
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def shard(n: int, rank: int, ranks: int) -> slice:
-    """The rows of this rank: each row on exactly one rank, sizes differing by at most one.
+    """Give this rank its rows: each row is on exactly one rank, and sizes differ by at most one.
 
     Parameters
     ----------
@@ -49,11 +50,11 @@ def shard(n: int, rank: int, ranks: int) -> slice:
 
 
 def digits() -> "Digits":
-    """Handwritten digits, to train on and to test.
+    """Load handwritten digits, to train on and to test.
 
     MNIST where it is found (60,000 / 10,000, or the test split alone as 8,500 / 1,500), else the
     1,797 digits that scikit-learn brings, enlarged (1,500 / 297). `source` says which, without
-    loading them.
+    loading them. With SCALEOUT_IMAGES=N, no more than the first N of either.
 
     Returns
     -------
@@ -64,6 +65,11 @@ def digits() -> "Digits":
     ------
     ScaleoutError
         A file of MNIST's is damaged.
+
+    Notes
+    -----
+    MNIST: LeCun, Bottou, Bengio and Haffner, "Gradient-based learning applied to document
+    recognition", Proceedings of the IEEE 86 (11), 1998.
     """
     x_train, y_train, x_test, y_test = _all_digits()
     if most := images():  # a check's job takes few, so that it is short everywhere
@@ -72,6 +78,7 @@ def digits() -> "Digits":
 
 
 def _all_digits() -> "Digits":
+    """Load the best digits that are here."""
     folder = fetching.cache()
     if fetching.whole(folder):
         return *_mnist(folder, "train"), *_mnist(folder, "t10k")
@@ -81,7 +88,12 @@ def _all_digits() -> "Digits":
 
 
 def source() -> str:
-    """Which digits `digits()` gives here, in words."""
+    """Say which digits `digits` loads here, without loading them.
+
+    Returns
+    -------
+    str
+    """
     folder = fetching.cache()
     if fetching.whole(folder):
         return "MNIST, 60,000 images to train on and 10,000 to test"
@@ -91,11 +103,12 @@ def source() -> str:
 
 
 def _test_split(folder: Path) -> bool:
+    """Look whether MNIST's test split is here."""
     return all((folder / name).is_file() for name in fetching.MNIST if name.startswith("t10k"))
 
 
 def _mnist(folder: Path, part: str) -> "tuple[Array, Array]":
-    """One split from its two IDX files, their SHA-256 checked first."""
+    """Read one split from its two IDX files, their SHA-256 checked first."""
     import numpy as np
 
     raw = []
@@ -113,8 +126,8 @@ def _mnist(folder: Path, part: str) -> "tuple[Array, Array]":
 
 
 def _embedded() -> "tuple[Array, Array]":
-    """scikit-learn's digits, 8 x 8, enlarged three times and framed with two pixels as MNIST's are:
-    28 x 28."""
+    """Load scikit-learn's digits, 8 x 8, enlarged three times and framed with two pixels as MNIST's
+    are: 28 x 28."""
     import numpy as np
 
     with gzip.open(_brought("data/digits.csv.gz"), "rt") as file:
@@ -126,8 +139,8 @@ def _embedded() -> "tuple[Array, Array]":
 
 
 def _enlarged(images: "Array", side: int) -> "Array":
-    """(n, s, s) as (n, side, side), bilinear from corner to corner. scipy.ndimage.zoom gives the
-    same, but loading it would take each rank a third of a second."""
+    """Enlarge (n, s, s) to (n, side, side), bilinear from corner to corner. scipy.ndimage.zoom gives
+    the same, but loading it would take each rank a third of a second."""
     import numpy as np
 
     last = images.shape[1] - 1
@@ -140,16 +153,15 @@ def _enlarged(images: "Array", side: int) -> "Array":
 
 
 def _brought(name: str) -> Path:
-    """A file that scikit-learn brings, found without loading it: that would take each rank a
-    second."""
+    """Find a file that scikit-learn brings without loading it, which would take each rank a second."""
     package = find_spec("sklearn")
     assert package is not None and package.submodule_search_locations
     return Path(package.submodule_search_locations[0]) / "datasets" / name
 
 
 def _split(x: "Array", y: "Array", train: int) -> "Digits":
-    """The first `train` of the rows in a fixed random order, and the rest. The files go from easy
-    to hard writers."""
+    """Split the rows, in a fixed random order, into the first `train` and the rest. The files go from
+    easy to hard writers."""
     import numpy as np
 
     order = np.random.default_rng(0).permutation(len(x))
@@ -157,12 +169,12 @@ def _split(x: "Array", y: "Array", train: int) -> "Digits":
 
 
 def photo(scale: float = 1.0, path: str | Path | None = None) -> "Array":
-    """A photograph.
+    """Load a photograph.
 
     Parameters
     ----------
     scale : float
-        Enlarges (or shrinks) both sides.
+        Enlarges (or shrinks) both sides; above 0, below 100.
     path : Path or str, optional
         The file; without it scikit-learn's "china.jpg", 427 x 640.
 
@@ -216,7 +228,7 @@ def save_quantised(folder: Path, shape: Sequence[int], palette: "Array", labels:
 
 
 def points(mine: slice, columns: int, seed: int = 0, dtype: str = "float32") -> "Array":
-    """These rows out of an endless table of random numbers in [0, 1).
+    """Make these rows of an endless table of random numbers in [0, 1).
 
     A row is the same whoever makes it, so that each rank makes its own alone and any number of
     ranks has one table.
@@ -227,11 +239,12 @@ def points(mine: slice, columns: int, seed: int = 0, dtype: str = "float32") -> 
         As `shard` gives it.
     columns, seed : int
     dtype : str
+        "float32" or "float64".
 
     Returns
     -------
     ndarray
-        (mine.stop - mine.start, columns).
+        (mine.stop - mine.start, columns), of NumPy's generator PCG64, advanced to the first row.
     """
     import numpy as np
 

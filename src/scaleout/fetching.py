@@ -33,7 +33,20 @@ def whole(folder: Path) -> bool:
 
 
 def fetch() -> Path:
-    """Bring MNIST to this user's cache. A file takes its name once its SHA-256 is right."""
+    """Bring MNIST to the folder of SCALEOUT_DATA, else to this user's cache.
+
+    What is there is not brought again, and a file takes its name once its SHA-256 is right.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Raises
+    ------
+    ScaleoutError
+        The folder cannot be written, the network is not reached, or a file arrived damaged.
+    """
     folder = cache()
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The record: one JSON object a line, written by rank 0, read back as a pandas frame."""
+"""Write the record, one JSON object a line, on rank 0; read it back as a pandas frame."""
 
 import contextlib
 import functools
@@ -416,6 +416,7 @@ def read(*paths: Path | str) -> "pd.DataFrame":
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
+    """Read one file's records, with a warning for what is left out."""
     rows, left_out = jsonlines.read(path, wrong)
     if left_out:
         warnings.warn(f"{show(path)}{left_out}", stacklevel=3)
@@ -423,6 +424,7 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    """Put a record's metrics, and what is computed from its steps, beside its fields."""
     steps = row["step_s"]
     quartiles = (
         statistics.quantiles(steps, n=4, method="inclusive") if len(steps) > 1 else [0.0, 0.0, 0.0]
@@ -446,6 +448,7 @@ def _mpi() -> str | None:
 
 @functools.cache
 def _versions() -> dict[str, str]:
+    """Look up the versions of Python and of the packages that compute."""
     return {"python": platform.python_version()} | machine.versions(PACKAGES)
 
 

@@ -18,7 +18,7 @@ def count(number: int, noun: str) -> str:
 
 def number(text: str) -> int:
     """Read the whole number that a variable holds; 0 for whatever else somebody has put there."""
-    return int(text) if text.isdecimal() and text.isascii() and len(text) < 8 else 0
+    return int(text) if text.isdecimal() else 0
 
 
 def plain(text: str, longest: int = 60) -> str:

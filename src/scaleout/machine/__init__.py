@@ -1,4 +1,4 @@
-"""What this machine has, and what this process may use of it.
+"""Find out what this machine has, and what this process may use of it.
 
 All is read from `/proc`, `/sys` and the environment's own `mpirun`. Containers often hide pieces:
 then a field says "unknown" or None, and nothing raises. What reads files takes the root folder,
@@ -16,12 +16,7 @@ from .facts import (
     versions,
 )
 from .limits import copy_gb_per_s, sgemm_gflops
-from .topology import (
-    Core,
-    cpu_model,
-    example_cores,
-    read_cores,
-)
+from .topology import Core, cpu_model, read_cores
 
 __all__ = [
     "Core",
@@ -29,7 +24,6 @@ __all__ = [
     "cgroup_limits",
     "copy_gb_per_s",
     "cpu_model",
-    "example_cores",
     "facts",
     "memory_gib",
     "mpirun_path",

@@ -1,4 +1,4 @@
-"""All the facts about this machine in one object, and what this process may use of it."""
+"""Gather all facts about this machine in one object, and what this process may use of it."""
 
 import os
 import re
@@ -45,7 +45,32 @@ MPI_FLAVOURS = {
 
 @dataclass(frozen=True)
 class Machine:
-    """The facts about this machine."""
+    """The facts about this machine; `facts` makes it. What is not known is "unknown" or None.
+
+    Attributes
+    ----------
+    host, cpu : str
+        The machine's name, and the processor's as the kernel gives it.
+    sockets, cores, hardware_threads : int
+        How many there are: `cores` are the physical ones that this process may use, the others
+        those of the whole machine.
+    allowed : tuple of int
+        The logical CPUs that this process may run on.
+    cgroup_cpus : float or None
+        How many CPUs control groups allow; None: no limit.
+    usable_cores : int
+        How many cores a job should fill, as `usable_cores` says.
+    isa : tuple of str
+        The instruction sets, of ISA, as Linux spells them.
+    memory_gib, memory_limit_gib : float or None
+        GiB of the machine, and what control groups allow where that is less.
+    mpirun, mpi, mpi_version : str
+        The environment's `mpirun`, its flavour ("MPICH", "Open MPI", "Intel MPI") and version.
+    layout : tuple of Core
+        All physical cores.
+    layout_source : str
+        "sysfs", "cpuinfo" or "unknown": the weakest source that was needed for the layout.
+    """
 
     host: str
     cpu: str
@@ -66,8 +91,17 @@ class Machine:
 
 
 def parse_mpi_version(text: str) -> tuple[str, str]:
-    """Flavour and version in what `mpirun --version` prints: ("MPICH", "4.3.2"), or "unknown"
-    twice."""
+    """Find flavour and version in what `mpirun --version` prints.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    flavour, version : str
+        Such as ("MPICH", "4.3.2"); ("unknown", "unknown") for any other text.
+    """
     for flavour, pattern in MPI_FLAVOURS.items():
         if found := re.search(pattern, text):
             return flavour, found[1]
@@ -75,14 +109,27 @@ def parse_mpi_version(text: str) -> tuple[str, str]:
 
 
 def memory_gib(field: str = "MemTotal", root: Path = ROOT) -> float | None:
-    """One field of `/proc/meminfo` in GiB."""
+    """Read one field of `/proc/meminfo`.
+
+    Parameters
+    ----------
+    field : str
+        Such as "MemTotal" or "MemAvailable".
+    root : Path
+        The folder that holds `proc`.
+
+    Returns
+    -------
+    float or None
+        GiB (2**30 bytes); None where the field is not there.
+    """
     found = re.search(rf"^{field}:\s+(\d+) kB", read_text(root / "proc/meminfo"), re.MULTILINE)
     return round(int(found[1]) / 1024**2, 2) if found else None
 
 
 def _cgroup_folders(root: Path) -> Iterator[Path]:
-    """This process's control groups and all above them, v1 and v2: a limit anywhere on the way up
-    binds."""
+    """List this process's control groups and all above them, v1 and v2: a limit anywhere on the way
+    up binds."""
     mounts = root / "sys/fs/cgroup"
     for line in read_text(root / "proc/self/cgroup").splitlines():
         _, controllers, path = (line.split(":", 2) + ["", ""])[:3]
@@ -97,7 +144,18 @@ def _cgroup_folders(root: Path) -> Iterator[Path]:
 
 
 def cgroup_limits(root: Path = ROOT) -> tuple[float | None, float | None]:
-    """CPUs and GiB that control groups (v1 or v2) allow; None where there is no limit."""
+    """Read what control groups (v1 or v2) allow this process.
+
+    Parameters
+    ----------
+    root : Path
+        The folder that holds `proc` and `sys`.
+
+    Returns
+    -------
+    cpus, gib : float or None
+        CPUs' worth of time, and GiB (2**30 bytes) of memory; None where there is no limit.
+    """
     cpus: list[float] = []
     gib: list[float] = []
     for folder in _cgroup_folders(root):
@@ -118,31 +176,51 @@ def cgroup_limits(root: Path = ROOT) -> tuple[float | None, float | None]:
 
 
 def _affinity() -> tuple[int, ...]:
+    """List the logical CPUs that this process may run on."""
     return tuple(sorted(os.sched_getaffinity(0)))
 
 
 def _cores_with(layout: Iterable[Core], allowed: Collection[int]) -> int:
+    """Count the cores of which at least one CPU is allowed."""
     return sum(any(cpu in allowed for cpu in core.cpus) for core in layout)
 
 
 def _fill(cores: int, cgroup_cpus: float | None) -> int:
+    """Round a quota of CPUs down to whole cores, at least 1, of those that there are."""
     return max(1, cores if cgroup_cpus is None else min(cores, int(cgroup_cpus)))
 
 
 def usable_cores(root: Path = ROOT, allowed: Collection[int] | None = None) -> int:
-    """How many cores a job should fill: the allowed physical ones, no more than the cgroup's quota,
-    at least 1.
+    """Count the cores that a job should fill: the physical ones that this process may use, no more
+    than the control groups' quota, at least 1.
+
+    Parameters
+    ----------
+    root : Path
+        The folder that holds `proc` and `sys`.
+    allowed : collection of int, optional
+        Logical CPUs; by default those that this process may run on.
+
+    Returns
+    -------
+    int
     """
     mine = _affinity() if allowed is None else allowed
     return _fill(_cores_with(read_cores(root, mine)[0], mine), cgroup_limits(root)[0])
 
 
 def mpirun_path() -> Path:
-    """Where the `mpirun` of this Python's own environment is, or should be."""
+    """Say where the `mpirun` of this Python's own environment is, or should be.
+
+    Returns
+    -------
+    Path
+    """
     return Path(sys.prefix) / "bin" / "mpirun"
 
 
 def _ask_version(mpirun: Path) -> str:
+    """Ask an `mpirun` for its version; "" where it does not answer within 5 seconds."""
     import subprocess
 
     ask = [str(mpirun), "--version"]
@@ -157,7 +235,22 @@ def _ask_version(mpirun: Path) -> str:
 def facts(
     root: Path = ROOT, allowed: Collection[int] | None = None, mpirun: Path | None = None
 ) -> Machine:
-    """Looks at this machine."""
+    """Look at this machine.
+
+    Parameters
+    ----------
+    root : Path
+        The folder that holds `proc` and `sys`.
+    allowed : collection of int, optional
+        Logical CPUs; by default those that this process may run on.
+    mpirun : Path, optional
+        By default that of this Python's own environment.
+
+    Returns
+    -------
+    Machine
+        What cannot be read is "unknown" or None; nothing raises.
+    """
     mine = _affinity() if allowed is None else tuple(sorted(allowed))
     mpirun = mpirun or mpirun_path()
     layout, source = read_cores(root, mine)
@@ -193,7 +286,18 @@ def facts(
 
 
 def versions(packages: Iterable[str]) -> dict[str, str]:
-    """{package: version} of those that are installed in this environment."""
+    """Look up which of these packages are installed in this environment.
+
+    Parameters
+    ----------
+    packages : iterable of str
+        Names as pip has them.
+
+    Returns
+    -------
+    dict
+        {package: version}, without those that are missing.
+    """
     import contextlib
     from importlib import metadata
 
@@ -205,9 +309,19 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
 
 
 def stamp(root: Path = ROOT) -> str:
-    """A sentence with the processor, its instructions, the cores that a job may fill, caches, memory,
-    the versions of what computes, and the day: so that nobody takes a stored output for that of
+    """Write the sentence that stands above stored outputs, so that nobody takes them for those of
     another machine.
+
+    Parameters
+    ----------
+    root : Path
+        The folder that holds `proc` and `sys`.
+
+    Returns
+    -------
+    str
+        The processor, its instructions, the cores that a job may fill, caches, memory, the versions
+        of what computes, and the day (UTC).
     """
     here = facts(root)
     parts = [next((words for flag, words in INSTRUCTIONS.items() if flag in here.isa), "")]
@@ -231,4 +345,5 @@ def stamp(root: Path = ROOT) -> str:
 
 
 def _size(kib: int) -> str:
+    """Write a cache's size in KiB, or in MiB from 1024 on."""
     return f"{kib} KiB" if kib < 1024 else f"{kib / 1024:.3g} MiB"

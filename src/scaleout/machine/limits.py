@@ -1,4 +1,4 @@
-"""The two limits of this machine, measured: how fast it multiplies and how fast it copies."""
+"""Measure the two limits of this machine: how fast it multiplies and how fast it copies."""
 
 from collections.abc import Callable
 
@@ -10,8 +10,8 @@ COPIED_MIB = 256
 
 
 def _rates(work: Callable[[], object], amount: float) -> tuple[float, list[float]]:
-    """Median and single rates (amount / 1e9 per second) of timed calls, after one untimed call to
-    warm up."""
+    """Time some calls, after one untimed call to warm up: median and single rates (amount / 1e9 per
+    second)."""
     from statistics import median
     from time import perf_counter
 
@@ -25,7 +25,15 @@ def _rates(work: Callable[[], object], amount: float) -> tuple[float, list[float
 
 
 def sgemm_gflops() -> tuple[float, list[float]]:
-    """Multiplies two float32 matrices with NumPy, after one untimed time to warm up."""
+    """Measure how fast NumPy multiplies two float32 matrices of 2048 x 2048 on all usable cores.
+
+    Returns
+    -------
+    median : float
+        GFLOP/s: 2 n**3 operations for each product.
+    rates : list of float
+        Of the single products, 5 (3 with SCALEOUT_QUICK), after an untimed one.
+    """
     import numpy as np
     from threadpoolctl import threadpool_limits
 
@@ -36,7 +44,16 @@ def sgemm_gflops() -> tuple[float, list[float]]:
 
 
 def copy_gb_per_s() -> tuple[float, list[float]]:
-    """Copies a float32 array with NumPy, after one untimed time to warm up."""
+    """Measure how fast NumPy copies a float32 array of 256 MiB, with a thread for each usable core.
+
+    Returns
+    -------
+    median : float
+        GB/s: what is read and what is written both count, as in STREAM's Copy (McCalpin, 1995); in
+        units of 10**9 bytes.
+    rates : list of float
+        Of the single copies, 5 (3 with SCALEOUT_QUICK), after an untimed one.
+    """
     from concurrent.futures import ThreadPoolExecutor
 
     import numpy as np

@@ -12,7 +12,15 @@ SYSTEM = "sys/devices/system"
 
 @dataclass(frozen=True)
 class Core:
-    """One physical core."""
+    """One physical core.
+
+    Attributes
+    ----------
+    socket, numa_node : int
+        Where it is; 0 where that is not known.
+    cpus : tuple of int
+        Its hardware threads, as logical CPU numbers.
+    """
 
     socket: int
     numa_node: int
@@ -20,7 +28,7 @@ class Core:
 
 
 def read_text(path: Path) -> str:
-    """What a file holds, without the white space around it; "" where it cannot be read."""
+    """Read a file, without the white space around it; "" where it cannot be read."""
     try:
         return path.read_text(errors="replace").strip()
     except OSError:
@@ -28,7 +36,7 @@ def read_text(path: Path) -> str:
 
 
 def number(text: str, default: int = -1) -> int:
-    """The whole number that a text is."""
+    """Read the whole number that a text is."""
     try:
         return int(text)
     except ValueError:
@@ -36,7 +44,7 @@ def number(text: str, default: int = -1) -> int:
 
 
 def parse_cpu_list(text: str) -> list[int]:
-    """CPU numbers in the kernel's list format: "0-2,8" is [0, 1, 2, 8]."""
+    """Read CPU numbers in the kernel's list format: "0-2,8" is [0, 1, 2, 8]."""
     cpus: list[int] = []
     for part in text.split(","):
         first, _, last = part.strip().partition("-")
@@ -46,7 +54,7 @@ def parse_cpu_list(text: str) -> list[int]:
 
 
 def parse_cpuinfo(text: str) -> dict[int, dict[str, str]]:
-    """`/proc/cpuinfo` as {logical CPU: {field: value}}."""
+    """Read `/proc/cpuinfo` as {logical CPU: {field: value}}."""
     cpus: dict[int, dict[str, str]] = {}
     for block in text.split("\n\n"):
         pairs = [line.partition(":") for line in block.splitlines() if ":" in line]
@@ -57,13 +65,24 @@ def parse_cpuinfo(text: str) -> dict[int, dict[str, str]]:
 
 
 def cpu_model(root: Path = ROOT) -> str:
-    """The processor's name as the kernel gives it, or "unknown"."""
+    """Read the processor's name.
+
+    Parameters
+    ----------
+    root : Path
+        The folder that holds `proc`.
+
+    Returns
+    -------
+    str
+        As the kernel gives it, or "unknown".
+    """
     cpus = parse_cpuinfo(read_text(root / "proc/cpuinfo")).values()
     return next((fields["model name"] for fields in cpus if "model name" in fields), "unknown")
 
 
 def cache_kib(root: Path = ROOT) -> dict[int, int]:
-    """The KiB of the first CPU's caches, by level; those for instructions alone are left out."""
+    """Read the KiB of the first CPU's caches, by level; those for instructions alone are left out."""
     sizes: dict[int, int] = {}
     for folder in sorted((root / SYSTEM / "cpu/cpu0/cache").glob("index[0-9]*")):
         level, size = (read_text(folder / name) for name in ("level", "size"))
@@ -74,7 +93,23 @@ def cache_kib(root: Path = ROOT) -> dict[int, int]:
 
 
 def read_cores(root: Path = ROOT, allowed: Iterable[int] = ()) -> tuple[tuple[Core, ...], str]:
-    """All physical cores, and where that is known from."""
+    """Find all physical cores.
+
+    Parameters
+    ----------
+    root : Path
+        The folder that holds `proc` and `sys`.
+    allowed : iterable of int
+        Logical CPUs that are there although the system may not list them.
+
+    Returns
+    -------
+    cores : tuple of Core
+        By socket, then by CPU.
+    source : str
+        "sysfs" or "cpuinfo"; "unknown" where neither tells which CPUs share a core, and each then
+        counts as one. The weakest counts, where CPUs differ.
+    """
     cpuinfo = parse_cpuinfo(read_text(root / "proc/cpuinfo"))
     cpus = sorted({*(parse_cpu_list(read_text(root / SYSTEM / "cpu/online")) or cpuinfo), *allowed})
     siblings: dict[tuple[str | int, ...], list[int]] = {}
@@ -106,11 +141,3 @@ def read_cores(root: Path = ROOT, allowed: Iterable[int] = ()) -> tuple[tuple[Co
     sources = {core[0] for core in siblings}
     weakest = next((name for name in ("unknown", "cpuinfo", "sysfs") if name in sources), "unknown")
     return tuple(sorted(layout, key=lambda core: (core.socket, core.cpus))), weakest
-
-
-def example_cores(sockets: int, cores: int) -> tuple[Core, ...]:
-    """The cores of a machine that is not here, for pictures: CPUs are counted as Linux usually
-    counts them, the first hardware thread of every core before the second of any.
-    """
-    whole = sockets * cores
-    return tuple(Core(n // cores, n // cores, (n, n + whole)) for n in range(whole))

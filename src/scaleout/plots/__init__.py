@@ -1,13 +1,13 @@
-"""Pictures: one function a figure, axes with units, the ideal line dashed, single runs as points,
-readable in grey."""
+"""Draw figures: one function a figure, axes with units, the ideal line dashed, single runs as points,
+readable in grey.
 
+`look` holds what all figures share, `primitives` what they are put together from."""
+
+from . import look, primitives
 from .classroom import class_picture
-from .onednn import operations
-from .threads import rate_over_threads, thread_census
 
 __all__ = [
     "class_picture",
-    "operations",
-    "rate_over_threads",
-    "thread_census",
+    "look",
+    "primitives",
 ]

@@ -1,4 +1,4 @@
-"""The figure of a class: what everybody's machine reached, and which TODOs are done."""
+"""Draw the figure of a class: what everybody's machine reached, and which TODOs are done."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -25,6 +25,18 @@ STATES = {state: (state, {"color": colour, **EDGE}) for state, colour in COLOURS
 def class_picture(best: "pd.DataFrame", states: Mapping[str, Mapping[int, str]]) -> Figure:
     """Draw each attendee's best rate for a few kinds of job, a mark for each machine; beside it the
     attendees by TODO and state.
+
+    Parameters
+    ----------
+    best : pandas.DataFrame
+        A row for each attendee and job: `job`, `attendee`, `cpu`, `cores`, `rate`, `rate_unit`.
+    states : Mapping
+        {attendee: {TODO: "passed", "not yet" or "not judged"}}; a TODO that an attendee lacks is
+        "not started".
+
+    Returns
+    -------
+    matplotlib.figure.Figure
     """
     figure, (rates, checks) = plt.subplots(1, 2, figsize=(9, 4), width_ratios=[3, 2])
     jobs = list(dict.fromkeys(best.job))

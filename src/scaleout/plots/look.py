@@ -1,5 +1,5 @@
-"""The look that all figures share: colours, lines, the title, the words for who cannot see it, and
-the reader's own guess.
+"""Give all figures one look: colours, lines, the title, the words for who cannot see it, and the
+reader's own guess.
 
 A figure's function is decorated with `style` and ends with `return finish(figure, title)`. The text
 that stands in for the picture is made here, from what was drawn.
@@ -70,8 +70,22 @@ LOOK: Any = {
 
 
 def style(draw: Callable[..., Figure]) -> Callable[..., Figure]:
-    """Draw with the look that all figures share, and return the figure closed, so that it is shown
-    once. A guess= that is no number where one is asked for is refused in a sentence.
+    """Decorate a function that draws a figure, so that it draws with the look that all share.
+
+    The figure comes back closed, so that a notebook shows it once, and with a label: its words for
+    those who do not see it.
+
+    Parameters
+    ----------
+    draw : callable
+        Returns a Figure, as `finish` does. Where it takes a `guess`, a number is meant, unless its
+        annotation names str.
+
+    Returns
+    -------
+    callable
+        Takes what `draw` takes, and raises ScaleoutError for a guess that should be a number and is
+        none.
     """
     takes = signature(draw)
     words = "guess" in takes.parameters and "str" in str(takes.parameters["guess"].annotation)
@@ -95,7 +109,7 @@ def style(draw: Callable[..., Figure]) -> Callable[..., Figure]:
 
 
 def _shown(figure: Figure, **_: object) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
-    """What a notebook keeps of a figure: the picture, and the words that stand in for it."""
+    """Give a notebook what it keeps of a figure: the picture, and the words that stand in for it."""
     png = io.BytesIO()
     figure.savefig(png, format="png", bbox_inches="tight")
     alt = str(figure.get_label())
@@ -104,9 +118,23 @@ def _shown(figure: Figure, **_: object) -> tuple[dict[str, str], dict[str, dict[
 
 
 def finish(figure: Figure, title: str, values: str = "", legend: int = 0) -> Figure:
-    """Give a figure its title, and a legend of all its panels below them, in so many columns.
+    """Give a figure its title, and a legend of all its panels below them.
 
-    Its words are made from what was drawn; `values` are for a picture whose artists cannot tell.
+    Parameters
+    ----------
+    figure : Figure
+    title : str
+        What the figure found, in a sentence; it is broken to the figure's width.
+    values : str
+        What it shows, in words, where these cannot be read from what was drawn, as for a picture
+        of boxes. The title and the reader's guess are put to it.
+    legend : int
+        Columns of the legend; 0 for none.
+
+    Returns
+    -------
+    Figure
+        The same.
     """
     unbroken = title.replace(" %", "\N{NO-BREAK SPACE}%")
     width = round(LETTERS * figure.get_figwidth())
@@ -126,8 +154,17 @@ def finish(figure: Figure, title: str, values: str = "", legend: int = 0) -> Fig
 
 
 def in_words(figure: Figure) -> str:
-    """A figure for those who do not see it: its title, and of each panel the title, the axes, what
-    its legend names with the values, and the notes inside it.
+    """Describe a figure for those who do not see it.
+
+    Parameters
+    ----------
+    figure : Figure
+
+    Returns
+    -------
+    str
+        Its title, and of each panel the title, the axes, what its legend names with the values, and
+        the notes inside it, a sentence each.
     """
     said = [figure.get_suptitle()]
     for axes in figure.axes:
@@ -143,7 +180,7 @@ def in_words(figure: Figure) -> str:
 
 
 def _values(axes: Axes, artist: Any) -> str:
-    """The values of something that a legend names; of a line with many points the two ends."""
+    """Tell the values of something that a legend names; of a line with many points the two ends."""
     if isinstance(artist, ErrorbarContainer):
         artist = artist[0]
     if isinstance(artist, BarContainer):
@@ -172,7 +209,7 @@ def _values(axes: Axes, artist: Any) -> str:
 
 
 def _name(axes: Axes, at: float, upright: bool = True) -> str:
-    """What an axis calls a place: the nearest of its ticks, where they are words, else the number."""
+    """Name a place as its axis does: by the nearest tick, where ticks are words, else by the number."""
     axis = axes.xaxis if upright else axes.yaxis
     places = [float(place) for place in axis.get_ticklocs()]
     words = dict(zip(places, axis.get_major_formatter().format_ticks(list(places)), strict=True))
@@ -182,8 +219,16 @@ def _name(axes: Axes, at: float, upright: bool = True) -> str:
 
 
 def guess_line(axes: Axes, guess: float | None, upright: bool = False, unit: str = "") -> None:
-    """The reader's own guess, where there is one: a dotted line across, or upright at a place on
-    the x axis.
+    """Draw the reader's own guess, where there is one, as a dotted line.
+
+    Parameters
+    ----------
+    axes : Axes
+    guess : float or None
+        On the y axis, or with `upright` on the x axis, in its unit.
+    upright : bool
+    unit : str
+        What stands behind the number in the legend.
     """
     if guess is not None:
         draw = axes.axvline if upright else axes.axhline
@@ -192,13 +237,35 @@ def guess_line(axes: Axes, guess: float | None, upright: bool = False, unit: str
 
 
 def guess_star(axes: Axes, x: float, y: float, guess: str, **how: Any) -> None:
-    """The reader's own guess as a star, with its words in the legend."""
+    """Draw the reader's own guess as a star, with its words in the legend.
+
+    Parameters
+    ----------
+    axes : Axes
+    x, y : float
+        The place, in the axes' units.
+    guess : str
+        What the legend says of it.
+    **how
+        Matplotlib's keywords for the star.
+    """
     star: Look = {"marker": "*", "markersize": 16, "color": "black", "markeredgecolor": "white"}
     axes.plot([x], [y], label=f"your guess: {guess}", linestyle="", zorder=5, **star | how)
 
 
 def find_name(names: Sequence[str], guess: str) -> int | None:
-    """Where a list has the name that a reader wrote: the whole of it, or a part, in any case."""
+    """Find the name that a reader wrote, in capitals or not.
+
+    Parameters
+    ----------
+    names : sequence of str
+    guess : str
+
+    Returns
+    -------
+    int or None
+        The place of the name that is the guess, else of the first that holds it, else None.
+    """
     wanted = guess.strip().casefold()
     plain = [" ".join(name.split()).casefold() for name in names]
     whole = [at for at, name in enumerate(plain) if name == wanted]
@@ -207,7 +274,18 @@ def find_name(names: Sequence[str], guess: str) -> int | None:
 
 
 def guess_name(axes: Axes, names: Sequence[str], guess: str | None, at: float) -> None:
-    """A star at the name on the x axis that the reader guessed; else in the legend alone."""
+    """Draw a star at the name on the x axis that the reader guessed.
+
+    Parameters
+    ----------
+    axes : Axes
+    names : sequence of str
+        What stands at 0, 1, 2 ... on the x axis.
+    guess : str or None
+        A name or a part of one. One that is not among them stands in the legend alone.
+    at : float
+        The height of the star, from 0 to 1 of the axes.
+    """
     if guess is None:
         return
     said, place = str(guess).strip(), find_name(names, str(guess))

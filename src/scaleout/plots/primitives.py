@@ -1,5 +1,4 @@
-"""What figures are put together from: panels, lines, bars, shares, spans, intervals, boxes and maps
-of values.
+"""Put figures together from panels, lines, bars, shares, spans, intervals, boxes and maps of values.
 
 Each draws into axes and returns nothing but what a caller goes on with. A figure's own function
 names its axes and calls `finish`.
@@ -26,8 +25,22 @@ STEP: Look = {"width": 0.62, "edgecolor": INK}  # of a waterfall
 def panels(
     names: Iterable[str], size: tuple[float, float], down: bool = False, **how: Any
 ) -> tuple[Figure, dict[str, Axes]]:
-    """A figure with a panel for each name, side by side or one below the other; the axis that they
-    have in common is shared. Each panel's title is its name.
+    """Make a figure with a panel for each name, which is its title.
+
+    Parameters
+    ----------
+    names : iterable of str
+    size : (float, float)
+        Width and height of the figure in inches.
+    down : bool
+        One below the other, with a common x axis; else side by side, with a common y axis.
+    **how
+        Of `matplotlib.pyplot.subplots`.
+
+    Returns
+    -------
+    figure : Figure
+    panels : dict of str to Axes
     """
     titles = list(names)
     rows, columns = (len(titles), 1) if down else (1, len(titles))
@@ -39,7 +52,19 @@ def panels(
 
 
 def dots(axes: Axes, x: ArrayLike, runs: Sequence[Any], label: str = "", **look: Any) -> None:
-    """A point for each single run, at the place that it belongs to."""
+    """Draw a point for each single run.
+
+    Parameters
+    ----------
+    axes : Axes
+    x : array_like
+        Places, (n,).
+    runs : sequence
+        The n places' values: of each a number, or a list of the single runs.
+    label : str
+    **look
+        Matplotlib's keywords of a line.
+    """
     each = [np.atleast_1d(np.asarray(values, float)) for values in runs]
     places = np.repeat(np.asarray(x, float), [len(values) for values in each])
     own: Look = {"linestyle": "", "marker": ".", "markersize": 3, "alpha": 0.6, **look}
@@ -49,8 +74,26 @@ def dots(axes: Axes, x: ArrayLike, runs: Sequence[Any], label: str = "", **look:
 def line(
     axes: Axes, x: ArrayLike, y: Iterable[Any], label: str = "", nth: int = 0, **look: Any
 ) -> list[float]:
-    """A line with its markers, in the nth look of all; where a value is a list of single runs, they
-    are small points, and the line is their median. Returns what the line goes through.
+    """Draw a line with its markers; where a value is a list of single runs, they are small points, and
+    the line is their median.
+
+    Parameters
+    ----------
+    axes : Axes
+    x : array_like
+        (n,).
+    y : iterable
+        n numbers, or lists of numbers.
+    label : str
+    nth : int
+        Which of look.LINES: colour, dashes and marker.
+    **look
+        Matplotlib's keywords, which go before those.
+
+    Returns
+    -------
+    list of float
+        What the line goes through, (n,).
     """
     own = {**LINES[nth % len(LINES)], "markersize": 6, **look}
     runs = list(y)
@@ -62,7 +105,15 @@ def line(
 
 
 def ideal(axes: Axes, x: ArrayLike, y: ArrayLike, label: str = "ideal") -> None:
-    """A dashed grey line: what a law, a formula or perfect scaling would give."""
+    """Draw what a law, a formula or perfect scaling would give, as a dashed grey line.
+
+    Parameters
+    ----------
+    axes : Axes
+    x, y : array_like
+        (n,).
+    label : str
+    """
     axes.plot(x, y, linestyle="--", color=GREY, linewidth=1.2, label=label)
 
 
@@ -76,9 +127,25 @@ def bars(
     looks: Sequence[Look] = FILLS,
     flat: bool = False,
 ) -> None:
-    """A bar for each name at the median of its runs, with the runs as points. `text` makes what
-    stands at its end of the median and of the first bar's. Grouped bars are several calls, each
-    with its shift, its label and one look. Flat bars lie, the first on top.
+    """Draw a bar for each name at the median of its runs, with the runs as points.
+
+    Parameters
+    ----------
+    axes : Axes
+    runs : Mapping of str to sequence of float
+        The single runs of each name, one at least.
+    text : callable, optional
+        Makes what stands at a bar's end, of its median and of the first bar's.
+    shift, width : float
+        Of bars that are 1 apart. Grouped bars are several calls, each with its shift, its label and
+        one look.
+    label : str
+        What the legend calls these bars.
+    looks : sequence of dict
+        Matplotlib's keywords `color`, `edgecolor` and `hatch` of each bar, again from the first when
+        they end.
+    flat : bool
+        Lying bars, the first on top.
     """
     middle = [float(np.median(values)) for values in runs.values()]
     places = np.arange(len(runs)) + shift
@@ -111,8 +178,28 @@ def stacked(
     flat: bool = True,
     width: float = 0.7,
 ) -> "np.ndarray[Any, Any]":
-    """A bar for each row, made of parts: {key: (label, look)}, drawn in that order. `text` is the
-    format of a part's value inside it, such as "{:.0f} %". Returns where the bars end.
+    """Draw a bar for each row, made of parts.
+
+    Parameters
+    ----------
+    axes : Axes
+    rows : sequence of Mapping
+        {key: value} of each bar; a key that it lacks is 0.
+    parts : Mapping
+        {key: (label, look)}, in the order in which the parts are drawn.
+    places : sequence of float, optional
+        Where the bars are; 0, 1, 2 ...
+    text : str
+        The format of a part's value inside it, such as "{:.0f} %"; a part of less than 6 % of the
+        longest bar gets none.
+    flat : bool
+        Lying bars, the first on top; else upright ones.
+    width : float
+
+    Returns
+    -------
+    ndarray
+        Where the bars end, (rows,).
     """
     at = np.arange(len(rows)) if places is None else np.asarray(places, float)
     table = {key: np.array([row.get(key, 0.0) for row in rows], float) for key in parts}
@@ -144,8 +231,20 @@ def spans(
     names: Sequence[str],
     height: float = 0.7,
 ) -> None:
-    """What each row did and when: (what, from, to) in seconds, drawn in milliseconds; looks are
-    {what: (label, look)}, and each label is named once.
+    """Draw what each row did and when.
+
+    Parameters
+    ----------
+    axes : Axes
+        Its x axis is in milliseconds.
+    rows : sequence of sequence of (str, float, float)
+        What was done, from when to when, in seconds.
+    looks : Mapping
+        {what: (label, look)}; each label stands in the legend once.
+    names : sequence of str
+        Of the rows, the first on top.
+    height : float
+        Of a row's bars, where rows are 1 apart.
     """
     for what, (label, look) in looks.items():
         own = [(n, a, b) for n, row in enumerate(rows) for name, a, b in row if name == what]
@@ -161,8 +260,18 @@ def interval(
     axes: Axes, at: float, low: float, middle: float, high: float, label: str = "",
     upright: bool = False, **look: Any,
 ) -> None:  # fmt: skip
-    """A value with its interval, lying at a row, or upright at a place; without a finite end the
-    value alone.
+    """Draw a value with its interval; where an end is not finite, the value alone.
+
+    Parameters
+    ----------
+    axes : Axes
+    at : float
+        The row, or with `upright` the place on the x axis.
+    low, middle, high : float
+    label : str
+    upright : bool
+    **look
+        Matplotlib's keywords of an error bar.
     """
     known = np.isfinite([low, high]).all()
     reach = [[middle - low], [high - middle]] if known else None
@@ -175,9 +284,28 @@ def interval(
 def waterfall(
     axes: Axes, steps: "Mapping[str, tuple[Any, str]]", dropped: Collection[str] = (), **look: Any
 ) -> tuple[float, float]:
-    """What steps are worth, one after another, from a bar of 1 on: {name: (ratio, words)}. Each has
-    its interval and its words, and begins where those before it have got to; of one that is dropped
-    the interval alone is drawn. Returns what all have reached, and the height of the picture.
+    """Draw what steps are worth, one after another, from a bar of 1 on.
+
+    Each step begins where those before it have got to.
+
+    Parameters
+    ----------
+    axes : Axes
+        Upright, with a place for the first bar and one for each step.
+    steps : Mapping
+        {name: (ratio, words)}: how many times as fast as the step before, as a comparison's Ratio,
+        and what stands above it.
+    dropped : collection of str
+        Names of steps that were not kept: their interval alone is drawn.
+    **look
+        Matplotlib's keywords of the intervals.
+
+    Returns
+    -------
+    reached : float
+        What all steps that were kept make together.
+    top : float
+        The height of the highest bar or interval.
     """
     own: Look = {"color": "black", "linewidth": 1.5, **look}
     axes.bar(0, 1.0, color=DARK, **STEP)
@@ -201,8 +329,17 @@ def waterfall(
 
 
 def noise_band(axes: Axes, noise: float, label: str = "", upright: bool = False) -> None:
-    """The ratios by which two identical jobs could differ, and the line at 1; upright: ratios run
-    upwards."""
+    """Draw the ratios by which two identical jobs could differ, and the line at 1.
+
+    Parameters
+    ----------
+    axes : Axes
+    noise : float
+        A share: 0.05 is a band from 1 / 1.05 to 1.05. Where it is not finite, there is no band.
+    label : str
+    upright : bool
+        Ratios run upwards; else to the right.
+    """
     span, line = (axes.axhspan, axes.axhline) if upright else (axes.axvspan, axes.axvline)
     if np.isfinite(noise):
         span(1 / (1 + noise), 1 + noise, color=PALE, label=label, zorder=0)
@@ -213,9 +350,26 @@ def heat(
     figure: Figure, axes: Axes, values: "np.ndarray[Any, Any]", rows: Sequence[str],
     columns: Sequence[str], unit: str, lower: bool = False, missing: Any = "",
 ) -> Any:  # fmt: skip
-    """A map of values (rows, columns), the better the darker, the best framed; what is not a number
-    is white with the words `missing[row][column]`, or hatched where there are none. Returns the bar
-    of colours.
+    """Draw a map of values, the better the darker, the best framed.
+
+    Parameters
+    ----------
+    figure : Figure
+    axes : Axes
+    values : ndarray
+        (rows, columns); NaN where there is none.
+    rows, columns : sequence of str
+        What stands at the axes.
+    unit : str
+        Of the values.
+    lower : bool
+        The smallest value is the best.
+    missing : optional
+        missing[row][column] are the words where there is no value; an empty one is hatched.
+
+    Returns
+    -------
+    matplotlib.colorbar.Colorbar
     """
     known = values[~np.isnan(values)]
     low, high = (known.min(), known.max()) if known.size else (0.0, 1.0)
@@ -245,7 +399,20 @@ def box(
     axes: Axes, x: float, y: float, width: float, height: float, text: str = "",
     size: float = 9, **look: Any,
 ) -> None:  # fmt: skip
-    """A rectangle from its lower left corner, with words in its middle, white on dark."""
+    """Draw a rectangle with words in its middle, white on dark.
+
+    Parameters
+    ----------
+    axes : Axes
+    x, y : float
+        Its lower left corner.
+    width, height : float
+    text : str
+    size : float
+        Of the letters, in points.
+    **look
+        Matplotlib's keywords of a Rectangle.
+    """
     own: Look = {"facecolor": "white", "edgecolor": INK, "linewidth": 0.8, **look}
     axes.add_patch(Rectangle((x, y), width, height, **own))
     if text:

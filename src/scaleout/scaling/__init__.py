@@ -1,4 +1,4 @@
-"""Laws of scaling, fitted to what was measured, and predictions from them with how sure they are."""
+"""Fit laws of scaling to what was measured, and predict from them, with how sure that is."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -38,8 +38,21 @@ def efficiency_of_networks(
 ) -> "Figure":
     """Draw the part of a step that is compute, over the ranks.
 
-    A panel for each network that is trained, a line for each network between the ranks, up to `most`
-    ranks. A guess is an efficiency at that many ranks.
+    A panel for each network that is trained, a line for each network between the ranks. The band of
+    a line reaches from no overlap with ten times the alpha to full overlap with a tenth of it.
+
+    Parameters
+    ----------
+    networks : Mapping of str to sequence of Step
+        The steps of a network that is trained: one for each network between the ranks.
+    most : int
+        The largest number of ranks; the powers of 2 up to it are drawn.
+    guess : float, optional
+        The reader's guess of the efficiency (0 to 1) on `most` ranks, in the last panel.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
     """
     from . import picture  # loads matplotlib
 

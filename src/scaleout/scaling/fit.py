@@ -50,14 +50,39 @@ FARTHEST = 16  # times the most nodes measured
 
 @dataclass(frozen=True)
 class Amdahl:
-    """Amdahl's law, T(p) = T(1) (s + (1 - s) / p), with its serial part s (AFIPS 30, 1967)."""
+    """Amdahl's law, T(p) = T(1) (s + (1 - s) / p), with its serial part s (AFIPS 30, 1967).
+
+    Attributes
+    ----------
+    serial : float
+        s, from 0 to 1.
+    serial_range : (float, float)
+        The low and the high end of s.
+    """
 
     serial: float
     serial_range: tuple[float, float]
 
     @classmethod
     def assumed(cls, ranks: int, speed_up: Ratio) -> Self:
-        """Say what one measured speed-up would mean if the law held, which it cannot tell."""
+        """Say what one measured speed-up would mean if the law held, which it cannot tell.
+
+        Parameters
+        ----------
+        ranks : int
+            On how many ranks it was measured, at least 2.
+        speed_up : Ratio
+            How many times as fast as one rank, with its interval: `Comparison.ratio`.
+
+        Returns
+        -------
+        Amdahl
+
+        Raises
+        ------
+        ScaleoutError
+            There are fewer than 2 ranks.
+        """
         if ranks < 2:
             raise ScaleoutError(f"A speed-up needs at least 2 ranks; asked for {ranks}.")
 
@@ -69,7 +94,7 @@ class Amdahl:
         return cls(serial(speed_up.middle), (serial(speed_up.high), serial(speed_up.low)))
 
     def speed_up(self, ranks: float) -> float:
-        """How many times faster than one rank."""
+        """Predict how many times as fast as one rank so many are."""
         return 1 / (self.serial + (1 - self.serial) / ranks)
 
     def __str__(self) -> str:
@@ -90,7 +115,18 @@ class Amdahl:
 
 @dataclass(frozen=True)
 class Prediction:
-    """The rate on so many nodes, and the interval that a measurement there falls into, 95 in 100."""
+    """The rate on so many nodes, and the interval that a measurement there falls into, 95 in 100.
+
+    Attributes
+    ----------
+    nodes : int
+    rate, low, high : float
+        In the unit of the rates that were fitted.
+    efficiency : float
+        The rate of a node, as a part of that of one node alone.
+    low_law : str
+        The law, of LAWS, that most often gives the low end.
+    """
 
     nodes: int
     rate: float
@@ -102,10 +138,23 @@ class Prediction:
 
 @dataclass(frozen=True)
 class RateFit:
-    """The law that fits best each time that the rates were shaken.
+    """The law that fits best each time that the rates were shaken; `fit_rates` makes it.
 
-    laws: its name; alone, loss: its two parameters; errors: of one more measurement, relative;
-    each (SHAKES,).
+    Attributes
+    ----------
+    nodes : tuple of float
+        The different counts that were measured, the largest last.
+    points : int
+        How many rates were measured.
+    scatter : float
+        The standard deviation of the rates about the law that fits them best, relative.
+    laws : tuple of str
+        The name of the best law each time, of LAWS; (SHAKES,).
+    alone, loss : ndarray
+        Its two parameters, in node seconds of a unit of work: what it takes without the loss, and
+        the loss on the largest count; (SHAKES,).
+    errors : ndarray
+        Of one more measurement, as logarithms of rates; (SHAKES,).
     """
 
     nodes: tuple[float, ...]
@@ -118,23 +167,23 @@ class RateFit:
 
     @property
     def weights(self) -> dict[str, float]:
-        """How often each law fitted best, from 0 to 1."""
+        """Count how often each law fitted best, from 0 to 1."""
         times = Counter(self.laws)
         return {name: times[name] / len(self.laws) for name in LAWS}
 
     @property
     def one(self) -> float:
-        """The rate of one node, by the laws."""
+        """The rate of one node, as the laws have it."""
         return self.rate(1)
 
     def rate(self, nodes: float) -> float:
-        """The rate on so many nodes, without a word on how sure it is."""
+        """Predict the rate on so many nodes, without a word on how sure it is."""
         import numpy as np
 
         return float(np.exp(np.median(self.log_rates(nodes))))
 
     def log_rates(self, nodes: float) -> "Array":
-        """What each fit says of so many nodes, as logarithms; (SHAKES,)."""
+        """Predict the logarithm of the rate on so many nodes, by each fit; (SHAKES,)."""
         import numpy as np
 
         most = self.nodes[-1]
@@ -144,7 +193,23 @@ class RateFit:
         return found
 
     def predict(self, nodes: int) -> Prediction:
-        """Predict the rate on so many nodes, with its interval."""
+        """Predict the rate on so many nodes, with its interval.
+
+        Parameters
+        ----------
+        nodes : int
+            At least 1, and no more than 16 times the most that were measured.
+
+        Returns
+        -------
+        Prediction
+
+        Raises
+        ------
+        ScaleoutError
+            The nodes are out of range; no law comes nearer to the rates than 50 %; or the ends of
+            the interval differ by more than a factor of 10.
+        """
         import numpy as np
 
         if nodes < 1:
@@ -174,7 +239,32 @@ class RateFit:
 
 
 def fit_rates(nodes: Sequence[float], rates: Sequence[float]) -> RateFit:
-    """Fit the laws to rates on so many nodes, and again to each shaken copy of the rates."""
+    """Fit the laws to rates on so many nodes, and again to each shaken copy of the rates.
+
+    Parameters
+    ----------
+    nodes : sequence of float
+        The nodes (or ranks, or GPUs) of each point, 1 or more, with at least 4 different counts;
+        a count may come often.
+    rates : sequence of float
+        Work per second of all nodes together, above 0; as many as nodes.
+
+    Returns
+    -------
+    RateFit
+        The same for the same points: the random numbers are always the same.
+
+    Raises
+    ------
+    ScaleoutError
+        The counts are too few, or a value is out of range.
+
+    Notes
+    -----
+    The head of this module says how, and docs/scaling.md how often the intervals were right. Each
+    fit is least squares with parameters of 0 or more (Lawson and Hanson, "Solving Least Squares
+    Problems", 1974).
+    """
     import numpy as np
     from scipy.optimize import nnls
 
@@ -197,7 +287,7 @@ def fit_rates(nodes: Sequence[float], rates: Sequence[float]) -> RateFit:
     }
 
     def best(seconds: "Array") -> "tuple[str, Array]":
-        """The law that comes nearest, relatively, with its alone and its loss."""
+        """Choose the law that comes nearest, relatively, with its alone and its loss."""
         fits = {
             name: nnls(shape / seconds[:, None], np.ones_like(n)) for name, shape in shapes.items()
         }
@@ -224,7 +314,15 @@ def fit_rates(nodes: Sequence[float], rates: Sequence[float]) -> RateFit:
 
 @dataclass(frozen=True)
 class Published:
-    """A table that others have published; published.csv names its source and its year."""
+    """A table that others have published; published.csv names its source and its year.
+
+    Attributes
+    ----------
+    name, unit : str
+        Whose it is, and what its rates count.
+    nodes : tuple of int
+    rates : tuple of float
+    """
 
     name: str
     unit: str
@@ -233,7 +331,12 @@ class Published:
 
 
 def published() -> list[Published]:
-    """Read the published tables, two of which stand in 07."""
+    """Read the published tables that come with the package.
+
+    Returns
+    -------
+    list of Published
+    """
     tables: dict[tuple[str, str], list[tuple[int, float]]] = {}
     with open(Path(__file__).with_name("published.csv"), encoding="utf-8", newline="") as file:
         for row in csv.DictReader(line for line in file if not line.startswith("#")):

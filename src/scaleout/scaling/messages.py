@@ -1,4 +1,4 @@
-"""Laws fitted to what was measured: the time of a message, and from it the time of an allreduce.
+"""Fit the time of a message to what was measured, and predict from it the time of an allreduce.
 
 A message of n bytes takes alpha + beta n seconds: alpha until its first byte arrives, beta for each
 byte more (Hockney, "The communication challenge for MPP", Parallel Computing 20 (3), 1994). The
@@ -17,7 +17,23 @@ FEWEST_SIZES = 4  # two go into the line itself; the rest say how well it fits
 
 @dataclass(frozen=True)
 class AlphaBeta:
-    """A fitted line."""
+    """The time of a message over its bytes, as fitted: alpha_s + beta_s n.
+
+    Attributes
+    ----------
+    alpha_s : float
+        Seconds until the first byte arrives.
+    beta_s : float
+        Seconds for each byte more.
+    alpha_error_s, beta_error_s : float
+        The standard error of each, in the same units.
+    alpha_range_s, beta_range_s : (float, float)
+        The interval of each that holds the truth 95 times in 100.
+    sizes : int
+        How many different sizes were measured.
+    scatter : float
+        The standard deviation of the times about the line, relative: 0.05 is 5 %.
+    """
 
     alpha_s: float
     beta_s: float
@@ -29,7 +45,7 @@ class AlphaBeta:
     scatter: float
 
     def seconds(self, n: float) -> float:
-        """The time of a message of n bytes."""
+        """Predict the seconds of a message of n bytes."""
         return self.alpha_s + self.beta_s * n
 
     def __str__(self) -> str:
@@ -45,7 +61,27 @@ class AlphaBeta:
 
 
 def fit_alpha_beta(n: Sequence[float], seconds: Sequence[float]) -> AlphaBeta:
-    """Fits alpha + beta n to the times of messages of n bytes."""
+    """Fit alpha + beta n to the times of messages of n bytes.
+
+    Least squares of the logarithms, so that a small message counts as much as a large one; the
+    intervals are Student's, of the logarithms of alpha and beta.
+
+    Parameters
+    ----------
+    n : sequence of float
+        Bytes of each message, 0 or more, with at least 4 different sizes; a size may come often.
+    seconds : sequence of float
+        The time of each, above 0; as many as n.
+
+    Returns
+    -------
+    AlphaBeta
+
+    Raises
+    ------
+    ScaleoutError
+        The sizes are too few, or a value is out of range.
+    """
     import numpy as np
     from scipy.optimize import least_squares
     from scipy.stats import t
@@ -82,12 +118,45 @@ def fit_alpha_beta(n: Sequence[float], seconds: Sequence[float]) -> AlphaBeta:
 
 
 def gather_broadcast_s(n: float, ranks: int, alpha: float, beta: float) -> float:
-    """Seconds of an allreduce through rank 0: it takes an array from every other rank, then sends
-    one.
+    """Predict an allreduce through rank 0, which takes an array from every other rank, one after
+    another, and sends one to each: 2 (ranks - 1) (alpha + beta n).
+
+    Parameters
+    ----------
+    n : float
+        Bytes of the array.
+    ranks : int
+    alpha, beta : float
+        Seconds of a message, and of each of its bytes.
+
+    Returns
+    -------
+    float
+        Seconds; without the time of the adding.
     """
     return 2 * (ranks - 1) * (alpha + beta * n)
 
 
 def ring_allreduce_s(n: float, ranks: int, alpha: float, beta: float) -> float:
-    """Seconds of an allreduce around a ring: ranks - 1 steps of n / ranks bytes, twice."""
+    """Predict an allreduce around a ring: ranks - 1 steps of n / ranks bytes, twice, which is
+    2 (ranks - 1) (alpha + beta n / ranks).
+
+    Parameters
+    ----------
+    n : float
+        Bytes of the array.
+    ranks : int
+    alpha, beta : float
+        Seconds of a message, and of each of its bytes.
+
+    Returns
+    -------
+    float
+        Seconds; without the time of the adding.
+
+    Notes
+    -----
+    Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in MPICH",
+    International Journal of High Performance Computing Applications 19 (1), 2005.
+    """
     return 2 * (ranks - 1) * (alpha + beta * n / ranks)

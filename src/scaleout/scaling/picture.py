@@ -1,4 +1,4 @@
-"""What a network between the ranks costs a step, by the model."""
+"""Draw what a network between the ranks costs a step, by the model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,10 +17,7 @@ ALPHA_WITHIN = 10  # a network's alpha is known up to this factor
 def efficiency_of_networks(
     networks: Mapping[str, Sequence[Step]], most: int = 1024, guess: float | None = None
 ) -> Figure:
-    """The part of a step that is compute, over the ranks: a panel for each network that is trained,
-    a line for each network between the ranks. A band reaches from no overlap and ten times the
-    alpha to all that can hide and a tenth of it.
-    """
+    """Draw what `scaling.efficiency_of_networks` describes."""
     figure, panels = plt.subplots(1, len(networks), sharey=True, squeeze=False, figsize=(8, 4))
     counts = [2**k for k in range(int(np.log2(most)) + 1)]
     said = []
@@ -59,6 +56,6 @@ def efficiency_of_networks(
 
 
 def _with(step: Step, overlap: float, factor: float) -> Step:
-    """The same step with another overlap, and its network's alpha so many times as long."""
+    """Give a step another overlap, and its network an alpha so many times as long."""
     network = replace(step.network, alpha_s=factor * step.network.alpha_s)
     return replace(step, overlap=overlap, network=network)

@@ -1,23 +1,29 @@
-"""The time of a training step on many nodes, put together from what was measured on few.
+"""Put together the time of a training step on many ranks from what was measured on few.
 
 step = compute + what of the ring allreduce is not hidden behind it + waiting for the slowest.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from .messages import ring_allreduce_s
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 QUARTILES_APART = 1.349  # in standard deviations, where times are normal
 
 
 @dataclass(frozen=True)
 class Network:
-    """A network by name."""
+    """The link between ranks, by name.
+
+    Parameters
+    ----------
+    name : str
+    alpha_s : float
+        Seconds until the first byte of a message arrives.
+    beta_s : float
+        Seconds for each byte more.
+    """
 
     name: str
     alpha_s: float
@@ -40,7 +46,21 @@ NETWORKS = {
 
 @dataclass(frozen=True)
 class Step:
-    """A step of synchronous training, each rank with a batch of its own."""
+    """A step of synchronous training, in which each rank has a batch of its own (weak scaling).
+
+    Parameters
+    ----------
+    compute_s : float
+        Seconds that a rank computes in a step.
+    gradient_bytes : float
+        What the ranks average in each step.
+    network : Network
+        What is between them.
+    overlap : float
+        The part of the compute behind which the exchange can hide, from 0 to 1.
+    spread_s : float
+        The standard deviation of the compute, from step to step.
+    """
 
     compute_s: float
     gradient_bytes: float
@@ -50,28 +70,48 @@ class Step:
 
     @classmethod
     def measured(
-        cls, records: "pd.DataFrame", network: Network, overlap: float = 0.0, **other: float
+        cls,
+        compute_s: Sequence[float],
+        gradient_bytes: float,
+        network: Network,
+        overlap: float = 0.0,
     ) -> Self:
-        """A step whose compute and whose gradient are those of one job of 02_threads."""
+        """Make a step of the compute times of many.
+
+        Parameters
+        ----------
+        compute_s : sequence of float
+            Seconds of each step on one rank, without any exchange. Their median becomes the
+            compute; the distance of their quartiles, divided by 1.349, the spread.
+        gradient_bytes, network, overlap
+            As in the class.
+
+        Returns
+        -------
+        Step
+        """
         import numpy as np
 
-        (job,) = (row for _, row in records.iterrows())
-        low, high = np.quantile(job.step_s, [0.25, 0.75])
-        found = {
-            "compute_s": float(np.median(job.step_s)),
-            "spread_s": float((high - low) / QUARTILES_APART),
-            "gradient_bytes": float(job.metrics["shares"][0]["gradient_bytes"]),
-        }
-        return cls(**{**found, **other}, network=network, overlap=overlap)
+        low, middle, high = np.quantile(compute_s, [0.25, 0.5, 0.75]).tolist()
+        spread_s = (high - low) / QUARTILES_APART
+        return cls(middle, float(gradient_bytes), network, overlap, spread_s)
 
     def exchange_s(self, ranks: int) -> float:
-        """The whole ring allreduce."""
+        """Predict the seconds of the whole ring allreduce, hidden or not."""
         return ring_allreduce_s(
             self.gradient_bytes, ranks, self.network.alpha_s, self.network.beta_s
         )
 
     def parts(self, ranks: int) -> dict[str, float]:
-        """Seconds of a step on so many ranks: compute, exchange (what of it shows), stragglers."""
+        """Predict what a step on so many ranks consists of.
+
+        Returns
+        -------
+        dict
+            Seconds: "compute"; "exchange", what of it shows; "stragglers", how much later than the
+            average the slowest rank is (Blom, "Statistical Estimates and Transformed Beta-Variables",
+            1958).
+        """
         shows = max(0.0, self.exchange_s(ranks) - self.overlap * self.compute_s)
         return {
             "compute": self.compute_s,
@@ -80,17 +120,17 @@ class Step:
         }
 
     def seconds(self, ranks: int) -> float:
-        """A step on so many ranks."""
+        """Predict the seconds of a step on so many ranks: the sum of its parts."""
         return sum(self.parts(ranks).values())
 
     def efficiency(self, ranks: int) -> float:
-        """The part of the step that is compute."""
+        """Predict the part of a step that is compute, from 0 to 1."""
         return self.compute_s / self.seconds(ranks)
 
 
 def _slowest(ranks: int) -> float:
-    """How many standard deviations the slowest of so many is late, on average, where times are
-    normal (Blom, 1958)."""
+    """Estimate how many standard deviations the slowest of so many is late, on average, where times
+    are normal."""
     from statistics import NormalDist
 
     return NormalDist().inv_cdf((ranks - 0.375) / (ranks + 0.25)) if ranks > 1 else 0.0

@@ -17,7 +17,17 @@ RATE, STRONG, WEAK = "rate", "seconds", "weak_seconds"
 
 @dataclass(frozen=True)
 class Measured:
-    """A table: what was counted, what was measured, and both as numbers."""
+    """A table: what was counted, what was measured, and both as numbers.
+
+    Attributes
+    ----------
+    count : str
+        "nodes", "ranks", "gpus" or "cores".
+    what : str
+        "rate", "seconds" or "weak_seconds".
+    nodes, values : list of float
+        A number for each row.
+    """
 
     count: str
     what: str
@@ -26,7 +36,7 @@ class Measured:
 
     @property
     def rates(self) -> list[float]:
-        """As units a second; of seconds, the unit is the whole work, or one node's."""
+        """The values as units a second; of seconds, the unit is the whole work, or one node's."""
         if self.what == RATE:
             return self.values
         weak = self.what == WEAK
@@ -35,14 +45,28 @@ class Measured:
         ]
 
     def seconds(self, nodes: float, rate: float) -> float:
-        """What the table's own work takes."""
+        """Say in seconds what the table's own work takes at a rate on so many nodes."""
         return (nodes if self.what == WEAK else 1.0) / rate
 
 
 def read_measured(path: Path | str) -> Measured:
     """Read a CSV file whose first line names a count and `rate`, `seconds` or `weak_seconds`.
 
-    Lines that begin with # are notes of its own; a count may come often.
+    Parameters
+    ----------
+    path : Path or str
+        Text in UTF-8. Lines that begin with # are notes, other columns are left out, and a count
+        may come often.
+
+    Returns
+    -------
+    Measured
+
+    Raises
+    ------
+    ScaleoutError
+        The file cannot be read, a column is missing or twice there, or a row holds no two numbers in
+        range; the sentence names the line.
     """
     shown = plain(str(path), 400)
     lines = [
@@ -86,7 +110,7 @@ def read_measured(path: Path | str) -> Measured:
 
 
 def _text(path: Path | str, shown: str) -> str:
-    """What a text file holds, without a spreadsheet's mark at its start."""
+    """Read a text file, without a spreadsheet's mark at its start."""
     try:
         return jsonlines.text(Path(path))
     except UnicodeDecodeError:
@@ -99,11 +123,32 @@ def _text(path: Path | str, shown: str) -> str:
 
 
 def _short(rate: float) -> str:
+    """Write a rate with the digits that a table has room for."""
     return f"{rate:,.0f}" if rate >= 1000 else f"{rate:.4g}"
 
 
 def main(path: Path, predict: Sequence[int], say: Callable[[str], None] = print) -> int:
-    """Print the fit, and a row for each number of nodes."""
+    """Print the fit, and a row for each number of nodes.
+
+    Parameters
+    ----------
+    path : Path
+        A table, as `read_measured` takes it.
+    predict : sequence of int
+        Numbers of nodes; without any, twice the most that were measured.
+    say : callable
+        Takes each line.
+
+    Returns
+    -------
+    int
+        The exit status: 1 where a prediction was refused.
+
+    Raises
+    ------
+    ScaleoutError
+        The table cannot be read, or is too small for a fit.
+    """
     table = read_measured(path)
     fit = fit_rates(table.nodes, table.rates)
     counts = ", ".join(f"{n:g}" for n in fit.nodes)

@@ -1,1 +1,1 @@
-"""What other programs wrote of their work, read: oneDNN, TensorFlow, Horovod."""
+"""Read what other programs wrote of their work: oneDNN, TensorFlow, Horovod."""

@@ -1,5 +1,5 @@
-"""Horovod's timeline (HOROVOD_TIMELINE=file): what rank 0 saw of each tensor, after a clean end or
-after a crash.
+"""Read Horovod's timeline (HOROVOD_TIMELINE=file): what rank 0 saw of each tensor, after a clean end
+or after a crash.
 
 The format is Chrome's trace events: a list of objects, one "process" a tensor. Horovod writes it as
 it goes; a job that is ended leaves it cut off anywhere, and what is whole before the cut is read.
@@ -23,19 +23,36 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Timeline:
-    """What one timeline holds."""
+    """What one timeline holds; `read` makes it.
+
+    Attributes
+    ----------
+    spans : pandas.DataFrame
+        A row for each phase of a tensor: `tensor`, `phase` (such as "ALLREDUCE"), `count` (how
+        often the tensor has had this phase before), `start_s`, `end_s`.
+    ready : pandas.DataFrame
+        A row each time that a rank was ready to send a tensor: `tensor`, `rank`, `count` (as
+        above), `at_s`.
+    """
 
     spans: "pd.DataFrame"
     ready: "pd.DataFrame"
 
     def steps(self) -> "pd.DataFrame":
-        """Where the time of each step went: a row a step and rank, with start_s, compute_s,
-        waiting_s, communication_s.
+        """Split the time of each step into compute, waiting and communication.
 
         A rank computes until its last gradient is ready, waits until that is so on all ranks, and
         communicates until the last average is there, when the next step begins. What is sent while
         it still computes counts as compute, and so does all that it does between two steps. The
-        first step is left out: its start is not known."""
+        first step is left out: its start is not known.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each step and rank: `step`, `rank`, and in seconds `start_s`, `compute_s`,
+            `waiting_s`, `communication_s`. A step in which the ranks did not negotiate, or that a
+            crash has cut, has no rows.
+        """
         import pandas as pd
 
         columns = ["step", "rank", "start_s", "compute_s", "waiting_s", "communication_s"]
@@ -66,7 +83,27 @@ class Timeline:
 
 
 def read(path: Path | str) -> Timeline:
-    """The timeline in a file."""
+    """Read the timeline in a file, which may be cut off anywhere.
+
+    Parameters
+    ----------
+    path : Path or str
+        What HOROVOD_TIMELINE named.
+
+    Returns
+    -------
+    Timeline
+
+    Raises
+    ------
+    ScaleoutError
+        There is no such file, or it holds no whole phase of a tensor.
+
+    Notes
+    -----
+    The format is that of Chrome's trace events, as Horovod describes it under "Analyze
+    Performance" in its documentation.
+    """
     import pandas as pd
 
     file = Path(path)
@@ -109,7 +146,7 @@ def read(path: Path | str) -> Timeline:
 
 
 def _events(text: str) -> Iterator[dict[str, Any]]:
-    """The events that are whole, in order, up to the end or to the place where the file was cut."""
+    """Decode the events that are whole, in order, up to the end or to where the file was cut."""
     decoder = json.JSONDecoder()
     at = text.find("{")
     while at >= 0:

@@ -1,4 +1,4 @@
-"""What oneDNN did, from the lines it prints with ONEDNN_VERBOSE=1.
+"""Read what oneDNN did, from the lines it prints with ONEDNN_VERBOSE=1.
 
 The lines are described in oneDNN's developer guide, "Verbose Mode": comma-separated fields, named
 by a template line in the header, so that a newer oneDNN may add or move some."""
@@ -23,7 +23,36 @@ HEADER = {
 
 
 def parse(lines: Iterable[Line], after: str | None = None) -> "pd.DataFrame":
-    """The primitives that oneDNN executed, from a job's output."""
+    """Read from a job's output which primitives oneDNN executed.
+
+    Parameters
+    ----------
+    lines : iterable of str or (rank, str)
+        All that the job printed, such as `run.lines`, from its first line: oneDNN's header names
+        the fields. A line of text may begin with its rank, as in "[1] ".
+    after : str, optional
+        Leave out what was executed before the first line with this text in it, such as what
+        belongs to the warm-up. The header before it is read all the same.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each executed primitive, in the order of the lines: `rank` (None where the lines
+        name none), `primitive`, `implementation`, `isa` (in the implementation's name, else "not
+        named"), `prop_kind`; layouts `src`, `wei`, `dst`; types `src_type`, `dst_type`; `post_ops`,
+        `auxiliary`, `problem`; `time_ms`, milliseconds. What a primitive lacks is "". Its attrs hold
+        "version", "isa" and "runtime" as the header has them, and "damaged", how many lines were
+        not whole.
+
+    Raises
+    ------
+    ScaleoutError
+        The header is missing, or nothing was executed (after that line).
+
+    Notes
+    -----
+    The lines are described under "Verbose Mode" in oneDNN's developer guide.
+    """
     import pandas as pd
 
     about: dict[str, str] = {}
@@ -66,12 +95,13 @@ def parse(lines: Iterable[Line], after: str | None = None) -> "pd.DataFrame":
 
 
 def _rank(text: str) -> tuple[int | None, str]:
+    """Take the rank off a line's beginning."""
     found = re.match(r"\[(\d+)\] ", text)
     return (int(found[1]), text[found.end() :]) if found else (None, text)
 
 
 def _row(text: str, names: Sequence[str] | None) -> dict[str, object] | None:
-    """One executed primitive; None for a line that is not whole."""
+    """Read one executed primitive; None for a line that is not whole."""
     fields = text.strip().split(",")
     fields = fields[fields.index("exec") :] if "exec" in fields else []
     if not names or len(fields) != len(names):
@@ -107,8 +137,19 @@ def _row(text: str, names: Sequence[str] | None) -> dict[str, object] | None:
 
 
 def shares(frame: "pd.DataFrame") -> "pd.DataFrame":
-    """Where oneDNN's time went: primitive, prop_kind, calls, time_ms, share (of 1), the longest
-    first."""
+    """Add up oneDNN's time by primitive and kind.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        As `parse` returns it.
+
+    Returns
+    -------
+    pandas.DataFrame
+        `primitive`, `prop_kind`, `calls`, `time_ms` (milliseconds of all calls) and `share` (of all
+        of oneDNN's time, from 0 to 1), the longest first.
+    """
     times = frame.groupby(["primitive", "prop_kind"], sort=False)["time_ms"]
     table = times.agg(calls="size", time_ms="sum").sort_values("time_ms", ascending=False)
     table = table.reset_index()

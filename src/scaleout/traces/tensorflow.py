@@ -1,4 +1,4 @@
-"""What each operation of a TensorFlow program took, from a profile that TensorFlow wrote.
+"""Read what each operation of a TensorFlow program took, from a profile that TensorFlow wrote.
 
 In the program, around the steps that count:
 
@@ -29,7 +29,31 @@ CALLS = {"PartitionedCall", "StatefulPartitionedCall", "While", "If"}  # they ho
 
 
 def read(job: Run | Path | str) -> "pd.DataFrame":
-    """The operations of a job that ran with a profiler, the longest first."""
+    """Read the operations of a job that ran with a profiler.
+
+    Parameters
+    ----------
+    job : Run, Path or str
+        The run, whose record tells its number of steps; or the folder that the profiler wrote to,
+        all of whose operations then count as one step.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each operation of the graph, the longest first: `name`, `op` (what it does),
+        `library` ("oneDNN" or "Eigen"), and for each step `calls` and `time_ms`, milliseconds.
+        `attrs["step_ms"]` is the median of the steps' times; 0 for a folder.
+
+    Raises
+    ------
+    ScaleoutError
+        There is no profile, it is not whole, it holds no operation, or TensorFlow is missing.
+
+    Notes
+    -----
+    The newest profile in the folder is read, an XSpace (xplane.proto in TensorFlow's source). Calls,
+    loops and branches are left out, as they hold other operations.
+    """
     import pandas as pd
 
     folder = job.folder if isinstance(job, Run) else Path(job)
@@ -54,14 +78,37 @@ def read(job: Run | Path | str) -> "pd.DataFrame":
 
 
 def by_op(frame: "pd.DataFrame") -> "pd.DataFrame":
-    """One row for all operations that do the same: op, library, calls, time_ms, share (of 1)."""
+    """Add up the operations that do the same.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        As `read` returns it, or some rows of it.
+
+    Returns
+    -------
+    pandas.DataFrame
+        `op`, `library`, and for each step `calls`, `time_ms` (milliseconds) and `share` (of these
+        rows' time, from 0 to 1), the longest first.
+    """
     sums = frame.groupby(["op", "library"])[["calls", "time_ms"]].sum().reset_index()
     sums = sums.sort_values("time_ms", ascending=False, ignore_index=True)
     return sums.assign(share=sums.time_ms / sums.time_ms.sum())
 
 
 def words(frame: "pd.DataFrame") -> str:
-    """A step in one sentence: what it takes, its longest operations, and what none of them takes."""
+    """Describe a step in one sentence: what it takes, its three longest operations, the others of each
+    library, and what lies between operations.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        As `read` returns it for a run.
+
+    Returns
+    -------
+    str
+    """
     sums, step_ms = by_op(frame), frame.attrs["step_ms"]
     told = [f"{row.op} {row.time_ms / step_ms:.0%}" for row in sums.head(LONGEST).itertuples()]
     parts = {f"other {name} operations": ms for name, ms in _others(sums).items()}
@@ -71,11 +118,12 @@ def words(frame: "pd.DataFrame") -> str:
 
 
 def _others(sums: "pd.DataFrame") -> dict[str, float]:
-    """What each library takes beyond the longest operations."""
+    """Add up what each library takes beyond the longest operations."""
     return dict(sums.iloc[LONGEST:].groupby("library").time_ms.sum().sort_values(ascending=False))
 
 
 def _library(op: str) -> str:
+    """Name the library that runs an operation."""
     return "oneDNN" if op.startswith("_Mkl") else "Eigen"
 
 
@@ -85,7 +133,7 @@ def _original(op: str) -> str:
 
 
 def _space(folder: Path) -> Any:
-    """The newest profile in a folder, as TensorFlow describes it."""
+    """Read the newest profile in a folder, as TensorFlow describes it."""
     files = sorted(folder.glob("plugins/profile/*/*.xplane.pb"))
     if not files:
         raise ScaleoutError(f"There is no profile in {show(folder)}: run the job with --profile.")
@@ -98,7 +146,7 @@ def _space(folder: Path) -> Any:
 
 
 def _description() -> Any:
-    """The protocol buffers of a profile. The file is loaded alone: TensorFlow takes seconds."""
+    """Load the protocol buffers of a profile; that file alone, as TensorFlow takes seconds."""
     package = importlib.util.find_spec("tensorflow")
     if package is None or not package.submodule_search_locations:
         raise ScaleoutError("TensorFlow is missing, and with it the description of its profiles.")

@@ -13,6 +13,7 @@ import pytest
 from helpers import compared, guesses_in, lesson, read_figure
 
 from scaleout import Comparison
+from scaleout.errors import ScaleoutError
 
 Draw = Callable[..., Any]
 
@@ -25,6 +26,31 @@ def spread(middle: float, runs: int = 5) -> list[float]:
 def frame(**columns: Any) -> pd.DataFrame:
     """One record, also where a value is a list."""
     return pd.DataFrame([columns])
+
+
+def profiled(**ms: float) -> pd.DataFrame:
+    """What each operation of a step takes, and 10 ms between them."""
+    library = {"Conv2D": "oneDNN", "FusedBatchNormV3": "oneDNN"}
+    rows = [(op, op, library.get(op, "Eigen"), 1.0, time) for op, time in ms.items()]
+    found = pd.DataFrame(rows, columns=["name", "op", "library", "calls", "time_ms"])
+    found.attrs = {"step_ms": sum(ms.values()) + 10}
+    return found
+
+
+def operations(draw: Draw, guess: Any) -> Any:
+    return draw({"Keras": profiled(Mean=50.0, Conv2D=40.0, Mul=30.0)}, guess)
+
+
+def thread_census(draw: Draw, guess: Any) -> Any:
+    ranks = [{"threads": {"Python": 1, "Eigen": 4}, "cpus": {"Python": 0.1, "Eigen": 1.5}}]
+    job = pd.DataFrame([{"metrics.shares": ranks, "metrics.cores": [[0], [1]]}])
+    return draw({"nothing set": job, "again": job}, guess)
+
+
+def rate_over_threads(draw: Draw, guess: Any) -> Any:
+    rows = [(n, t, 10.0 * n + t) for n in (1, 2) for t in (1, 4)]
+    grid = pd.DataFrame(rows, columns=["ranks", "threads", "rate"])
+    return draw(grid, 2, guess)
 
 
 def which_knob(draw: Draw, guess: Any) -> Any:
@@ -176,6 +202,21 @@ def server_load(draw: Draw, guess: Any) -> Any:
 
 # Figures that judge what they show: how to draw one, words that must be among its own, and a guess.
 FIGURES: dict[str, tuple[Draw, str, object]] = {
+    "01_onednn operations": (
+        operations,
+        "The longest operation: Mean 50 ms, 38 % of a step. Keras: Conv2D 40 ms, Mean 50 ms,",
+        "conv2d",
+    ),
+    "02_threads thread_census": (
+        thread_census,
+        "nothing set: 5 threads keep 1.6 of 2 cores busy.",
+        3,
+    ),
+    "02_threads rate_over_threads": (
+        rate_over_threads,
+        "One rank: highest median with 4 threads, 14.0 images/s. Of all: 2 ranks x 4 threads, 24.0.",
+        3,
+    ),
     "02_threads which_knob": (
         which_knob,
         "ours: no setting was shown to bring more CPUs to work. theirs: more CPUs work with "
@@ -241,6 +282,25 @@ def test_a_figure_says_what_it_found(figure: str) -> None:
         for line in axes.lines:
             if line.get_marker() == "*" and line.get_transform() == axes.transData:
                 assert axes.viewLim.contains(*line.get_xydata()[0]), "a guess that nobody sees"
+
+
+def test_a_guess_that_is_no_number_is_refused_in_a_sentence() -> None:
+    with pytest.raises(ScaleoutError, match="Your guess is 'three': write a number, such as 1.5"):
+        thread_census(lesson("02_threads").thread_census, "three")
+
+
+def test_two_profiles_are_named_with_their_steps() -> None:
+    before, after = profiled(Mean=50.0, Conv2D=70.0), profiled(Conv2D=40.0, FusedBatchNormV3=10.0)
+    figure = lesson("01_onednn").operations({"Keras": before, "fused": after})
+    assert figure.get_suptitle() == "A step takes 130 ms with Keras, and 60 ms with fused."
+
+
+def test_a_guessed_operation_has_its_star_on_its_part() -> None:
+    draw = lesson("01_onednn").operations
+    before = {"Keras": profiled(Conv2DBackpropInput=50.0, Conv2D=40.0)}
+    (star,) = draw(before, "conv2d").axes[0].lines
+    assert star.get_ydata()[0] == 20, "oneDNN's Conv2D lies below, not Conv2DBackpropInput"
+    assert guesses_in(draw(before, "Softmax")) == ["your guess: Softmax (too small to be shown)"]
 
 
 def test_a_guessed_schedule_has_its_star_on_its_row() -> None:

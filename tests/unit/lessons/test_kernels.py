@@ -8,9 +8,8 @@ import pytest
 from helpers import compared, lesson
 
 from scaleout import machine
-from scaleout.comparisons import references
 from scaleout.comparisons.comparison import Comparison
-from scaleout.course import pytorch
+from scaleout.course import pytorch, references
 from scaleout.errors import ScaleoutError
 
 kernels = lesson("01_onednn", "kernels")

@@ -9,7 +9,7 @@ import pytest
 from helpers import lesson
 
 from scaleout import paths, records
-from scaleout.comparisons import references
+from scaleout.course import references
 from scaleout.errors import ScaleoutError
 
 openmp = lesson("02_threads", "openmp")

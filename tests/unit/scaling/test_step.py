@@ -1,7 +1,6 @@
 """The alpha-beta law of messages, and the step that is put together from it."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from scaleout import scaling
@@ -74,13 +73,9 @@ def test_the_slowest_of_many_is_as_late_as_a_simulation_says() -> None:
         assert step.parts(ranks)["stragglers"] == pytest.approx(drawn, rel=0.05)
 
 
-def test_a_measured_step_has_compute_and_gradient_of_one_job() -> None:
-    copies = [{"gradient_bytes": 4000}]
-    job = pd.DataFrame({"step_s": [[0.1, 0.2, 0.3]], "metrics": [{"shares": copies}]})
+def test_a_measured_step_has_the_median_of_its_times_and_their_spread() -> None:
     network = scaling.Network("made up", ALPHA_S, BETA_S)
-    step = scaling.Step.measured(job, network, overlap=0.5)
+    step = scaling.Step.measured([0.1, 0.2, 0.3], 4000, network, overlap=0.5)
     assert (step.compute_s, step.gradient_bytes, step.overlap) == (0.2, 4000.0, 0.5)
     assert step.spread_s == pytest.approx(0.1 / 1.349), "of the quartiles, 0.15 and 0.25 s"
-    assert scaling.Step.measured(job, network, spread_s=0.0).spread_s == 0
-    with pytest.raises(ValueError, match="too many values"):
-        scaling.Step.measured(pd.concat([job, job]), network)
+    assert scaling.Step.measured([0.1], 4000, network).spread_s == 0

@@ -1,4 +1,4 @@
-"""What a reference machine measured, for those who lack what it was measured with: records in a
+"""Read what a reference machine measured, for those who lack what it was measured with: records in a
 file beside a lab's runme.py, each with its place in a comparison.
 """
 
@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import records
+from ..comparisons.comparison import Comparison
 from ..errors import ScaleoutError
 from ..paths import show
-from .comparison import Comparison
 
 if TYPE_CHECKING:
     import pandas as pd
