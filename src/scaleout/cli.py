@@ -221,7 +221,7 @@ def _data(args: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _release(args: argparse.Namespace, rest: list[str]) -> int:
-    from .course import release
+    from .teaching import release
 
     answers = [answer for answer in args.answers.split(",") if answer]
     branch: str = args.git or ("class" if args.ondemand else "")
@@ -245,10 +245,10 @@ def _release(args: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _collect(args: argparse.Namespace, rest: list[str]) -> int:
-    from .course import classroom
     from .paths import show
+    from .teaching import collect
 
-    folder = classroom.collect(args.folders, args.names)
+    folder = collect.collect(args.folders, args.names)
     _say(f"The pictures and the table: {show(folder)}")
     return 0
 

@@ -23,7 +23,7 @@ import pytest
 from helpers import pss_mib
 
 from scaleout import records
-from scaleout.course.release import release
+from scaleout.teaching.release import release
 
 pytestmark = [
     pytest.mark.mpi,

@@ -32,8 +32,8 @@ from tornado.httpclient import AsyncHTTPClient, HTTPRequest
 from tornado.websocket import websocket_connect
 
 from scaleout import machine
-from scaleout.course.release import release
 from scaleout.paths import side
+from scaleout.teaching.release import release
 
 LIMIT_S = 900
 pytestmark = [

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from scaleout.clusters import slurm
 from scaleout.course import history
-from scaleout.course.classroom import STATES
 from scaleout.errors import ScaleoutError
 from scaleout.jobs.job import Job
 from scaleout.jobs.site import Site
+from scaleout.teaching.collect import STATES
 
 usual = settings(
     max_examples=120,

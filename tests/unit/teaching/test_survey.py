@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scaleout.course import classroom, survey
+from scaleout.teaching import collect, survey
 
 PAGE = (Path(__file__).resolve().parents[3] / "class-copy/survey.md").read_text(encoding="utf-8")
 
@@ -68,8 +68,8 @@ def test_collect_writes_the_page_of_a_class(
     topic.mkdir(parents=True)
     (topic / "checks.jsonl").write_text('{"todo": 1, "state": "passed"}\n')
     monkeypatch.setenv("SCALEOUT_RESULTS", str(tmp_path / "mine"))
-    out = classroom.collect([tmp_path / "class"])
+    out = collect.collect([tmp_path / "class"])
     assert not (out / "survey.md").exists()
     (topic.parents[1] / "survey.md").write_text(filled({(11, "answer"): "3"}))
-    out = classroom.collect([tmp_path / "class"])
+    out = collect.collect([tmp_path / "class"])
     assert "| 11 pace | 0 | 0 | 1 | 0 | 0 |" in (out / "survey.md").read_text(encoding="utf-8")

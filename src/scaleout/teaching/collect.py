@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .. import jsonlines
+from ..course.history import last_states
+from ..course.masters import TOPIC
 from ..errors import ScaleoutError
 from ..fields import wrong
 from ..paths import results
@@ -21,8 +23,6 @@ from ..reports import PAGE, class_page, is_report
 from ..settings import STACKS
 from ..words import plain
 from . import survey
-from .history import last_states
-from .masters import TOPIC
 
 if TYPE_CHECKING:
     import pandas as pd

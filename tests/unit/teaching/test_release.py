@@ -15,8 +15,8 @@ from helpers import COMMAND, ROOT
 from scaleout import cli
 from scaleout.course import history, tour
 from scaleout.course.masters import generate
-from scaleout.course.release import CUT, for_a_class, release
 from scaleout.errors import ScaleoutError
+from scaleout.teaching.release import CUT, for_a_class, release
 
 BOOK = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
 RUNME = "# TODO 1: add.  (1 line)\n# BEGIN SOLUTION\nsecret = 1\n# STARTER: pass\n# END SOLUTION\n"

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
+from ..course.checks import veiled
+from ..course.masters import STARTS, generated, read_text, untouched
 from ..errors import ScaleoutError
 from ..paths import course_files, home, meant, show
-from .checks import veiled
-from .masters import STARTS, generated, read_text, untouched
 
 ARCHIVES = {".zip": "zip", ".tar": "tar", ".tar.gz": "gztar", ".tgz": "gztar"}
 # What only an instructor or an author needs: files, and folders with all that is in them.

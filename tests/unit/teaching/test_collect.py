@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from scaleout import records
-from scaleout.course import classroom, history
+from scaleout.course import history
 from scaleout.settings import STACKS
+from scaleout.teaching import collect
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def class_(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_class_becomes_a_picture_a_topic_and_a_table_without_names(class_: Path) -> None:
-    out = classroom.collect([class_])
+    out = collect.collect([class_])
     assert sorted(f.name for f in out.iterdir()) == ["01_onednn.png", "04_kmeans.png", "table.csv"]
     with open(out / "table.csv", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
@@ -47,13 +48,11 @@ def test_a_class_becomes_a_picture_a_topic_and_a_table_without_names(class_: Pat
     assert {row["runs"] for row in rows} == {"8"}
     assert sum(int(row["04_kmeans: checks passed"]) for row in rows) == 20
     assert "person" not in (out / "table.csv").read_text()
-    assert classroom.collect(
-        [class_], names=True
-    )  # a folder of its own, also within the same second
+    assert collect.collect([class_], names=True)  # a folder of its own, also within the same second
 
 
 def test_names_are_given_when_asked_and_a_host_never(class_: Path) -> None:
-    people = classroom.gather([class_ / "person-3", class_ / "person-4/results"], names=True)
+    people = collect.gather([class_ / "person-3", class_ / "person-4/results"], names=True)
     assert [a.name for a in people] == ["person-3", "person-4"]
     assert people[0].checks == {("04_kmeans", 1): "not yet", ("04_kmeans", 2): "not started"}
     assert "host" not in people[0].records and len(people[0].records) == 8
@@ -96,7 +95,7 @@ def test_what_is_no_record_of_the_workshop_is_said_and_left_out(
     bad = _changed(person, **wrong) if wrong else "[" * 100_000
     path.write_text(good + bad + "\n")
     before = set(tmp_path.rglob("*"))
-    out = classroom.collect([person.parent])
+    out = collect.collect([person.parent])
     said = capsys.readouterr().out
     assert said.startswith("01: 04_kmeans/run-1/records.jsonl, line 2: no record (")
     new = set(tmp_path.rglob("*")) - before - {out, *out.parents}
@@ -109,7 +108,7 @@ def test_names_of_any_kind_are_drawn_and_written(person: Path) -> None:
     line = _changed(person, variant="$\\frac{$ \n \x1b[2J", cpu="$_$", rate_unit="$x^$")
     (person / "04_kmeans/run-1/records.jsonl").write_text(line + "\n")
     person.rename(odd)
-    out = classroom.collect([odd], names=True)
+    out = collect.collect([odd], names=True)
     assert (out / "04_kmeans.png").stat().st_size > 1000
     table = (out / "table.csv").read_text(encoding="utf-8")
     assert "\n'=cmd" in table and "\x07" not in table
@@ -119,4 +118,4 @@ def test_the_small_jobs_of_checks_are_no_measurements(person: Path) -> None:
     about = person / "04_kmeans/run-1/run.json"
     for env, runs in (({}, 1), ({STACKS: "1"}, 0)):
         about.write_text(json.dumps({"env": env}))
-        assert len(classroom.gather([person])[0].records) == runs
+        assert len(collect.gather([person])[0].records) == runs
