@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from traitlets.config import Config
 
 
-END_S = 15.0  # what a supervisor may take to end all that it has started
 LOOK_S = 0.5  # how often to look whether mpirun and the controller are still there
 
 
@@ -176,7 +175,7 @@ class Engines:
         config.MPIEngineSetLauncher.mpi_args = [*binding, *rank.COMMAND, *by_us]
         config.MPIEngineSetLauncher.environment = given
         controller = supervise.command(sys.executable, "-m", "ipyparallel.controller")
-        config.LocalProcessLauncher.stop_seconds_until_kill = int(END_S)
+        config.LocalProcessLauncher.stop_seconds_until_kill = int(supervise.END_WITHIN_S)
         config.LocalControllerLauncher.controller_cmd = controller
         config.LocalControllerLauncher.environment = {RUN_ID: self._run_id}
         config.LocalControllerLauncher.connection_info_timeout = self.start_timeout
@@ -233,7 +232,7 @@ def _stop_cluster(cluster: "ipp.Cluster") -> None:
     for launcher in launchers:
         with contextlib.suppress(psutil.Error, AttributeError):  # it has ended, or never began
             launcher.process.terminate()
-            launcher.process.wait(END_S)
+            launcher.process.wait(supervise.END_WITHIN_S)
 
 
 def _watch(

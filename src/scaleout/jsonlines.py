@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
-Line = dict[str, Any]
+Row = dict[str, Any]
 
 
-def read(path: Path, wrong: Callable[[Line], str]) -> tuple[list[Line], str]:
+def read(path: Path, wrong: Callable[[Row], str]) -> tuple[list[Row], str]:
     """Read the lines of a file that are what they should be; also say which are left out."""
-    found: list[Line] = []
+    found: list[Row] = []
     bad, first = 0, ""
     try:
         with _regular(path) as file:
@@ -61,7 +61,7 @@ def write(path: Path, content: str | bytes) -> None:
         raise
 
 
-def table(path: Path) -> Line:
+def table(path: Path) -> Row:
     """Read the one JSON object in a file; empty where that is missing or damaged."""
     try:
         found = json.loads(text(path))
@@ -81,7 +81,7 @@ def _regular(path: Path) -> Iterator[IO[bytes]]:
         yield file
 
 
-def _line(text: bytes, wrong: Callable[[Line], str]) -> tuple[Line, str]:
+def _line(text: bytes, wrong: Callable[[Row], str]) -> tuple[Row, str]:
     try:
         line = json.loads(text.decode("utf-8", "replace"))
     except (ValueError, RecursionError):

@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -9,6 +10,11 @@ from .errors import ScaleoutError
 from .settings import results_folder
 
 WHOLE = ".whole"  # stands in a side environment once a job has run on what is in it
+
+
+def programs() -> Path:
+    """Return the folder of this environment's own programs, mpirun among them."""
+    return Path(sys.prefix) / "bin"
 
 
 def home() -> Path:

@@ -171,6 +171,6 @@ def test_ranks_on_other_hosts_carry_a_limit_of_their_own(
 ) -> None:
     """Where no signal arrives they end by themselves: here the limit is made shorter than the
     job's."""
-    monkeypatch.setattr(local, "GRACE_S", -58.0)
+    monkeypatch.setattr(local, "BEYOND_S", -58.0)
     with pytest.raises(JobFailed):
         _run(site, "sleep", 60, timeout=60)

@@ -13,7 +13,7 @@ from pathlib import Path
 from ..errors import ScaleoutError
 from ..jobs import failures, talking
 from ..jobs.job import Job, JobFailed, JobInterrupted, JobTimeout, Run, new_run
-from ..jobs.output import Line, Pieces, Transcript
+from ..jobs.output import READ_BYTES, Line, Pieces, Transcript
 from ..jobs.site import Site
 from ..paths import show
 from ..words import count
@@ -23,7 +23,6 @@ from .slurm_commands import ENDS, LIVE, NEVER, WAITS
 
 LOOK_S = (0.5, 5.0)  # how often the state is asked for: at first, and in the end
 CANCEL_S = 15.0  # for a cancelled job to go
-READ_BYTES = 2**20  # of a file at once
 # What Slurm and the launchers say of an end; a job that is cancelled has it in one sentence.
 LAUNCHERS = re.compile(
     r"slurmstepd[\w-]*: |srun: |mpirun: |\[(mpiexec|proxy)[:@]|=+$|=  |YOUR APPLICATION |"

@@ -19,18 +19,18 @@ from .. import machine, progress, settings
 from ..clusters import run as launch
 from ..errors import ScaleoutError
 from ..jobs.job import JobFailed, JobInterrupted
+from ..jsonlines import Row
 from ..paths import show
 from ..words import count, rounded
 from . import command
 from .comparison import Comparison
 from .intervals import ROUNDS, WITHIN
-from .journal import Journal, Row, folder_name
-from .metric import Metric
+from .journal import Journal, folder_name
+from .metric import LAST_LINES, Metric
 
 Measured = Callable[..., Any]  # what is run and gives a figure
 Column = tuple[str, int]  # a variant, and 1 where it is the baseline's second run of a round
 MORE = 2  # rounds at most that take the place of disturbed ones
-LAST = 5  # lines of a failed job that left no traceback
 
 
 def compare(
@@ -204,7 +204,9 @@ def _run(
         reason = str(error).removeprefix(f"{error.run.name} ")  # the variant's name says more
         lines = [text for rank, text in error.run.lines if rank is not None and text.strip()]
         if "Traceback" not in reason and lines:
-            reason += "\nIts last lines:" + "".join(f"\n    {text[:160]}" for text in lines[-LAST:])
+            reason += "\nIts last lines:" + "".join(
+                f"\n    {text[:160]}" for text in lines[-LAST_LINES:]
+            )
         error.args = (f"{where}: {reason}",)
         raise
     except ScaleoutError as error:

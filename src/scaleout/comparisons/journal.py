@@ -11,10 +11,10 @@ from typing import Any
 
 from .. import jsonlines
 from ..errors import ScaleoutError
+from ..jsonlines import Row
 from ..locks import held
 from ..paths import results, show
 
-Row = dict[str, Any]
 MOST_LETTERS = 60  # of a folder's name
 
 

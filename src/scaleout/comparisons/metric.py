@@ -17,7 +17,7 @@ REDUCE: Mapping[str, Callable[[Sequence[float]], float]] = {
     "mean": statistics.fmean,
     "max": max,
 }
-LAST = 5  # lines of output to show when they hold no figure
+LAST_LINES = 5  # lines of output to show when they hold no figure
 THOUSANDS = re.compile(r"[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?")
 
 # Lines that look like a rate:
@@ -171,7 +171,7 @@ class Metric:
             if self.pattern
             else "the command writes no record"
         )
-        last = "".join(f"\n    {text[:160]}" for text in said[-LAST:]) or "\n    (nothing)"
+        last = "".join(f"\n    {text[:160]}" for text in said[-LAST_LINES:]) or "\n    (nothing)"
         found = list(candidates(said))
         typed = shlex.quote(found[-1]) if found else EXAMPLE
         return f"There is no figure: {missing}. Its last lines are:{last}\nType  --metric {typed}"

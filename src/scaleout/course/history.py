@@ -14,8 +14,7 @@ from .masters import untouched
 def keep_state(topic: str, todo: int, state: str) -> None:
     """Add what a check found to results/TOPIC/checks.jsonl."""
     line = {"utc": datetime.now(UTC).isoformat(timespec="seconds"), "todo": todo, "state": state}
-    with open(results(topic) / "checks.jsonl", "a", encoding="utf-8") as file:
-        file.write(json.dumps(line) + "\n")
+    jsonlines.append(results(topic) / "checks.jsonl", json.dumps(line))
 
 
 def last_states(path: Path) -> list[tuple[int, str]]:

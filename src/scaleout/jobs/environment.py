@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .. import settings
 from ..errors import ScaleoutError
-from ..paths import show
+from ..paths import programs, show
 from ..words import number
 
 # What each job is told anew, whatever was asked for.
@@ -76,7 +76,7 @@ def inherited_environment(slurm: bool = False, alone: bool = False) -> dict[str,
     This environment's programs come first, and nothing of another job's is left. With `slurm` the
     variables of the allocation around us stay; `alone` keeps UCX on the loopback interface.
     """
-    path = os.pathsep.join([str(_programs()), os.environ.get("PATH", os.defpath)])
+    path = os.pathsep.join([str(programs()), os.environ.get("PATH", os.defpath)])
     kept = {**clean_environment(os.environ), "PATH": path}
     if alone and not kept.keys() & {"UCX_NET_DEVICES", "UCX_TLS"}:
         kept["UCX_NET_DEVICES"] = "lo"
@@ -96,7 +96,7 @@ def exports(variables: Mapping[str, str | None]) -> list[str]:
 
 def programs_first() -> str:
     """Write the line of shell that puts this environment's programs first."""
-    return f'export PATH={shlex.quote(str(_programs()))}:"$PATH"'
+    return f'export PATH={shlex.quote(str(programs()))}:"$PATH"'
 
 
 def check_variables(variables: Iterable[str]) -> None:
@@ -117,16 +117,12 @@ def program(name: str) -> str:
     """
     if os.sep in name:
         return name
-    path = _programs() / name
+    path = programs() / name
     if not path.exists():
         raise ScaleoutError(
             f"There is no {name} in this environment ({show(path.parent)}): type  make lab  to mend it."
         )
     return str(path)
-
-
-def _programs() -> Path:
-    return Path(sys.prefix) / "bin"
 
 
 def interpreter(python: str | Path) -> str:

@@ -19,8 +19,7 @@ from .job import Enough, Job, JobFailed, JobInterrupted, JobTimeout, Run, new_ru
 from .output import Transcript, mark, read
 
 # What ranks on other hosts get beyond the job's own limit, before they end by themselves.
-GRACE_S = 30.0
-END_S = 15.0  # what the supervisor may take to end a job
+BEYOND_S = 30.0
 PLACES_S = 5.0  # for ranks to say where they stand once the time is up
 LOOK_S = 1.0  # between two looks for connections, of which each takes some 10 ms
 FULL = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)  # of the machine, no fault of ours
@@ -86,7 +85,7 @@ def _line(
     marks = ["-prepend-pattern", mark(run_id)] if job.site.launcher == "hydra" else []
     count = [talking.COUNT] if _counted(job) else []
     # Ranks on a host that is cut off end by themselves: no signal of ours arrives there.
-    limit = ["timeout", "--foreground", "-s", "KILL", f"{job.timeout + GRACE_S:g}"]
+    limit = ["timeout", "--foreground", "-s", "KILL", f"{job.timeout + BEYOND_S:g}"]
     by_us = [rank.BIND, placement.cpus] if placement.cpus else []
     own = ",".join(str(into.fileno()) for _, into in errors)
     by_us += [rank.ERRORS, own] if errors else []
@@ -206,7 +205,7 @@ def _supervised(
             started.send_signal(supervise.END)
             # A second Ctrl-C leaves here: the supervisor ends the job in our place.
             try:
-                started.wait(END_S)
+                started.wait(supervise.END_WITHIN_S)
             except subprocess.TimeoutExpired:
                 started.kill()  # it does not answer; mpirun ends with it
                 started.wait()

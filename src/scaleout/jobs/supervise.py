@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterable
 
 GRACE_S = 2.0  # what a job gets to end by itself after each signal
+END_WITHIN_S = 15.0  # what a supervisor may take to end all that it has started
 SUBREAPER, DEATH_SIGNAL = 36, 1  # PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG
 PROXY = "hydra_pmi_proxy"  # Hydra's process on each machine, the parent of the ranks
 LOOK_S = 0.5

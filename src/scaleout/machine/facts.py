@@ -2,12 +2,12 @@
 
 import os
 import re
-import sys
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from ..paths import programs
 from ..words import count
 from .topology import (
     ROOT,
@@ -216,7 +216,7 @@ def mpirun_path() -> Path:
     -------
     Path
     """
-    return Path(sys.prefix) / "bin" / "mpirun"
+    return programs() / "mpirun"
 
 
 def _ask_version(mpirun: Path) -> str:

@@ -4,13 +4,13 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ..jsonlines import Row
 from .points import Point
 
 FIRST, POINT, LAST = "default, first", "point", "default, last"
 COPIES = "copies"  # the status of a job whose ranks never talked: its rate is that of one copy
 RATED = ("ok", COPIES)
 Key = tuple[str, Point, int]
-Row = dict[str, Any]
 
 
 def point_of(row: Mapping[str, Any]) -> Point:

@@ -19,12 +19,13 @@ from ..errors import ScaleoutError
 from ..jobs import failures
 from ..jobs.job import TIMEOUT_S, Job, JobFailed, JobInterrupted, JobTimeout, Run
 from ..jobs.site import Site
+from ..jsonlines import Row
 from ..paths import show
 from ..words import rounded
 from . import files, points
 from .points import Place, Point
 from .result import Result
-from .rows import COPIES, FIRST, LAST, POINT, Key, Row, latest, put, wrong
+from .rows import COPIES, FIRST, LAST, POINT, Key, latest, put, wrong
 from .search import check as check_search
 from .search import search as search_points
 

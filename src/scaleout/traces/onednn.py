@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ..errors import ScaleoutError
+from ..jobs.output import Line
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-Line = str | tuple[int | None, str]
 MARKER = re.compile(r"(?:onednn|dnnl|mkldnn)_verbose,")
 HEADER = {
     "version": r"info,(?:oneDNN|DNNL|MKL-DNN) v([\d.]+)",
@@ -22,7 +22,7 @@ HEADER = {
 }
 
 
-def parse(lines: Iterable[Line], after: str | None = None) -> "pd.DataFrame":
+def parse(lines: Iterable[str | Line], after: str | None = None) -> "pd.DataFrame":
     """Read from a job's output which primitives oneDNN executed.
 
     Parameters
