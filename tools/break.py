@@ -135,8 +135,8 @@ tests/mpi/test_kmeans.py::test_any_number_of_ranks_finds_the_palette_of_one_proc
 
 05: the gradients are not averaged
 solutions/05_horovod/runme.py
--        tape = hvd.DistributedGradientTape(tape, compression=compression)
-+        hvd.DistributedGradientTape(tape, compression=compression)
+-        tape = hvd.DistributedGradientTape(tape)
++        hvd.DistributedGradientTape(tape)
 tests/mpi/test_horovod.py::test_two_ranks_are_one_rank_with_twice_the_batch
 
 07: only the first layer's gradient is added up
