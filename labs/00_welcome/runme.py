@@ -11,7 +11,6 @@ strips, give each rank its share of them, and add up what the ranks found.
 
 import argparse
 import os
-import time
 
 import numpy as np
 
@@ -66,43 +65,25 @@ def main(args: argparse.Namespace) -> float:
     first = 0
     last = args.strips
 
-    # The work. The first time warms up memory, caches and clock.
-    part = area(first, last, args.strips)
-    step_s = []
-    for _ in range(args.repeats):
-        start = time.perf_counter()
-        part = area(first, last, args.strips)
-        step_s.append(time.perf_counter() - start)
+    # The work. The first time warms up memory, caches and clock. The job
+    # keeps the books: it times each step of this rank.
+    job = records.Job("00_welcome", rank, ranks, warmup=1)
+    for _ in range(1 + args.repeats):
+        with job.step():
+            part = area(first, last, args.strips)
 
     # TODO 3: add up the parts of all ranks, so that every rank knows pi.
     # comm.allreduce(x, op=MPI.SUM) gives everybody the sum of all x.  (1 line)
     pi = part
 
-    # Distributed: a step takes as long as it takes the slowest rank
-    slowest_s = np.max(comm.allgather(step_s), axis=0)  # (repeats,)
-    share = {
-        "rank": rank,
-        "first": first,
-        "last": last,
-        "part": part,
-        "pi": pi,
-        "cores": cores,
-        "step_s": step_s,
-    }
-    # Distributed: what each rank did, for the picture and the checks
-    shares = records.gather(share)
-
-    # Distributed: one report, not one from each rank
+    # What each rank did, for the picture and the checks.
+    job.note(rank=rank, first=first, last=last, part=part, pi=pi, cores=cores)
+    # Distributed: one record of all ranks; the slowest of them counts
+    strips_per_s = args.strips / np.median(job.slowest_s())
+    job.write(rate=strips_per_s, rate_unit="strips/s", pi=pi,
+              strips=args.strips)
+    # Distributed: one line, not one from each rank
     if rank == 0:
-        records.write(
-            lab="00_welcome",
-            ranks=ranks,
-            warmup_steps=1,
-            step_s=slowest_s,
-            rate=args.strips / np.median(slowest_s),
-            rate_unit="strips/s",
-            metrics={"pi": pi, "strips": args.strips, "shares": shares},
-        )
         print(f"pi = {pi:.12f}, off by {abs(pi - np.pi):.1e}", flush=True)
     return pi
 

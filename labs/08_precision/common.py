@@ -159,56 +159,49 @@ def report_bits(comm: MPI.Intracomm, args: argparse.Namespace, variant: str,
     beyond = comm.allreduce(beyond)
     count = comm.allreduce(count)
     largest = comm.allreduce(largest, op=MPI.MAX)
-    # Distributed: one report, not one from each rank
+    accuracy = right / len(y_test)
+    # Distributed: one record of all ranks
+    records.Job("08_precision", comm.rank, comm.size).write(
+        variant=variant,
+        seed=0,
+        part="int8",
+        accuracy=accuracy,
+        images=len(y_test),
+        ranges=about.get("ranges"),
+        zeros=about.get("zeros"),
+        off=about.get("off"),
+        beyond_int16=beyond / max(1, count),
+        largest_sum=largest,
+        batches=args.batches,
+        tried=seen,
+    )
+    # Distributed: one line, not one from each rank
     if comm.rank == 0:
-        accuracy = right / len(y_test)
-        records.write(
-            lab="08_precision",
-            variant=variant,
-            ranks=comm.size,
-            seed=0,
-            metrics={
-                "part": "int8",
-                "accuracy": accuracy,
-                "images": len(y_test),
-                "ranges": about.get("ranges"),
-                "zeros": about.get("zeros"),
-                "off": about.get("off"),
-                "beyond_int16": beyond / max(1, count),
-                "largest_sum": largest,
-                "batches": args.batches,
-                "tried": seen,
-            },
-        )
         print(f"{variant:18} {accuracy:7.1%} right", flush=True)
 
 
 def report_learning(comm: MPI.Intracomm, args: argparse.Namespace, how: str,
                     mean_over: int, gathered: list, seen: dict) -> None:
     """One line and one record for a way to learn."""
-    # Distributed: one report, not one from each rank
+    seeds = [each for rank in gathered for each in rank["found"]]
+    accuracy = [each["accuracy"] for each in seeds]
+    lost = float(np.mean([np.mean(each["lost"] or [1.0]) for each in seeds]))
+    # Distributed: one record of all ranks
+    records.Job("08_precision", comm.rank, comm.size).write(
+        variant=f"{how}, mean over {mean_over}",
+        batch_per_rank=BATCH,
+        part="fp16",
+        how=how,
+        mean_over=mean_over,
+        accuracy=accuracy,
+        losses=[each["losses"] for each in seeds],
+        lost=lost,
+        skipped=[each["skipped"] for each in seeds],
+        scale=[each["scale"] for each in seeds],
+        steps=args.steps,
+        tried=seen,
+    )
+    # Distributed: one line, not one from each rank
     if comm.rank == 0:
-        seeds = [each for rank in gathered for each in rank["found"]]
-        accuracy = [each["accuracy"] for each in seeds]
-        lost = float(np.mean([np.mean(each["lost"] or [1.0])
-                              for each in seeds]))
-        records.write(
-            lab="08_precision",
-            variant=f"{how}, mean over {mean_over}",
-            ranks=comm.size,
-            batch_per_rank=BATCH,
-            metrics={
-                "part": "fp16",
-                "how": how,
-                "mean_over": mean_over,
-                "accuracy": accuracy,
-                "losses": [each["losses"] for each in seeds],
-                "lost": lost,
-                "skipped": [each["skipped"] for each in seeds],
-                "scale": [each["scale"] for each in seeds],
-                "steps": args.steps,
-                "tried": seen,
-            },
-        )
         print(f"{how:12} mean over {mean_over:7}: {np.mean(accuracy):6.1%} "
               f"right, {lost:6.1%} of the gradients became 0", flush=True)

@@ -209,7 +209,8 @@ def twins(horovod, ddp) -> pd.DataFrame:
             kept["metrics.twins"].iloc[0]).set_index("framework")
     with tempfile.TemporaryDirectory() as folder:
         begin = beginning(horovod, folder)
-        ours = horovod.run(checkpoint=folder, **BRIEF).records
+        ours = horovod.run(script="resume.py", checkpoint=folder,
+                           **BRIEF).records
         end = str(Path(folder, "checkpoint-000001.npz"))
         theirs = ddp.other("twin.py").run(
             begin=begin, end=end, python=python(), **BRIEF).records
@@ -308,7 +309,8 @@ def beginning(horovod, folder: str) -> str:
     """Make a checkpoint of 05 to begin with: the weights that a few steps
     have left, no epoch done, and an optimizer at rest."""
     with tempfile.TemporaryDirectory() as brief:
-        horovod.run(checkpoint=brief, env={"SCALEOUT_IMAGES": "128"}, **BRIEF)
+        horovod.run(script="resume.py", checkpoint=brief,
+                    env={"SCALEOUT_IMAGES": "128"}, **BRIEF)
         with np.load(Path(brief, "checkpoint-000001.npz")) as kept:
             arrays = [kept[f"arr_{n}"] for n in range(len(kept.files))]
     # Epochs; the weights; of the optimizer its steps, its learning rate, and

@@ -4,15 +4,14 @@
 
 Batch: one rank holds all rows. Distributed: each rank holds a part of them.
 Online: each rank keeps its part in a file, reads it anew in every iteration
-and never holds more than one block, so the rows may outgrow the memory. You
-will see the seconds, the inertia and the peak memory of a rank. It takes about
-5 seconds.
+and never holds more than one block, so the rows may outgrow the memory. The
+rows are random points, which each rank makes for itself. You will see the
+seconds, the inertia and the peak memory of a rank. It takes about 5 seconds.
 """
 
 import os
 import resource
 import tempfile
-from time import perf_counter
 
 import daal4py as d4p
 import numpy as np
@@ -107,33 +106,31 @@ def read_blocks(file, args):
         yield numbers.reshape(-1, args.columns)
 
 
-def fit_online(args, mine, palette):
-    """The palette, its inertia and the seconds: blocks from a file."""
+def fit_online(args, mine, palette, job):
+    """The palette and its inertia: blocks from a file."""
     # Distributed: each rank keeps its rows in a file of its own
     with tempfile.TemporaryFile() as file:
         write_blocks(file, mine, args)
-        begin = perf_counter()
-        for _ in range(args.iterations):
-            palette, _ = iterate(read_blocks(file, args), palette)
-        fit_s = perf_counter() - begin
+        with job.step(work=(mine.stop - mine.start) * args.iterations):
+            for _ in range(args.iterations):
+                palette, _ = iterate(read_blocks(file, args), palette)
         _, inertia = iterate(read_blocks(file, args), palette)
-    return palette, inertia, fit_s
+    return palette, inertia
 
 
-def fit_at_once(args, mine, start):
+def fit_at_once(args, mine, start, job):
     """The same from all rows of this rank, with or without the others'."""
     rows = data.points(mine, args.columns, args.seed, args.dtype)
-    begin = perf_counter()
     # Distributed: in each iteration the sums of all ranks are added up
     lloyd = d4p.kmeans(
         args.colours, args.iterations, FPTYPE[args.dtype],
         distributed=args.mode == "distributed",
     )
-    palette = lloyd.compute(rows, start).centroids
-    fit_s = perf_counter() - begin
+    with job.step(work=len(rows) * args.iterations):
+        palette = lloyd.compute(rows, start).centroids
     _, inertia = label(rows, palette)
     # Distributed: the sum over all ranks
-    return palette, MPI.COMM_WORLD.allreduce(inertia), fit_s
+    return palette, MPI.COMM_WORLD.allreduce(inertia)
 
 
 def main(args):
@@ -155,36 +152,29 @@ def main(args):
     first = slice(0, args.colours)
     start = data.points(first, args.columns, args.seed, args.dtype)
     fit = fit_online if args.mode == "online" else fit_at_once
-    palette, inertia, fit_s = fit(args, mine, start)
-    assert palette.shape == (args.colours, args.columns)
+    job = records.Job("04_kmeans", rank, ranks, warmup=0)
+    palette, inertia = fit(args, mine, start, job)  # (colours, columns)
 
-    # Distributed: the job is as fast as its slowest rank
-    fit_s = comm.allreduce(fit_s, op=MPI.MAX)
     held = mine.stop - mine.start  # rows at a time
     if args.mode == "online":
         held = min(held, args.block)
     rows_mib = held * start.itemsize * args.columns / 2**20
     shares = records.gather({"job": peak_mib(), "program": program_mib,
                              "rows": rows_mib})
-    # Distributed: one report, not one from each rank
+    # Distributed: one record of all ranks; the slowest of them counts
+    record = job.write(
+        variant=args.mode, seed=args.seed, rows=args.rows, inertia=inertia,
+        palette=palette,
+        memory_mib=[share["job"] for share in shares],
+        rows_mib=[share["rows"] for share in shares],
+        program_mib=[share["program"] for share in shares],
+    )
+    # Distributed: one line, not one from each rank
     if rank == 0:
-        memory_mib = [share["job"] for share in shares]
-        print(f"{args.mode} on {ranks} rank(s): {fit_s:.2f} s, "
+        print(f"{args.mode} on {ranks} rank(s): {record['step_s'][0]:.2f} s, "
               f"inertia {inertia:.8g}, "
-              f"memory {max(memory_mib):.0f} MiB a rank",
+              f"memory {max(share['job'] for share in shares):.0f} MiB a rank",
               flush=True)
-        records.write(
-            lab="04_kmeans",
-            variant=args.mode,
-            ranks=ranks,
-            step_s=[fit_s],
-            metrics={
-                "rows": args.rows, "inertia": inertia, "palette": palette,
-                "memory_mib": memory_mib,
-                "rows_mib": [share["rows"] for share in shares],
-                "program_mib": [share["program"] for share in shares],
-            },
-        )
     return palette
 
 

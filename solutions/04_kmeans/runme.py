@@ -13,21 +13,13 @@ import os
 
 import daal4py as d4p
 import numpy as np
+import photos
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
 
 from scaleout import data, records
-from scaleout.flags import (
-    Parser,
-    above_zero,
-    one_or_more,
-    refuse,
-    zero_or_more,
-)
-
-# What daal4py calls NumPy's two precisions.
-FPTYPE = {"float32": "float", "float64": "double"}
+from scaleout.flags import Parser, one_or_more, zero_or_more
 
 
 def main(args: argparse.Namespace) -> np.ndarray:
@@ -38,9 +30,10 @@ def main(args: argparse.Namespace) -> np.ndarray:
     # Distributed: the same ranks for mpi4py, which you need in TODO 3 and 4
     comm = MPI.COMM_WORLD
 
-    # Every rank opens the whole picture; `take` keeps its part.
-    picture = photo(args)  # (h, w, 3), or None for random points
-    n = args.rows or picture.shape[0] * picture.shape[1]
+    # Every rank opens the whole picture, and then keeps its own part.
+    picture, k = photos.opened(args.photo, args.colours)  # (h, w, 3)
+    pixels = picture.reshape(-1, 3)  # (n, 3)
+    n = len(pixels)
     # TODO 1: the rows of this rank, such that the ranks together have each of
     # the n rows once.  (1 line)
     # BEGIN SOLUTION
@@ -48,12 +41,11 @@ def main(args: argparse.Namespace) -> np.ndarray:
     mine = data.shard(n, rank, ranks)
     # STARTER: mine = slice(0, n)
     # END SOLUTION
-    rows, k = take(args, picture, mine)  # (rows_local, columns), and colours
-    refuse_unusable(rows, k, rank)
+    rows = pixels[mine]  # (rows_local, 3)
 
     # The algorithm: `init` draws the first palette, and `lloyd` improves it.
     # The engine makes the random numbers.
-    fptype = FPTYPE[args.dtype]
+    fptype = "float"  # daal4py's name for float32
     engine = d4p.engines_mt2203(seed=args.seed)
     # TODO 2: let all ranks look for one palette, from one start.
     # (one more argument in each of the two calls)
@@ -67,13 +59,13 @@ def main(args: argparse.Namespace) -> np.ndarray:
     # STARTER:                        engine=engine)
     # STARTER: lloyd = d4p.kmeans(k, args.iterations, fptype)
     # END SOLUTION
-    start = init.compute(rows).centroids  # (k, columns)
+    start = init.compute(rows).centroids  # (k, 3)
 
     # Book-keeping: the job times the fit alone, and writes the record.
     job = records.Job("04_kmeans", rank, ranks, warmup=0)
     with job.step(work=len(rows) * args.iterations):
         fitted = lloyd.compute(rows, start)
-    palette = fitted.centroids  # (k, columns)
+    palette = fitted.centroids  # (k, 3)
 
     # The label of each row: the number of its nearest colour.
     # TODO 3: label my rows by a second `d4p.kmeans`, with 0 iterations and
@@ -106,101 +98,33 @@ def main(args: argparse.Namespace) -> np.ndarray:
     # Distributed: one picture, not one from each rank
     if rank == 0:
         # The mean squared error in decibels, at most 120 dB.
-        error = max(inertia / rows.shape[1] / n, 1e-12)
+        error = max(inertia / 3 / n, 1e-12)
         quality["psnr_db"] = -10 * np.log10(error)
         quality["count"] = np.bincount(all_labels, minlength=k)  # (k,)
-        if picture is not None:
-            data.save_quantised(records.folder(), picture.shape, palette,
-                                all_labels)
+        photos.save(records.folder(), picture.shape, palette, all_labels)
     # Distributed: one record of all ranks; the slowest of them counts
-    record = job.write(variant=args.dtype, seed=args.seed, rows=n, colours=k,
-                       inertia=inertia, **quality)
+    record = job.write(seed=args.seed, rows=n, colours=k, inertia=inertia,
+                       **quality)
     if rank == 0:
-        print(f"{n:,} rows, {k} colours on {ranks} rank(s): "
+        print(f"{n:,} pixels, {k} colours on {ranks} rank(s): "
               f"fit {record['step_s'][0]:.3f} s, "
               f"PSNR {quality['psnr_db']:.2f} dB", flush=True)
     return palette
 
 
-# Helpers. The lesson is above.
-
-
-def take(args: argparse.Namespace, picture: np.ndarray | None,
-         mine: slice) -> tuple[np.ndarray, int]:
-    """The rows of this rank, and for how many colours."""
-    if picture is None:
-        rows = data.points(mine, args.columns, args.seed, args.dtype)
-        return rows, args.colours
-    pixels = picture.reshape(-1, 3)  # (n, 3)
-    # A picture with few colours needs no larger palette. As every rank has
-    # opened the picture, each counts them alone: one whole number for each
-    # colour, from its red, green and blue, 0 to 1.
-    codes = np.rint(pixels * 255) @ (65536, 256, 1)  # (n,)
-    k = min(args.colours, len(np.unique(codes)))
-    return pixels[mine].astype(args.dtype), k
-
-
-def photo(args: argparse.Namespace) -> np.ndarray | None:
-    """The picture, (h, w, 3), which every rank opens itself; None for random
-    points."""
-    picture = None
-    problem = ""
-    try:
-        if args.rows == 0:
-            picture = data.photo(args.scale, args.photo)
-    except Exception as error:
-        # All ranks must hear of it.
-        problem = str(error)
-    end_together(problem)
-    return picture
-
-
-def refuse_unusable(rows: np.ndarray, k: int, rank: int) -> None:
-    """Ends the job if any rank has too few rows, or rows without a value."""
-    problem = ""
-    if len(rows) < k:
-        problem = (f"{k} colours need {k} rows a rank, rank {rank} has "
-                   f"{len(rows)}: take fewer ranks or fewer --colours.")
-    elif not np.isfinite(rows.sum(dtype=np.float64)):
-        problem = (f"Rank {rank} has rows that are no numbers (NaN or "
-                   "infinite), which spoil every colour: leave them out.")
-    end_together(problem)
-
-
-def end_together(problem: str) -> None:
-    """Ends the job if any rank has a problem.
-
-    A rank that ended alone would leave the others waiting for it for ever.
-    A rank without a problem gives an empty text.
-    """
-    # Distributed: each rank hears the problems of all ranks
-    problems = MPI.COMM_WORLD.allgather(problem)
-    if any(problems):
-        refuse(max(problems))
-
-
 def settings() -> argparse.Namespace:
-    """What was typed behind the name of this file."""
+    """Read what was typed behind the name of this file."""
     parser = Parser(__doc__)
     parser.add_argument("--colours", type=one_or_more, default=16,
                         help="colours of the palette, the K of K-means (16)")
     parser.add_argument("--iterations", type=one_or_more, default=25,
                         help="iterations of Lloyd's algorithm (25)")
-    parser.add_argument("--scale", type=above_zero, default=1.0,
-                        help="factor for both sides of the picture (1.0)")
     parser.add_argument("--photo",
                         help="path to a picture of your own (china.jpg)")
-    parser.add_argument("--rows", type=zero_or_more, default=0,
-                        help="random points instead of a picture (0: none)")
-    parser.add_argument("--columns", type=one_or_more, default=3,
-                        help="numbers in each random point (3)")
-    parser.add_argument("--dtype", choices=FPTYPE, default="float32",
-                        help="precision of the rows (float32)")
     parser.add_argument("--seed", type=zero_or_more, default=0,
-                        help="seed of the start and of the random points (0)")
+                        help="seed of the start (0)")
     args = parser.parse_args()
     if data.quick():
-        args.rows //= 10
         args.iterations = min(args.iterations, 3)
     return args
 

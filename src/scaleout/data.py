@@ -3,7 +3,6 @@ for each rank."""
 
 import gzip
 import hashlib
-from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -202,29 +201,6 @@ def photo(scale: float = 1.0, path: str | Path | None = None) -> "Array":
     if scale != 1.0:
         picture = picture.resize([max(1, round(side * scale)) for side in picture.size])
     return np.asarray(picture, dtype=np.float32) / 255
-
-
-def save_quantised(folder: Path, shape: Sequence[int], palette: "Array", labels: "Array") -> None:
-    """Writes quantised.png, each pixel in the colour that its label names, and palette.png.
-
-    Parameters
-    ----------
-    folder : Path
-    shape : sequence of int
-        Of the picture, (h, w, 3).
-    palette : ndarray
-        (k, 3) in [0, 1]. Each colour becomes 32 pixels of palette.png.
-    labels : ndarray
-        (h * w,), row by row; where they end too early, the picture stays black.
-    """
-    import numpy as np
-    from PIL import Image
-
-    colours = np.rint(np.clip(palette, 0, 1) * 255).astype(np.uint8)  # (k, 3)
-    pixels = np.zeros((shape[0] * shape[1], 3), np.uint8)
-    pixels[: len(labels)] = colours[labels[: len(pixels)]]
-    Image.fromarray(pixels.reshape(shape)).save(folder / "quantised.png")
-    Image.fromarray(np.tile(colours.repeat(32, axis=0), (32, 1, 1))).save(folder / "palette.png")
 
 
 def points(mine: slice, columns: int, seed: int = 0, dtype: str = "float32") -> "Array":

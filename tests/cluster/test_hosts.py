@@ -48,7 +48,7 @@ def _run(site: Site, *command: object, **how: object) -> Run:
 
 
 def test_a_lab_runs_on_two_hosts(site: Site) -> None:
-    run = lab("04_kmeans", solution=True).run(ranks=2, threads=1, site=site, scale=0.2, echo=False)
+    run = lab("04_kmeans", solution=True).run(ranks=2, threads=1, site=site, echo=False)
     assert run.records.nodes.tolist() == [2] and run.records.ranks.tolist() == [2]
     for words in (f"-hosts {','.join(site.hosts)}", "-ppn 1", "-launcher ssh"):
         assert f" {words} " in run.command

@@ -33,7 +33,7 @@ SITE = Site(
 )  # all four nodes share the cores of this machine
 LABS = {
     "03_spmd": {"sizes": [4, 1024], "repeats": 2, "warmup": 1},
-    "04_kmeans": {"scale": 0.2, "colours": 4},
+    "04_kmeans": {"colours": 4},
     "05_horovod": {"epochs": 1},
     "12_capstone": {"epochs": 1, "patients": 8},
 }

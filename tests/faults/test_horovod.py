@@ -40,7 +40,7 @@ def test_a_rank_that_fails_ends_the_job_and_others_go_on_from_the_checkpoint(
     file = tmp_path / "timeline.json"
     env = {"HOROVOD_TIMELINE": str(file), "HOROVOD_CACHE_CAPACITY": "0", "SCALEOUT_FAIL_AT": "33"}
     with pytest.raises(JobFailed) as caught:
-        job(2, env=env, **brief)
+        job(2, "resume.py", env=env, **brief)
     first, *traceback = str(caught.value).splitlines()
     assert (
         "failed first on rank 1" in first
@@ -58,7 +58,7 @@ def test_a_rank_that_fails_ends_the_job_and_others_go_on_from_the_checkpoint(
 
     newest = brief["checkpoint"] / "checkpoint-000002.npz"
     newest.write_bytes(newest.read_bytes()[:-1000])
-    run = job(1, **brief)
+    run = job(1, "resume.py", **brief)
     assert "checkpoint-000002.npz is damaged" in run.output
     assert "Going on from checkpoint-000001.npz." in run.output
     saw = run.records["metrics"].iloc[0]

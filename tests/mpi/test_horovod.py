@@ -2,6 +2,7 @@
 it."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 from helpers import flags, metrics, run_script
 
-from scaleout.jobs.job import Run
+from scaleout.jobs.job import JobFailed, Run
 
 pytestmark = [
     pytest.mark.mpi,
@@ -25,15 +26,23 @@ YIELDING = {
     "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1",
     "HOROVOD_CYCLE_TIME": "5",
 }  # for ranks that share cores
-SEVERAL = """
+HALF = """
 import sys
 
 sys.path.insert(0, {folder!r})
-import runme
+import horovod.tensorflow as hvd
+from training import Training
 
-for words in {runs!r}:
-    sys.argv[1:] = words
-    runme.main(runme.settings())
+from scaleout import records
+
+hvd.init()
+norms = []
+for way in ("together", "fp16"):
+    training = Training(64, hvd.size())
+    x, y = (a[hvd.rank()::hvd.size()][:64] for a in (training.x, training.y))
+    norms.append(float(training.steps[way](x, y)))
+if hvd.rank() == 0:
+    records.write(lab="05_horovod", metrics={{"norms": norms}})
 """
 EQUAL = {"epochs": 2, "lr": 0.002}  # twice the batch on half the ranks
 
@@ -44,45 +53,38 @@ def embedded(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCALEOUT_DATA", str(results))
 
 
-def job(ranks: int, env: dict[str, str] | None = None, **given: object) -> Run:
-    """Runs the lab, one thread a rank."""
-    path, words = LAB / "runme.py", flags(given)
+def job(
+    ranks: int, script: str = "runme.py", env: dict[str, str] | None = None, **given: object
+) -> Run:
+    """Runs a script of the lab, one thread a rank."""
+    path, words = LAB / script, flags(given)
     return run_script(path, *words, name="05_horovod", ranks=ranks, timeout=LIMIT_S, env=env)
 
 
-def _several(folder: Path, ranks: int, **runs: list[str]) -> dict[str, Any]:
-    """The metrics of several runs of one job, which loads TensorFlow once."""
-    script = folder / "several.py"
-    script.write_text(SEVERAL.format(folder=str(LAB), runs=list(runs.values())))
+def _trained(folder: Path, ranks: int, batch: int) -> dict[str, Any]:
+    """What the lab noted and kept."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SCALEOUT_RESULTS", str(folder))
         patch.setenv("SCALEOUT_DATA", str(folder))
-        done = run_script(script, ranks=ranks, timeout=2 * LIMIT_S, env=YIELDING)
-        assert len(done.records) == len(runs), done.output
-        assert done.talked or ranks == 1, "ranks that talk through Horovod are no copies"
-        return dict(zip(runs, done.records["metrics"], strict=True))
+        run = job(ranks, env=YIELDING, **EQUAL, batch_per_rank=batch)
+    assert run.talked or ranks == 1, "ranks that talk through Horovod are no copies"
+    return {**metrics(run), "kept": kept(run.folder)}
 
 
 @pytest.fixture(scope="module")
 def one(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What one rank finds."""
-    folder = tmp_path_factory.mktemp("one")
-    equal = flags({**EQUAL, "batch_per_rank": 400, "checkpoint": folder / "kept"})
-    return {**_several(folder, 1, equal=equal), "kept": kept(folder / "kept")}
+    return _trained(tmp_path_factory.mktemp("one"), 1, 400)
 
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What two ranks find."""
-    folder = tmp_path_factory.mktemp("two")
-    equal = flags({**EQUAL, "batch_per_rank": 200, "checkpoint": folder / "kept"})
-    whole = ["--batch-per-rank=375", "--epochs=1"]
-    runs = {"equal": equal, "whole": whole, "half": [*whole, "--fp16"]}
-    return {**_several(folder, 2, **runs), "kept": kept(folder / "kept")}
+    return _trained(tmp_path_factory.mktemp("two"), 2, 200)
 
 
 def kept(folder: Path) -> list[np.ndarray]:
-    """What the newest checkpoint holds: epochs done, weights, then what the optimizer keeps."""
+    """The arrays of the newest checkpoint."""
     with np.load(max(folder.glob("checkpoint-*.npz"))) as arrays:
         return [arrays[f"arr_{i}"] for i in range(len(arrays.files))]
 
@@ -91,7 +93,7 @@ def test_two_ranks_are_one_rank_with_twice_the_batch(
     one: dict[str, Any], two: dict[str, Any]
 ) -> None:
     """Also in the last step of an epoch, whose images two ranks share: 1,500 = 3 x 400 + 300."""
-    alone, pair = one["equal"], two["equal"]
+    alone, pair = one, two
     assert len(alone["learning_rates"]) == len(pair["learning_rates"]) == 8
     np.testing.assert_allclose(alone["learning_rates"], pair["learning_rates"])
     np.testing.assert_allclose(alone["shares"][0]["norm"], pair["shares"][0]["norm"], rtol=1e-3)
@@ -111,7 +113,7 @@ def test_two_ranks_are_one_rank_with_twice_the_batch(
 def test_mpi4py_alone_learns_what_horovod_does(
     ranks: int, one: dict[str, Any], tmp_path: Path
 ) -> None:
-    """The same weights and momentum as the lab's, to what rounding leaves."""
+    """The same weights as the lab's, to what rounding leaves."""
     words = flags({**EQUAL, "batch_per_rank": 400 // ranks, "checkpoint": tmp_path})
     run = run_script(LAB / "by_mpi.py", *words, ranks=ranks, timeout=LIMIT_S, env=YIELDING)
     saw = metrics(run)
@@ -119,7 +121,22 @@ def test_mpi4py_alone_learns_what_horovod_does(
     assert saw["seen"] == [2, 2], "each image once in each of two epochs"
     assert len({share["end"] for share in saw["shares"]}) == 1
     assert [bool(share["wrote"]) for share in saw["shares"]] == [True, False][:ranks]
-    for mine, yours in zip(kept(tmp_path), one["kept"][1:], strict=True):
+    for mine, yours in zip(kept(tmp_path)[: len(one["kept"])], one["kept"], strict=True):
+        np.testing.assert_allclose(mine, yours, rtol=1e-3, atol=2e-5)
+
+
+def test_a_training_that_went_on_has_learned_what_the_lab_does(
+    one: dict[str, Any], tmp_path: Path
+) -> None:
+    """Two ranks fail in the second epoch, of four steps each; one goes on from their checkpoint."""
+    how = {**EQUAL, "checkpoint": tmp_path}
+    with pytest.raises(JobFailed):
+        job(2, "resume.py", {**YIELDING, "SCALEOUT_FAIL_AT": "6"}, **how, batch_per_rank=200)
+    run = job(1, "resume.py", **how, batch_per_rank=400)
+    assert "Going on from checkpoint-000001.npz." in run.output
+    assert len(metrics(run)["accuracy"]) == 1
+    weights = kept(tmp_path)[1 : 1 + len(one["kept"])]
+    for mine, yours in zip(weights, one["kept"], strict=True):
         np.testing.assert_allclose(mine, yours, rtol=1e-3, atol=2e-5)
 
 
@@ -139,8 +156,9 @@ def test_the_accuracy_on_mnist() -> None:
     )
 
 
-def test_half_precision_sends_the_same_to_three_digits(two: dict[str, Any]) -> None:
-    norms = [two[name]["shares"][0]["norm"] for name in ("whole", "half")]
+def test_half_precision_sends_the_same_to_three_digits(script: Callable[..., Path]) -> None:
+    half = script(HALF.format(folder=str(LAB)))
+    norms = metrics(run_script(half, ranks=2, timeout=LIMIT_S))["norms"]
     assert norms[0] != norms[1] and abs(norms[0] / norms[1] - 1) < 0.01, norms
 
 
