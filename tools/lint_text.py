@@ -109,7 +109,7 @@ def run_whole(path: Path) -> Problems:
 # it goes, and with it what asks for it.
 UNHASHED = "run before outputs were hashed"
 STALE = {
-    "00": "keeps its books by records.Job since its run",
+    "00": "keeps its books by records.Books since its run",
     "01": UNHASHED,
     "02": UNHASHED,
     "03": UNHASHED,

@@ -143,7 +143,7 @@ def main(args: argparse.Namespace) -> float:
     # It is loaded already, with the library that was chosen.
     import tensorflow as tf
 
-    job = records.Job("01_onednn", rank, ranks, warmup=args.warmup)
+    books = records.Books("01_onednn", rank, ranks, warmup=args.warmup)
     for step in range(args.warmup + args.steps):
         if step == args.warmup:
             # Distributed: a copy is timed while the others work too
@@ -154,10 +154,10 @@ def main(args: argparse.Namespace) -> float:
                 if args.profile:
                     tf.profiler.experimental.start(str(records.folder()))
         x, y = next(to_learn)
-        with job.step():
+        with books.step():
             # A number is there only when the step is done.
             loss = float(train_step(x, y))
-    step_s = job.step_s
+    step_s = books.step_s
 
     # Distributed: the profile is that of rank 0
     if args.profile and rank == 0:
@@ -170,8 +170,8 @@ def main(args: argparse.Namespace) -> float:
     images_per_s = args.batch_per_rank * len(timed_s) / sum(timed_s)
     # Distributed: the copies are independent, so their rates add up
     rate = comm.allreduce(images_per_s, op=MPI.SUM)
-    job.note(images_per_s=images_per_s)
-    job.write(
+    books.note(images_per_s=images_per_s)
+    books.write(
         variant=f"{args.network} {args.kernels} {args.batch_norm}",
         batch_per_rank=args.batch_per_rank,
         seed=0,

@@ -78,11 +78,11 @@ class Census:
 
 
 def train(args: argparse.Namespace, comm: MPI.Comm,
-          job: records.Job) -> tuple[float, float]:
+          books: records.Books) -> tuple[float, float]:
     """Trains this rank's copy; returns its images per second, and how many
     CPUs it kept busy.
 
-    The job's books get, by library, how many threads there are, and how many
+    The books get, by library, how many threads there are, and how many
     CPUs they kept busy.
     """
     census = Census()
@@ -127,13 +127,13 @@ def train(args: argparse.Namespace, comm: MPI.Comm,
         y = tf.constant(labels[rows])  # (batch,)
 
         cpu_start = time.process_time()
-        with job.step():
+        with books.step():
             # A number is there only when the step is done.
             float(train_step(x, y))
         # The CPU seconds of all threads together.
         cpu_s.append(time.process_time() - cpu_start)
 
-    timed_s = sum(job.step_s[args.warmup :])
+    timed_s = sum(books.step_s[args.warmup :])
     after = census.look("OpenMP")
     cpus = Counter()
     for thread, seconds in after.items():
@@ -143,7 +143,7 @@ def train(args: argparse.Namespace, comm: MPI.Comm,
     # A gradient has a number for each weight, of four bytes.
     sizes = [math.prod(weight.shape) for weight in model.trainable_variables]
     images_per_s = args.batch_per_rank * args.steps / timed_s
-    job.note(
+    books.note(
         images_per_s=images_per_s,
         gradient_bytes=4 * sum(sizes),
         cpu_s=cpu_s[args.warmup :],

@@ -137,15 +137,15 @@ def main(args):
     start = data.points(slice(0, args.colours), COLUMNS)  # (k, COLUMNS)
 
     # The first fit warms up: libraries, threads, memory.
-    job = records.Job("04_kmeans", rank, ranks, warmup=1)
+    books = records.Books("04_kmeans", rank, ranks, warmup=1)
     for _ in range(2):
         # Distributed: all clocks start together
         comm.Barrier()
-        with job.step():
+        with books.step():
             inertia = WAYS[args.way](rows, start, args.iterations)
     # Distributed: one record of all ranks; the slowest of them counts
-    record = job.write(variant=args.way, inertia=inertia, rows=args.rows,
-                       colours=args.colours)
+    record = books.write(variant=args.way, inertia=inertia, rows=args.rows,
+                         colours=args.colours)
     # Distributed: one report, not one from each rank
     if rank == 0:
         print(f"{args.way} on {ranks} rank(s): {record['step_s'][0]:.3f} s, "

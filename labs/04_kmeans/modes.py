@@ -106,19 +106,19 @@ def read_blocks(file, args):
         yield numbers.reshape(-1, args.columns)
 
 
-def fit_online(args, mine, palette, job):
+def fit_online(args, mine, palette, books):
     """The palette and its inertia: blocks from a file."""
     # Distributed: each rank keeps its rows in a file of its own
     with tempfile.TemporaryFile() as file:
         write_blocks(file, mine, args)
-        with job.step(work=(mine.stop - mine.start) * args.iterations):
+        with books.step(work=(mine.stop - mine.start) * args.iterations):
             for _ in range(args.iterations):
                 palette, _ = iterate(read_blocks(file, args), palette)
         _, inertia = iterate(read_blocks(file, args), palette)
     return palette, inertia
 
 
-def fit_at_once(args, mine, start, job):
+def fit_at_once(args, mine, start, books):
     """The same from all rows of this rank, with or without the others'."""
     rows = data.points(mine, args.columns, args.seed, args.dtype)
     # Distributed: in each iteration the sums of all ranks are added up
@@ -126,7 +126,7 @@ def fit_at_once(args, mine, start, job):
         args.colours, args.iterations, FPTYPE[args.dtype],
         distributed=args.mode == "distributed",
     )
-    with job.step(work=len(rows) * args.iterations):
+    with books.step(work=len(rows) * args.iterations):
         palette = lloyd.compute(rows, start).centroids
     _, inertia = label(rows, palette)
     # Distributed: the sum over all ranks
@@ -152,8 +152,8 @@ def main(args):
     first = slice(0, args.colours)
     start = data.points(first, args.columns, args.seed, args.dtype)
     fit = fit_online if args.mode == "online" else fit_at_once
-    job = records.Job("04_kmeans", rank, ranks, warmup=0)
-    palette, inertia = fit(args, mine, start, job)  # (colours, columns)
+    books = records.Books("04_kmeans", rank, ranks, warmup=0)
+    palette, inertia = fit(args, mine, start, books)  # (colours, columns)
 
     held = mine.stop - mine.start  # rows at a time
     if args.mode == "online":
@@ -162,7 +162,7 @@ def main(args):
     shares = records.gather({"job": peak_mib(), "program": program_mib,
                              "rows": rows_mib})
     # Distributed: one record of all ranks; the slowest of them counts
-    record = job.write(
+    record = books.write(
         variant=args.mode, seed=args.seed, rows=args.rows, inertia=inertia,
         palette=palette,
         memory_mib=[share["job"] for share in shares],

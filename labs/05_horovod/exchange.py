@@ -113,14 +113,14 @@ def main(args: argparse.Namespace) -> None:
         optimizer.apply(gradients, model.trainable_variables)
         return tf.linalg.global_norm(gradients)
 
-    job = records.Job("05_horovod", rank, hvd.size())
-    for _ in range(job.warmup + args.steps):
-        with job.step(work=1):
+    books = records.Books("05_horovod", rank, hvd.size())
+    for _ in range(books.warmup + args.steps):
+        with books.step(work=1):
             norm = float(train_step())
-    job.note(norm=norm)
+    books.note(norm=norm)
     # Distributed: one record of all ranks; the slowest of them counts
-    record = job.write(variant=args.by, rate_unit="steps/s",
-                       tensors=len(variables))
+    record = books.write(variant=args.by, rate_unit="steps/s",
+                         tensors=len(variables))
     if rank == 0:
         print(f"{len(variables)} gradients, carried by {args.by}: "
               f"{record['rate']:.0f} steps/s", flush=True)

@@ -154,13 +154,13 @@ def main(args: argparse.Namespace) -> None:
     error = data.points(mine, args.width, seed=1) - 0.5
 
     one_step = step_that_waits if args.blocking else step
-    job = records.Job("07_scaling", rank, ranks, warmup=args.warmup)
+    books = records.Books("07_scaling", rank, ranks, warmup=args.warmup)
     logs = []
     begin = perf_counter()
     for _ in range(args.warmup + args.steps):
         # Distributed: all begin together
         comm.Barrier()
-        with job.step(work=len(x)):
+        with books.step(work=len(x)):
             gradients, log, begun = one_step(comm, x, error, whole,
                                              args.layers)
         # Distributed: nobody's gradients go before all have read them
@@ -175,7 +175,7 @@ def main(args: argparse.Namespace) -> None:
     by_formula_s = ring_s(args.layers * block, ranks, alpha, beta)
 
     # Distributed: a job is as fast as its slowest rank
-    median_s = float(np.median(job.slowest_s()))
+    median_s = float(np.median(books.slowest_s()))
     # TODO 4: what share of the ranks' time was useful work? args.one is the
     # step of one rank alone, in seconds.  (3 lines)
     efficiency = 1.0
@@ -183,12 +183,12 @@ def main(args: argparse.Namespace) -> None:
     timed = logs[args.warmup:]
     compute_s = [seconds_of("compute", log) for log in timed]
     exchange_s = [seconds_of("exchange", log) for log in timed]
-    job.note(first=mine.start, stop=mine.stop, log=logs[-1], begun=begun,
-             sum=float(gradients[-1].sum()),
-             compute_s=float(np.median(compute_s)),
-             exchange_s=float(np.median(exchange_s)))
+    books.note(first=mine.start, stop=mine.stop, log=logs[-1], begun=begun,
+               sum=float(gradients[-1].sum()),
+               compute_s=float(np.median(compute_s)),
+               exchange_s=float(np.median(exchange_s)))
     # Distributed: one record of all ranks
-    record = job.write(
+    record = books.write(
         variant=args.mode, batch_per_rank=len(x), mode=args.mode, rows=whole,
         layers=args.layers, bytes=args.layers * block, alpha_s=alpha,
         beta_s=beta, ring_s=by_formula_s, efficiency=efficiency,

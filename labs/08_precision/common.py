@@ -161,7 +161,7 @@ def report_bits(comm: MPI.Intracomm, args: argparse.Namespace, variant: str,
     largest = comm.allreduce(largest, op=MPI.MAX)
     accuracy = right / len(y_test)
     # Distributed: one record of all ranks
-    records.Job("08_precision", comm.rank, comm.size).write(
+    records.Books("08_precision", comm.rank, comm.size).write(
         variant=variant,
         seed=0,
         part="int8",
@@ -187,7 +187,7 @@ def report_learning(comm: MPI.Intracomm, args: argparse.Namespace, how: str,
     accuracy = [each["accuracy"] for each in seeds]
     lost = float(np.mean([np.mean(each["lost"] or [1.0]) for each in seeds]))
     # Distributed: one record of all ranks
-    records.Job("08_precision", comm.rank, comm.size).write(
+    records.Books("08_precision", comm.rank, comm.size).write(
         variant=f"{how}, mean over {mean_over}",
         batch_per_rank=BATCH,
         part="fp16",

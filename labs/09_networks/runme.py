@@ -103,10 +103,10 @@ def main(args: argparse.Namespace) -> None:
         network.begin_together()
 
     # Both kinds of steps are there to be timed: nothing is learned from noise.
-    copies = records.Job("09_networks", rank, ranks, warmup=args.warmup)
-    job = copies
+    copies = records.Books("09_networks", rank, ranks, warmup=args.warmup)
+    books = copies
     if ranks > 1:
-        job = records.Job("09_networks", rank, ranks, warmup=args.warmup)
+        books = records.Books("09_networks", rank, ranks, warmup=args.warmup)
     for _ in range(args.warmup + args.steps):
         # Distributed: a copy is timed while the others work too
         comm.Barrier()
@@ -115,12 +115,12 @@ def main(args: argparse.Namespace) -> None:
         if ranks > 1:
             # Distributed: the same step, and the gradients are averaged
             comm.Barrier()
-            with job.step(work=batch):
+            with books.step(work=batch):
                 loss = network.together(x, y)
 
     # Distributed: of each step, the time on the slowest rank
     copies_s = copies.slowest_s()
-    rate = batch * ranks / np.median(job.slowest_s())
+    rate = batch * ranks / np.median(books.slowest_s())
     copies_rate = batch * ranks / np.median(copies_s)
     flops = network.flops_per_image
 
@@ -132,9 +132,9 @@ def main(args: argparse.Namespace) -> None:
     # can be compared by it: `flops` is what one image takes.  (1 line)
     flops_per_s = rate
 
-    job.note(loss=loss)
+    books.note(loss=loss)
     # Distributed: one record of all ranks
-    job.write(
+    books.write(
         variant=f"{args.network} {args.framework} {args.dtype}",
         batch_per_rank=batch, seed=0, rate_unit="images/s",
         network=args.network, framework=args.framework, dtype=args.dtype,

@@ -70,22 +70,22 @@ class Pipeline:
         self.batches = iter(batches)
         self.training = training
         self.labels = labels
-        self.job = records.Job("10_input", self.comm.rank, self.comm.size,
-                               warmup=0)
+        self.books = records.Books("10_input", self.comm.rank, self.comm.size,
+                                   warmup=0)
         self.turns_s = []  # the mean step of each turn
 
-    def steps(self, job: records.Job, count: int) -> int:
+    def steps(self, books: records.Books, count: int) -> int:
         """Makes so many steps; the number of this rank's images in them."""
         seen = 0
         for _ in range(count):
             numbers = []  # of this step's images
-            with job.step(rows=numbers):
-                with job.time("wait"):
+            with books.step(rows=numbers):
+                with books.time("wait"):
                     images, some, _ = next(self.batches)
-                with job.time("compute"):
+                with books.time("compute"):
                     self.training.step(images, self.labels[some])
                     numbers.extend(some.numpy())
-                with job.time("others"):
+                with books.time("others"):
                     # Distributed: here the gradients would be averaged (05)
                     self.comm.Barrier()
             seen += len(numbers)
@@ -93,13 +93,13 @@ class Pipeline:
 
     def warm_up(self, count: int) -> None:
         """Makes so many steps that no record tells of."""
-        self.steps(records.Job("warm-up"), count)
+        self.steps(records.Books("warm-up"), count)
 
     def turn(self, count: int) -> float:
         """Images/s of all ranks, in so many steps."""
         self.warm_up(WARM_UP)
         start = time.perf_counter()
-        mine = self.steps(self.job, count)
+        mine = self.steps(self.books, count)
         seconds = time.perf_counter() - start
         self.turns_s.append(seconds / count)
         # Distributed: the images of all ranks, which end each step together
@@ -172,9 +172,9 @@ def main(args: argparse.Namespace) -> None:
                              for run in runs[-len(turns):])
             print(f"round {round_ + 1}: {line}", flush=True)
     for each, (_, use, workers, step_ms) in zip(pipelines, asked, strict=True):
-        each.job.write(variant=each.name, batch_per_rank=BATCH, seed=SEED,
-                       rate_unit="images/s", use=use, workers=workers,
-                       step_ms=step_ms, turns_s=each.turns_s, runs=runs)
+        each.books.write(variant=each.name, batch_per_rank=BATCH, seed=SEED,
+                         rate_unit="images/s", use=use, workers=workers,
+                         step_ms=step_ms, turns_s=each.turns_s, runs=runs)
 
 
 if __name__ == "__main__":

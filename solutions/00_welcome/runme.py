@@ -76,11 +76,11 @@ def main(args: argparse.Namespace) -> float:
     # STARTER: last = args.strips
     # END SOLUTION
 
-    # The work. The first time warms up memory, caches and clock. The job
-    # keeps the books: it times each step of this rank.
-    job = records.Job("00_welcome", rank, ranks, warmup=1)
+    # The work. The first time warms up memory, caches and clock. The books
+    # time each step of this rank.
+    books = records.Books("00_welcome", rank, ranks, warmup=1)
     for _ in range(1 + args.repeats):
-        with job.step():
+        with books.step():
             part = area(first, last, args.strips)
 
     # TODO 3: add up the parts of all ranks, so that every rank knows pi.
@@ -92,11 +92,12 @@ def main(args: argparse.Namespace) -> float:
     # END SOLUTION
 
     # What each rank did, for the picture and the checks.
-    job.note(rank=rank, first=first, last=last, part=part, pi=pi, cores=cores)
+    books.note(rank=rank, first=first, last=last, part=part, pi=pi,
+               cores=cores)
     # Distributed: one record of all ranks; the slowest of them counts
-    strips_per_s = args.strips / np.median(job.slowest_s())
-    job.write(rate=strips_per_s, rate_unit="strips/s", pi=pi,
-              strips=args.strips)
+    strips_per_s = args.strips / np.median(books.slowest_s())
+    books.write(rate=strips_per_s, rate_unit="strips/s", pi=pi,
+                strips=args.strips)
     # Distributed: one line, not one from each rank
     if rank == 0:
         print(f"pi = {pi:.12f}, off by {abs(pi - np.pi):.1e}", flush=True)

@@ -133,12 +133,12 @@ def main(args: argparse.Namespace) -> None:
     # STARTER: oversubscribed = False
     # END SOLUTION
 
-    job = records.Job("02_threads", rank, ranks, warmup=args.warmup)
+    books = records.Books("02_threads", rank, ranks, warmup=args.warmup)
     images_per_s = 0.0
     cpus_busy = 0.0
     if args.steps > 0:
-        images_per_s, cpus_busy = train(args, comm, job)
-    job.note(may_run_on=sorted(os.sched_getaffinity(0)))
+        images_per_s, cpus_busy = train(args, comm, books)
+    books.note(may_run_on=sorted(os.sched_getaffinity(0)))
     # Distributed: the copies are independent, so their rates add up
     rate = comm.allreduce(images_per_s, op=MPI.SUM)
     cpus_busy = comm.allreduce(cpus_busy, op=MPI.SUM)
@@ -146,7 +146,7 @@ def main(args: argparse.Namespace) -> None:
     for name, text in os.environ.items():
         if name.startswith(("OMP_", "KMP_", "TF_NUM_")):
             seen[name] = text
-    job.write(
+    books.write(
         variant=f"{args.network} {ranks}x{threads}",
         threads_per_rank=threads,
         batch_per_rank=args.batch_per_rank,

@@ -35,22 +35,22 @@ def settings() -> argparse.Namespace:
 
 def main(args: argparse.Namespace) -> None:
     comm = MPI.COMM_WORLD
-    job = records.Job("03_spmd", comm.rank, comm.size, warmup=WARMUP)
+    books = records.Books("03_spmd", comm.rank, comm.size, warmup=WARMUP)
     mine = np.ones(args.size, np.float32)  # (size,)
     other = np.ones(args.size, np.float32)  # (size,)
     steps = WARMUP + args.repeats
     for _ in range(steps):
         # Distributed: all cores add at once, as in an allreduce
         comm.Barrier()
-        with job.step():
+        with books.step():
             if args.how == "numpy":
                 mine += other
             else:
                 MPI.SUM.Reduce_local(other, mine)
 
-    job.note(right=bool(np.all(mine == 1 + steps)))
+    books.note(right=bool(np.all(mine == 1 + steps)))
     # Distributed: one record of all ranks; the slowest of them counts
-    record = job.write(variant=args.how, bytes=mine.nbytes)
+    record = books.write(variant=args.how, bytes=mine.nbytes)
     # Distributed: one line, not one from each rank
     if comm.rank == 0:
         us = 1e6 * np.median(record["step_s"])

@@ -110,27 +110,27 @@ def main(args: argparse.Namespace) -> None:
     ways = list(WAYS) if args.algorithm == "all" else [args.algorithm]
     for n in args.sizes:
         for way in ways:
-            # Book-keeping: the job times the calls, and writes the record.
-            job = records.Job("03_spmd", comm.rank, comm.size,
-                              warmup=args.warmup)
+            # Book-keeping: the books time the calls, and write the record.
+            books = records.Books("03_spmd", comm.rank, comm.size,
+                                  warmup=args.warmup)
             if way == "ring":
                 first = compare(comm, partial(ring, trips=1), n)
-                job.note(first_trip=first)
+                books.note(first_trip=first)
             found = compare(comm, WAYS[way], n)
-            job.note(**found)
+            books.note(**found)
 
             x = np.zeros(n, np.float32)  # (n,)
             spare = np.empty_like(x)  # (n,)
             for _ in range(args.warmup + args.repeats):
                 # Distributed: all begin together
                 comm.Barrier()
-                with job.step():
+                with books.step():
                     WAYS[way](comm, x, spare)
 
             size = 4 * n  # bytes
             cuts = [block.indices(n)[:2] for block in blocks(n, comm.size)]
             # Distributed: one record of all ranks; the slowest of them counts
-            record = job.write(
+            record = books.write(
                 variant=way, bytes=size, blocks=cuts,
                 formula_bytes=arrays_sent(way, comm.size) * size)
             # Distributed: one line, not one from each rank

@@ -62,8 +62,8 @@ def main(args: argparse.Namespace) -> np.ndarray:
     start = init.compute(rows).centroids  # (k, 3)
 
     # Book-keeping: the job times the fit alone, and writes the record.
-    job = records.Job("04_kmeans", rank, ranks, warmup=0)
-    with job.step(work=len(rows) * args.iterations):
+    books = records.Books("04_kmeans", rank, ranks, warmup=0)
+    with books.step(work=len(rows) * args.iterations):
         fitted = lloyd.compute(rows, start)
     palette = fitted.centroids  # (k, 3)
 
@@ -93,7 +93,7 @@ def main(args: argparse.Namespace) -> np.ndarray:
     # END SOLUTION
 
     # Book-keeping from here on.
-    job.note(first=mine.start, stop=mine.stop, start=start, palette=palette)
+    books.note(first=mine.start, stop=mine.stop, start=start, palette=palette)
     quality = {}
     # Distributed: one picture, not one from each rank
     if rank == 0:
@@ -103,8 +103,8 @@ def main(args: argparse.Namespace) -> np.ndarray:
         quality["count"] = np.bincount(all_labels, minlength=k)  # (k,)
         photos.save(records.folder(), picture.shape, palette, all_labels)
     # Distributed: one record of all ranks; the slowest of them counts
-    record = job.write(seed=args.seed, rows=n, colours=k, inertia=inertia,
-                       **quality)
+    record = books.write(seed=args.seed, rows=n, colours=k, inertia=inertia,
+                         **quality)
     if rank == 0:
         print(f"{n:,} pixels, {k} colours on {ranks} rank(s): "
               f"fit {record['step_s'][0]:.3f} s, "

@@ -71,7 +71,7 @@ state = [v.value for v in model.variables + optimizer.variables]
 for value in state:
     value.assign(world.bcast(value.numpy()))
 
-job = records.Job("05_horovod", rank, ranks, rows=len(x), weights=state)
+books = records.Books("05_horovod", rank, ranks, rows=len(x), weights=state)
 # Distributed: 4, more ranks need fewer steps
 steps = -(-len(x) // batch)
 # Distributed: 5, the rate grows with the images of a step
@@ -87,7 +87,7 @@ for epoch in range(args.epochs):
         dealt = order[step * batch:(step + 1) * batch]
         mine = dealt[rank::ranks]
         mean_rows = tf.constant(len(dealt) / ranks)
-        with job.step(rows=mine):
+        with books.step(rows=mine):
             part, flat = gradient(x[mine], y[mine], mean_rows)
             total = flat.numpy()
             # Distributed: 2, the average of all ranks' gradients
@@ -96,13 +96,13 @@ for epoch in range(args.epochs):
         loss += float(part) / steps
     # Distributed: 7, one rank keeps the checkpoints
     if args.checkpoint and rank == 0:
-        job.keep_checkpoint(args.checkpoint, epoch + 1)
+        books.keep_checkpoint(args.checkpoint, epoch + 1)
     # Distributed: the mean over all ranks, which all of them ask for
     loss = world.allreduce(loss) / ranks
-    job.log(loss=loss)
+    books.log(loss=loss)
 
-record = job.write(variant="mpi4py", batch_per_rank=args.batch_per_rank,
-                   rate_unit="images/s")
+record = books.write(variant="mpi4py", batch_per_rank=args.batch_per_rank,
+                     rate_unit="images/s")
 if rank == 0:
     print(f"{ranks} rank(s): {record['rate']:.0f} images/s, loss {loss:.3f}",
           flush=True)

@@ -64,7 +64,7 @@ def main(args: argparse.Namespace) -> None:
     # The number of ranks may be another one than before.
     steps = -(-n // (batch * ranks))
     scale = batch * ranks / runme.BASE_BATCH
-    job = records.Job("05_horovod", rank, ranks, rows=n, weights=state)
+    books = records.Books("05_horovod", rank, ranks, rows=n, weights=state)
     for epoch in range(int(done), args.epochs):
         # The same order for the same epoch, however often it is started.
         order = np.random.default_rng([0, epoch]).permutation(n)  # (n,)
@@ -74,18 +74,18 @@ def main(args: argparse.Namespace) -> None:
             optimizer.learning_rate.assign(lr)
             rows = mine[step * batch:(step + 1) * batch]  # (batch,) or fewer
             mean_rows = runme.rows_on_average(step, batch, ranks, n)
-            with job.step(rows=rows, learning_rates=lr):
+            with books.step(rows=rows, learning_rates=lr):
                 float(train_step(x[rows], y[rows], mean_rows))
         done.assign(epoch + 1)
         accuracy = runme.accuracy_on(model, x_test, y_test, rank, ranks)
-        job.log(accuracy=accuracy)
+        books.log(accuracy=accuracy)
         # Distributed: all hold the same; two writers could damage the file
         if rank == 0:
             print(f"epoch {epoch + 1}: accuracy {accuracy:.2%}", flush=True)
-            job.keep_checkpoint(args.checkpoint, epoch + 1)
+            books.keep_checkpoint(args.checkpoint, epoch + 1)
 
     # Distributed: one record of all ranks
-    job.write(variant="resume", batch_per_rank=batch, rate_unit="images/s")
+    books.write(variant="resume", batch_per_rank=batch, rate_unit="images/s")
 
 
 if __name__ == "__main__":

@@ -103,8 +103,8 @@ def main(args: argparse.Namespace) -> float:
     # STARTER: scale = batch / BASE_BATCH
     # END SOLUTION
 
-    # Book-keeping: the job times the steps alone, and writes the record.
-    job = records.Job("05_horovod", rank, ranks, rows=n, weights=weights)
+    # Book-keeping: the books time the steps alone, and write the record.
+    books = records.Books("05_horovod", rank, ranks, rows=n, weights=weights)
     for epoch in range(args.epochs):
         # The same order on every rank, and another one in each epoch.
         order = np.random.default_rng([0, epoch]).permutation(n)  # (n,)
@@ -120,11 +120,11 @@ def main(args: argparse.Namespace) -> float:
             optimizer.learning_rate.assign(lr)
             rows = mine[step * batch:(step + 1) * batch]  # (batch,) or fewer
             mean_rows = rows_on_average(step, batch, ranks, n)
-            with job.step(rows=rows, learning_rates=lr):
+            with books.step(rows=rows, learning_rates=lr):
                 norm = float(train_step(x[rows], y[rows], mean_rows))
 
         accuracy = accuracy_on(model, x_test, y_test, rank, ranks)
-        seconds = job.log(accuracy=accuracy)
+        seconds = books.log(accuracy=accuracy)
         if rank == 0:
             print(f"epoch {epoch + 1}: accuracy {accuracy:.2%} after "
                   f"{seconds:.1f} s", flush=True)
@@ -136,12 +136,12 @@ def main(args: argparse.Namespace) -> float:
     # STARTER: keeps = True
     # END SOLUTION
     if keeps:
-        job.keep_checkpoint(records.folder(), args.epochs)
+        books.keep_checkpoint(records.folder(), args.epochs)
 
-    job.note(norm=norm)  # for the check
+    books.note(norm=norm)  # for the check
     # Distributed: one record of all ranks; the slowest of them counts
-    record = job.write(variant=args.schedule, batch_per_rank=batch,
-                       rate_unit="images/s", images=n)
+    record = books.write(variant=args.schedule, batch_per_rank=batch,
+                         rate_unit="images/s", images=n)
     if rank == 0:
         print(f"{ranks} rank(s): {record['rate']:.0f} images/s, "
               f"accuracy {accuracy:.2%}", flush=True)

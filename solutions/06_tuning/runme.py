@@ -211,19 +211,19 @@ def main(args: argparse.Namespace) -> float:
     batches = [slice(first, first + TEST_BATCH) for first in firsts]
     mine = my_batches(batches, args.evaluation, rank, ranks)
 
-    job = records.Job("06_tuning", rank, ranks, weights=state)
+    books = records.Books("06_tuning", rank, ranks, weights=state)
     taken = 0  # steps of this job
     evaluations = []  # (seconds, steps)
     memory = []  # (seconds, MiB)
     while done < goal:
-        with job.time("input"):
+        with books.time("input"):
             # Distributed: the same on every rank, and then dealt like cards
             draw = np.random.default_rng([args.seed, done])
             few = draw.choice(known, -(-batch // 2) * ranks)[rank::ranks]
             more = draw.integers(len(x), size=batch * ranks)[rank::ranks]
             given = [enlarged(x[few], args.side), y[few],
                      enlarged(x[more], args.side)]
-        with job.step(work=batch), job.time("train"):
+        with books.step(work=batch), books.time("train"):
             losses = [part.numpy()
                       for part in train_step(*map(tf.constant, given))]
         taken += 1
@@ -233,17 +233,17 @@ def main(args: argparse.Namespace) -> float:
         steps = done // (batch * ranks)
         due = args.evaluate_every and steps % args.evaluate_every == 0
         if due or done >= goal:
-            with job.time("evaluation"):
+            with books.time("evaluation"):
                 right = 0
                 for part in mine:
                     images = enlarged(x_test[part], args.side)
                     guessed = np.argmax(classify(images), axis=1)
                     right += int((guessed == y_test[part]).sum())
-            with job.time("wait"):
+            with books.time("wait"):
                 # Distributed: the counts of all ranks
                 right = int(hvd.allreduce(tf.constant(right), op=hvd.Sum))
             accuracy = right / len(x_test)
-            at_s = job.log(accuracy=accuracy, at_step=taken)
+            at_s = books.log(accuracy=accuracy, at_step=taken)
             evaluations.append((at_s, taken))
             memory.append((at_s, used_mib()))
             # Distributed: one line and one file, not one from each rank
@@ -251,17 +251,17 @@ def main(args: argparse.Namespace) -> float:
                 print(f"step {taken}: accuracy {accuracy:.2%} "
                       f"after {at_s:.1f} s", flush=True)
                 if args.checkpoint:
-                    job.keep_checkpoint(args.checkpoint, done)
+                    books.keep_checkpoint(args.checkpoint, done)
         if 0 < args.memory_mib < peak_mib():
             raise MemoryError
 
-    job.note(rss_mib=memory, looked=len(looked),
-             tested=sum(len(y_test[part]) for part in mine))
+    books.note(rss_mib=memory, looked=len(looked),
+               tested=sum(len(y_test[part]) for part in mine))
     classes = classifier(enlarged(x_test[:4], args.side))  # (4, 10)
     weights = classifier.count_params() + generator.count_params()
     names = ("labelled", "unlabelled", "matching", "real", "fake")
     # Distributed: one record of all ranks; the slowest of them counts
-    record = job.write(
+    record = books.write(
         variant="supervised" if args.supervised else args.evaluation,
         batch_per_rank=batch, seed=args.seed, rate_unit="images/s",
         images_per_s=batch * ranks * steps_per_s(evaluations),

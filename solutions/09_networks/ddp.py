@@ -113,11 +113,11 @@ def images() -> tuple:
 
 
 def train(model: nn.Module, loader: DataLoader, optimizer, rates: list,
-          job: records.Job) -> None:
+          books: records.Books) -> None:
     """One epoch: a step for each batch of this rank."""
     for (x, y, rows), lr in zip(loader, rates, strict=True):
         optimizer.param_groups[0]["lr"] = lr
-        with job.step(rows=rows, learning_rates=lr, firsts=int(rows[0])):
+        with books.step(rows=rows, learning_rates=lr, firsts=int(rows[0])):
             logits = model(x)  # (batch, 10), the last one fewer
             loss = nn.functional.cross_entropy(logits, y)
             optimizer.zero_grad()
@@ -199,8 +199,8 @@ def main(args: argparse.Namespace) -> None:
     # STARTER: scale = batch / BASE_BATCH
     # END SOLUTION
 
-    job = records.Job("09_networks", rank, ranks, rows=len(digits),
-                      weights=weights.values())
+    books = records.Books("09_networks", rank, ranks, rows=len(digits),
+                          weights=weights.values())
     wrote = []
     for epoch in range(epochs_done, args.epochs):
         # TODO 7: tell the sampler which epoch begins, so that it draws
@@ -212,10 +212,10 @@ def main(args: argparse.Namespace) -> None:
         # END SOLUTION
         rates = [learning_rate(epoch + step / len(loader), scale, args)
                  for step in range(len(loader))]
-        train(model, loader, optimizer, rates, job)
+        train(model, loader, optimizer, rates, books)
         # Distributed: the weights are equal, so each rank finds the same
         accuracy, lost = test(model, x_test, y_test)
-        job.log(accuracy=accuracy, losses=lost)
+        books.log(accuracy=accuracy, losses=lost)
         # Distributed: one line, not one from each rank
         if rank == 0:
             print(f"epoch {epoch + 1}: accuracy {accuracy:.2%}, "
@@ -230,11 +230,11 @@ def main(args: argparse.Namespace) -> None:
             keep_checkpoint(file, epoch + 1, weights, optimizer)
             wrote.append(epoch + 1)
 
-    job.note(drawn=drawn, wrote=wrote)
+    books.note(drawn=drawn, wrote=wrote)
     # Distributed: one record of all ranks; the slowest of them counts
-    record = job.write(variant=f"ddp {args.schedule}", batch_per_rank=batch,
-                       seed=args.seed, rate_unit="images/s",
-                       images=len(digits), torch=torch.__version__)
+    record = books.write(variant=f"ddp {args.schedule}", batch_per_rank=batch,
+                         seed=args.seed, rate_unit="images/s",
+                         images=len(digits), torch=torch.__version__)
     if rank == 0:
         print(f"{ranks} rank(s): {record['rate']:.0f} images/s, "
               f"accuracy {accuracy:.2%}", flush=True)

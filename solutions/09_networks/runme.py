@@ -118,10 +118,10 @@ def main(args: argparse.Namespace) -> None:
         network.begin_together()
 
     # Both kinds of steps are there to be timed: nothing is learned from noise.
-    copies = records.Job("09_networks", rank, ranks, warmup=args.warmup)
-    job = copies
+    copies = records.Books("09_networks", rank, ranks, warmup=args.warmup)
+    books = copies
     if ranks > 1:
-        job = records.Job("09_networks", rank, ranks, warmup=args.warmup)
+        books = records.Books("09_networks", rank, ranks, warmup=args.warmup)
     for _ in range(args.warmup + args.steps):
         # Distributed: a copy is timed while the others work too
         comm.Barrier()
@@ -130,12 +130,12 @@ def main(args: argparse.Namespace) -> None:
         if ranks > 1:
             # Distributed: the same step, and the gradients are averaged
             comm.Barrier()
-            with job.step(work=batch):
+            with books.step(work=batch):
                 loss = network.together(x, y)
 
     # Distributed: of each step, the time on the slowest rank
     copies_s = copies.slowest_s()
-    rate = batch * ranks / np.median(job.slowest_s())
+    rate = batch * ranks / np.median(books.slowest_s())
     copies_rate = batch * ranks / np.median(copies_s)
     flops = network.flops_per_image
 
@@ -153,9 +153,9 @@ def main(args: argparse.Namespace) -> None:
     # STARTER: flops_per_s = rate
     # END SOLUTION
 
-    job.note(loss=loss)
+    books.note(loss=loss)
     # Distributed: one record of all ranks
-    job.write(
+    books.write(
         variant=f"{args.network} {args.framework} {args.dtype}",
         batch_per_rank=batch, seed=0, rate_unit="images/s",
         network=args.network, framework=args.framework, dtype=args.dtype,

@@ -185,19 +185,19 @@ def main(args: argparse.Namespace) -> None:
 
     # The first epoch is a warm-up: it fills the cache.
     warmup = min(steps_an_epoch - at, steps - 1)
-    job = records.Job("10_input", rank, ranks, warmup=warmup, rows=len(paths),
-                      weights=state)
+    books = records.Books("10_input", rank, ranks, warmup=warmup,
+                          rows=len(paths), weights=state)
     order = []
     ready = None
     for step in range(steps):
         epoch = (done + step) // steps_an_epoch
         when = "warmup_" if step < warmup else ""
         numbers = []  # of this step's images
-        with job.step(rows=numbers):
-            with job.time(f"{when}wait"):
+        with books.step(rows=numbers):
+            with books.time(f"{when}wait"):
                 if ready is None:
                     ready = next(arriving, None)
-            with job.time(f"{when}compute"):
+            with books.time(f"{when}compute"):
                 again = "one-batch" in args.use
                 if ready is not None and (again or int(ready[2]) == epoch):
                     images, some, _ = ready
@@ -205,7 +205,7 @@ def main(args: argparse.Namespace) -> None:
                     numbers.extend(some.numpy())
                     ready = None
                 # else: a rank with fewer images goes along without any
-            with job.time(f"{when}others"):
+            with books.time(f"{when}others"):
                 # Distributed: here the gradients would be averaged (05), and
                 # that waits for the rank whose images came last
                 comm.Barrier()
@@ -214,13 +214,13 @@ def main(args: argparse.Namespace) -> None:
     place.assign([done + steps, ranks])
     # Distributed: one rank writes
     if args.checkpoint and rank == 0:
-        job.keep_checkpoint(args.checkpoint, done + steps)
-    job.note(order=order)
+        books.keep_checkpoint(args.checkpoint, done + steps)
+    books.note(order=order)
     # Distributed: one record of all ranks; the slowest of them counts
-    record = job.write(variant="+".join(args.use) or "naive",
-                       batch_per_rank=BATCH, seed=SEED, rate_unit="images/s",
-                       step_ms=args.step_ms, images=len(paths),
-                       left_out=left_out)
+    record = books.write(variant="+".join(args.use) or "naive",
+                         batch_per_rank=BATCH, seed=SEED, rate_unit="images/s",
+                         step_ms=args.step_ms, images=len(paths),
+                         left_out=left_out)
     # Distributed: one report, not one from each rank
     if rank == 0:
         waits = []

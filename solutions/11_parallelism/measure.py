@@ -133,7 +133,7 @@ def split(way: str, comm: MPI.Intracomm, args: argparse.Namespace, *,
     """
     # Distributed: all ranks of the job; comm may have some of them
     world = MPI.COMM_WORLD
-    job = records.Job("11_parallelism", world.rank, world.size, warmup=1)
+    books = records.Books("11_parallelism", world.rank, world.size, warmup=1)
     tracemalloc.start()
     weights = [layer(k, args.width, args.dtype)[part].copy()
                for k, part in pieces]
@@ -144,9 +144,9 @@ def split(way: str, comm: MPI.Intracomm, args: argparse.Namespace, *,
 
     kept = [np.size(part) for state in states for part in state.values()]
     off, factors = compare(arrays, pieces, alone[1])
-    job.note(layers=[k for k, _ in pieces], off=off, factor=factors,
-             state_bytes=sum(kept) * np.dtype(args.dtype).itemsize,
-             given=dict(getattr(comm, "given", {})), **about)
+    books.note(layers=[k for k, _ in pieces], off=off, factor=factors,
+               state_bytes=sum(kept) * np.dtype(args.dtype).itemsize,
+               given=dict(getattr(comm, "given", {})), **about)
     # Distributed: the loss is the sum of what each rank has of it
     loss = world.allreduce(loss)
     # Distributed: the rank that is furthest off, and the largest one
@@ -158,16 +158,16 @@ def split(way: str, comm: MPI.Intracomm, args: argparse.Namespace, *,
         # Distributed: all begin together
         world.Barrier()
         begin = MPI.Wtime()
-        with job.step():
+        with books.step():
             log = step(weights)[2:]
         rows = log[0] if log else ()
         logs.append([[what, m, start - begin, end - begin, count]
                      for what, m, start, end, count in rows])
-    job.note(logs=logs[1:], unreceived=unreceived(comm),
-             unfinished=unfinished(comm))
+    books.note(logs=logs[1:], unreceived=unreceived(comm),
+               unfinished=unfinished(comm))
     # Distributed: one record of all ranks; the slowest of them counts
-    record = job.write(variant=way, loss=loss, serial_loss=alone[0],
-                       off=worst, peak_bytes=peak, **vars(args))
+    record = books.write(variant=way, loss=loss, serial_loss=alone[0],
+                         off=worst, peak_bytes=peak, **vars(args))
     # Distributed: one line, not one from each rank
     if world.rank == 0:
         close = 1e-10 if args.dtype == "float64" else 1e-3

@@ -92,7 +92,7 @@ def main(args: argparse.Namespace) -> None:
     train_step = training_step(model, optimizer, LOSSES[args.loss])
 
     folder = args.checkpoint or records.folder()
-    job = records.Job("12_capstone", rank, ranks, weights=state)
+    books = records.Books("12_capstone", rank, ranks, weights=state)
     at_s = []
     for epoch in range(args.epochs):
         shuffle = np.random.default_rng([args.seed, epoch])
@@ -100,22 +100,22 @@ def main(args: argparse.Namespace) -> None:
                           -(-len(train) // ranks) * ranks)
         for at in range(0, len(order), batch * ranks):
             mine = order[at:at + batch * ranks][rank::ranks]
-            with job.time("input"):
+            with books.time("input"):
                 pictures, labels = batch_of(slices, mine, channels)
-            with job.step(rows=mine), job.time("train"):
+            with books.step(rows=mine), books.time("train"):
                 loss = float(train_step(pictures, labels))
 
         counts = np.zeros((3, len(judge)), int)
-        with job.time("evaluation"):
+        with books.time("evaluation"):
             if rank == 0:
                 counts = counts_of(model, slices, judge, channels)
-        with job.time("wait"):
+        with books.time("wait"):
             # Distributed: everybody waits until rank 0 has evaluated
             counts = hvd.broadcast_object(counts, root_rank=0)
         dice = dice_of(*by_patient(counts, patient[judge])).mean()
-        with job.time("checkpoint"):
-            job.keep_checkpoint(f"{folder}/rank-{rank}", epoch + 1)
-        at_s.append(job.log(dice=dice))
+        with books.time("checkpoint"):
+            books.keep_checkpoint(f"{folder}/rank-{rank}", epoch + 1)
+        at_s.append(books.log(dice=dice))
         if rank == 0:
             print(f"epoch {epoch + 1}: validation Dice {dice:.3f} after "
                   f"{at_s[-1]:.1f} s", flush=True)
@@ -124,7 +124,7 @@ def main(args: argparse.Namespace) -> None:
 
     of_test = counts_of(model, slices, test, channels)
     test_dice = dice_of(*by_patient(of_test, patient[test])).mean()
-    job.write(
+    books.write(
         variant=Path(__file__).stem, batch_per_rank=batch, seed=args.seed,
         rate_unit="slices/s", test_dice=test_dice, loss=loss,
         **speeds(args, at_s, len(train), dice),

@@ -177,7 +177,7 @@ def main(args: argparse.Namespace) -> float:
     if rank == 0:
         folder = args.checkpoint or records.folder()
     # All time counts from here on, also that of making the slices ready.
-    job = records.Job("12_capstone", rank, ranks, weights=state)
+    books = records.Books("12_capstone", rank, ranks, weights=state)
     x = ready(slices.images)[..., :channels]  # (n, 64, 64, channels), once
     y = slices.labels.astype(np.float32)  # (n, 64, 64, 1)
     # Distributed: as many slices for each rank; the first ones may come twice
@@ -192,18 +192,18 @@ def main(args: argparse.Namespace) -> float:
             optimizer.learning_rate.assign(args.lr * (1 - 0.9 * done))
             # Distributed: each step is one large batch, dealt like cards
             mine = order[at:at + batch * ranks][rank::ranks]  # (batch,)
-            with job.step(rows=mine), job.time("train"):
+            with books.step(rows=mine), books.time("train"):
                 loss = float(train_step(x[mine], y[mine]))
 
-        with job.time("evaluation"):
+        with books.time("evaluation"):
             average_norms(model)
             counts = counts_of(evaluate, x[judge], y[judge])
         dice = dice_of(*by_patient(counts, patient[judge])).mean()
         # Distributed: one file, not one from each rank
         if rank == 0:
-            with job.time("checkpoint"):
-                job.keep_checkpoint(folder, epoch + 1)
-        at_s.append(job.log(dice=dice))
+            with books.time("checkpoint"):
+                books.keep_checkpoint(folder, epoch + 1)
+        at_s.append(books.log(dice=dice))
         # Distributed: one line, too
         if rank == 0:
             print(f"epoch {epoch + 1}: validation Dice {dice:.3f} after "
@@ -217,7 +217,7 @@ def main(args: argparse.Namespace) -> float:
         of_test = counts_of(evaluate, x[test], y[test])
         test_dice = dice_of(*by_patient(of_test, patient[test])).mean()
     # Distributed: one record of all ranks; the slowest of them counts
-    job.write(
+    books.write(
         variant=variant_of(args), batch_per_rank=batch, seed=args.seed,
         rate_unit="slices/s", test_dice=test_dice, loss=loss,
         parts={name: np.unique(patient[part == name]) for name in PARTS},

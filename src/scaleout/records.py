@@ -158,7 +158,7 @@ def gather(mine: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [mine]
 
 
-class Job:
+class Books:
     """Keep the books of one rank while a lab runs, and write one record of all ranks at its end.
 
     Every rank makes one, and calls `write`; rank 0 writes.
@@ -252,7 +252,7 @@ class Job:
         Returns
         -------
         float
-            Seconds since this Job was made.
+            Seconds since these books were opened.
         """
         at_s = perf_counter() - self._begin
         for name, value in {**values, "at_s": at_s}.items():

@@ -16,7 +16,7 @@ class Notebook:
         self.manager: KernelManager
         self.client: BlockingKernelClient
         self.manager, self.client = start_new_kernel(
-            kernel_name="python3", cwd=str(folder), startup_timeout=60
+            kernel_name="python3", cwd=str(folder), startup_timeout=300
         )
 
     def start_cell(self, code: str) -> str:

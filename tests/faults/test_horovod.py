@@ -27,7 +27,7 @@ def job(
     words = [f"--{name.replace('_', '-')}={value}" for name, value in flags.items()]
     command = ["python", "-m", "mpi4py", str(LAB / script), *words]
     return launch.run(
-        command, name="05_horovod", ranks=ranks, threads=1, timeout=100, echo=None, env=env
+        command, name="05_horovod", ranks=ranks, threads=1, timeout=300, echo=None, env=env
     )
 
 

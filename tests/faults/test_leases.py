@@ -56,7 +56,7 @@ def start(script: Callable[..., Path], tmp_path: Path, results: Path) -> Iterato
 
         def begin(*words: str) -> Started:
             started = Started(path, end, *words)
-            stack.callback(started.process.communicate, timeout=60)
+            stack.callback(started.process.communicate, timeout=300)
             return started
 
         stack.callback(end.touch)
@@ -114,7 +114,7 @@ def test_a_notebooks_job_may_use_the_cores_of_its_engines(
         launch.run(["python", str(path)], name="x", threads=CORES, echo=said.append)
         assert "-bind-to" in said[0] and not any("Oversubscribed" in line for line in said)
         other = subprocess.run(
-            [COMMAND, "run", str(path), "-t", "1"], capture_output=True, text=True, timeout=60
+            [COMMAND, "run", str(path), "-t", "1"], capture_output=True, text=True, timeout=300
         )
         assert f"other jobs leave 0 of {CORES} free" in other.stdout
 

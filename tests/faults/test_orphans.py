@@ -80,7 +80,7 @@ def test_at_the_end_of_a_job(script: Callable[..., Path], results: Path, mark: s
 def test_one_that_holds_hydras_connections_is_not_waited_for(
     script: Callable[..., Path], results: Path, mark: str
 ) -> None:
-    run = run_script(script(HOLDER), mark, ranks=2, timeout=120)
+    run = run_script(script(HOLDER), mark, ranks=2, timeout=300)
     assert run.output.count("left one") == 2 and not _orphans(mark)
 
 
@@ -96,7 +96,7 @@ def test_a_daemon_may_live_as_long_as_its_rank(
     time.sleep(3)
     print("it lives" if daemons() else "it is gone", flush=True)
     """
-    run = run_script(script(text), mark, timeout=120)
+    run = run_script(script(text), mark, timeout=300)
     assert "it lives" in run.output and not _orphans(mark)
 
 
@@ -153,8 +153,10 @@ def test_when_the_command_and_its_watchers_are_killed(
 
 def test_the_supervisor_ends_as_mpirun_does() -> None:
     for line, status in (("exit 7", 7), ("kill -9 $$", -9), ("kill -15 $$", -15), ("true", 0)):
-        done = subprocess.run(supervise.command("sh", "-c", line), timeout=60)
+        done = subprocess.run(supervise.command("sh", "-c", line), timeout=300)
         assert done.returncode == status, line
-    done = subprocess.run(supervise.command("/no/such"), capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        supervise.command("/no/such"), capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 127
     assert done.stderr == "/no/such cannot be started: No such file or directory\n"

@@ -68,7 +68,7 @@ def tree(tmp_path: Path) -> SimpleNamespace:
         (tools / name).write_text("#!/bin/sh\n")
         (tools / name).chmod(0o755)
     subprocess.run(
-        [sys.executable, "-m", "venv", "--without-pip", root / ".venv"], check=True, timeout=60
+        [sys.executable, "-m", "venv", "--without-pip", root / ".venv"], check=True, timeout=300
     )
     site = next((root / ".venv/lib").glob("python*/site-packages"))
     (site / "pip").mkdir()
@@ -111,7 +111,7 @@ def setup(start: Callable[..., subprocess.Popen]) -> Callable[..., SimpleNamespa
 
     def run(*args: str, **environ: str) -> SimpleNamespace:
         process = start(*args, **environ)
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=300)
         return SimpleNamespace(status=process.returncode, out=out, err=err)
 
     return run
@@ -218,7 +218,7 @@ def test_interrupted(tree, start, setup):
     process = start("python", "-c", "")
     until(lambda: calls(tree))
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=300)
     assert process.returncode == 130
     assert "Interrupted. Run make again: it goes on from here." in err
     assert "Traceback" not in err

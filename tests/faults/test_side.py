@@ -41,7 +41,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def _python(tree: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, *words], capture_output=True, text=True, timeout=100, cwd=tree
+        [sys.executable, *words], capture_output=True, text=True, timeout=300, cwd=tree
     )
 
 

@@ -56,7 +56,7 @@ def background(results: Path, tmp_path: Path) -> Iterator[Callable[..., "subproc
     for process in begun:
         if process.poll() is None:
             process.kill()
-        process.communicate(timeout=60)
+        process.communicate(timeout=300)
 
 
 def _kept(results: Path) -> list[dict]:
@@ -81,7 +81,7 @@ def test_a_sweep_that_is_stopped_half_way_goes_on_from_there(
     until(lambda: len(_kept(results)) >= 3)
     until(lambda: len(started()) > len(_kept(results)))  # in the middle of a job
     process.send_signal(how)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=300)
     before, begun = _kept(results), started()
     assert 3 <= len(before) < 8 and len(begun) == len(before) + 1
     if how == signal.SIGINT:
@@ -146,7 +146,7 @@ def test_a_second_sweep_of_the_same_name_is_refused_while_the_first_works(
     until(started)
     second = scaleout("sweep", *words, cwd=tmp_path)
     assert second.returncode == 2 and "The sweep mine is running already" in second.stderr
-    first.communicate(timeout=100)
+    first.communicate(timeout=300)
     assert first.returncode == 0 and len(_kept(results)) == 8
 
 
@@ -188,8 +188,8 @@ def test_a_point_that_takes_too_long_is_kept_as_failed_and_ended(
     measure, no_process_left, time_is_up_at
 ) -> None:
     time_is_up_at("hanging")
-    result = measure("hang=2x2", timeout=60)
-    assert _failed(result) == {(2, 2): ("timeout", "it took longer than --timeout 60 s")}
+    result = measure("hang=2x2", timeout=300)
+    assert _failed(result) == {(2, 2): ("timeout", "it took longer than --timeout 300 s")}
     for folder in (result.folder / "jobs").iterdir():
         no_process_left(folder.name)
 

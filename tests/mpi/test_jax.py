@@ -35,7 +35,7 @@ def _ended(words: list[str], tmp_path: Path) -> tuple[list[dict], np.ndarray]:
         ranks=2,
         threads=1,
         env={"CHECKPOINT": str(kept)},
-        timeout=120,
+        timeout=300,
         echo=None,
     )
     said = [json.loads(text) for _, text in run.lines if text.startswith("{")]

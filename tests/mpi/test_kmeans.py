@@ -185,7 +185,7 @@ def refused(command: list[str], ranks: int) -> str:
         "mpi4py",
         *command,
     ]
-    run = launch.run(watched, name="04_kmeans", ranks=ranks, threads=1, timeout=60, echo=None)
+    run = launch.run(watched, name="04_kmeans", ranks=ranks, threads=1, timeout=300, echo=None)
     assert sorted(line for line in run.lines if line[1].startswith("status")) == [
         (r, "status 1") for r in range(ranks)
     ]

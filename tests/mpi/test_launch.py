@@ -237,7 +237,7 @@ def test_the_command_shown_is_a_plain_one_that_works(
         shlex.split(job.command),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         stdin=subprocess.DEVNULL,
     )
     assert plain.returncode == 0 and plain.stdout.count("['a b', '$HOME']") == 2

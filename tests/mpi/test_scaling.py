@@ -37,7 +37,7 @@ def test_messages_go_over_the_wire_that_was_asked_for(wire: str) -> None:
     before = int(SENT.read_text())
     job = lab("07_scaling", solution=True).run(
         script="wire.py", ranks=2, threads=1, bytes=[4096, 1 << 20], compute=[0.001, 0],
-        env=WIRES[wire], echo=False, timeout=60,
+        env=WIRES[wire], echo=False, timeout=300,
     )  # fmt: skip
     metrics = job.records["metrics"].iloc[0]
     assert [step["bytes"] for step in metrics["steps"]] == [4096, 1 << 20]
@@ -75,7 +75,7 @@ def _steps(said: str) -> tuple[int, int]:
 def test_a_training_that_is_killed_loses_one_interval_at_most_and_ends_the_same(
     tmp_path: Path,
 ) -> None:
-    whole = _train(tmp_path / "whole").communicate(timeout=60)[0]
+    whole = _train(tmp_path / "whole").communicate(timeout=300)[0]
     chance = random.Random(7)
     kept = kills = 0
     while kills < 20:
@@ -85,7 +85,7 @@ def test_a_training_that_is_killed_loses_one_interval_at_most_and_ends_the_same(
             said += job.stdout.readline()
         time.sleep(chance.uniform(0, 0.03))
         job.kill()
-        said += job.communicate(timeout=60)[0]
+        said += job.communicate(timeout=300)[0]
         kills += job.returncode == -signal.SIGKILL
         if job.returncode == 0 and kills < 20:  # done before the kill: once more from the start
             assert said.splitlines()[-1].split()[-1] == whole.splitlines()[-1].split()[-1]
@@ -97,7 +97,7 @@ def test_a_training_that_is_killed_loses_one_interval_at_most_and_ends_the_same(
         # What is told as kept is there; a save that was not told any more may be there too.
         assert kept <= began <= kept + 3
         kept = last
-    end = _train(tmp_path / "killed").communicate(timeout=60)[0]
+    end = _train(tmp_path / "killed").communicate(timeout=300)[0]
     assert _steps(end)[0] >= kept
     if "weights" in end:  # the last kill may have come after the last save
         assert end.splitlines()[-1] == whole.splitlines()[-1]
@@ -107,9 +107,9 @@ def test_a_warned_training_saves_and_stops(tmp_path: Path) -> None:
     job = _train(tmp_path, every=1000)
     said = job.stdout.readline()
     job.send_signal(signal.SIGUSR1)
-    said += job.communicate(timeout=60)[0]
+    said += job.communicate(timeout=300)[0]
     began = job.returncode, _steps(said)
-    again = _train(tmp_path, every=1000).communicate(timeout=60)[0]
+    again = _train(tmp_path, every=1000).communicate(timeout=300)[0]
     save_ms, interval_s = map(
         float, re.search(r"save took (\S+) ms.* every (\S+) s\.", said).groups()
     )

@@ -74,7 +74,7 @@ def test_every_way_is_mpis_allreduce_and_sends_what_the_formula_says(
     path = script(COMPARE.format(lab=str(LAB), sizes=SIZES))
     command = ["python", "-m", "mpi4py", str(path)]
     job = launch.run(
-        command, name="compare", ranks=ranks, threads=1, env=FEW_CORES, timeout=120, echo=None
+        command, name="compare", ranks=ranks, threads=1, env=FEW_CORES, timeout=300, echo=None
     )
     blocks_are_shards, rows = json.loads(job.lines[-1][1])
     assert blocks_are_shards

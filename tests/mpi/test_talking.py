@@ -30,7 +30,9 @@ def run(script: Callable[..., Path], results: Path) -> Callable[..., tuple[launc
     def start(text: str, *words: object, ranks: int = 2) -> tuple[launch.Run, list[str]]:
         said: list[str] = []
         command = ["python", str(script(text)), *map(str, words)]
-        job = launch.run(command, name="talk", ranks=ranks, threads=1, timeout=60, echo=said.append)
+        job = launch.run(
+            command, name="talk", ranks=ranks, threads=1, timeout=300, echo=said.append
+        )
         return job, said
 
     return start

@@ -29,7 +29,7 @@ def job(
     command = [interpreter(python), "-m", "mpi4py", str(LAB), *map(str, words)]
     texts = {name: str(value) for name, value in env.items()}
     return launch.run(
-        command, name="02", ranks=ranks, threads=threads, env=texts, timeout=60, echo=None
+        command, name="02", ranks=ranks, threads=threads, env=texts, timeout=300, echo=None
     )
 
 

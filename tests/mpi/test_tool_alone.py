@@ -61,7 +61,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("alone")
     env, source = folder / "env", folder / "source"
     ours = Path(sys.prefix)
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", env], check=True, timeout=60)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", env], check=True, timeout=300)
     for name in _needed():
         for file in importlib.metadata.files(name) or []:
             path = Path(os.path.normpath(str(file.locate())))
