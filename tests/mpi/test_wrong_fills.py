@@ -81,7 +81,7 @@ def verdict(tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path / "workshop")
     monkeypatch.setenv("SCALEOUT_QUICK", "1")
 
-    def judge(topic: str, number: int, fill: str, alone: bool) -> checks.Result:
+    def judge(topic: str, number: int, fill: str, alone: bool) -> checks.Verdict:
         folder = Path("labs", topic)
         shutil.copytree(ROOT / "solutions" / topic, folder)
         master = script_of(topic, number)
