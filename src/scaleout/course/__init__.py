@@ -1,1 +1,1 @@
-"""What attendees and instructors use: labs, their checks and masters, the tour, a class."""
+"""What attendees use: labs, their checks and masters, the tour."""
