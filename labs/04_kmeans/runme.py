@@ -50,13 +50,14 @@ def main(args: argparse.Namespace) -> np.ndarray:
     lloyd = d4p.kmeans(k, args.iterations, fptype)
     start = init.compute(rows).centroids  # (k, 3)
 
-    # Book-keeping: the job times the fit alone, and writes the record.
+    # Book-keeping: the books time the fit alone, and write the record.
     books = records.Books("04_kmeans", rank, ranks, warmup=0)
     with books.step(work=len(rows) * args.iterations):
         fitted = lloyd.compute(rows, start)
     palette = fitted.centroids  # (k, 3)
 
-    # The label of each row: the number of its nearest colour.
+    # The label of each row: the number of its nearest colour. The distributed
+    # fit gives no labels, so each rank asks once more, for its own rows alone.
     # TODO 3: label my rows by a second `d4p.kmeans`, with 0 iterations and
     # `assignFlag=True`, and add up the inertia of all ranks. The labels come
     # as a column: .ravel() makes it (rows_local,).  (3 lines)
@@ -73,12 +74,12 @@ def main(args: argparse.Namespace) -> np.ndarray:
     quality = {}
     # Distributed: one picture, not one from each rank
     if rank == 0:
-        # The mean squared error in decibels, at most 120 dB.
+        # The mean squared error of values from 0 to 1, in dB, at most 120.
         error = max(inertia / 3 / n, 1e-12)
         quality["psnr_db"] = -10 * np.log10(error)
         quality["count"] = np.bincount(all_labels, minlength=k)  # (k,)
         photos.save(records.folder(), picture.shape, palette, all_labels)
-    # Distributed: one record of all ranks; the slowest of them counts
+    # Distributed: all ranks call this; the slowest of them counts
     record = books.write(seed=args.seed, rows=n, colours=k, inertia=inertia,
                          **quality)
     if rank == 0:

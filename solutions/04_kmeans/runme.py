@@ -61,13 +61,14 @@ def main(args: argparse.Namespace) -> np.ndarray:
     # END SOLUTION
     start = init.compute(rows).centroids  # (k, 3)
 
-    # Book-keeping: the job times the fit alone, and writes the record.
+    # Book-keeping: the books time the fit alone, and write the record.
     books = records.Books("04_kmeans", rank, ranks, warmup=0)
     with books.step(work=len(rows) * args.iterations):
         fitted = lloyd.compute(rows, start)
     palette = fitted.centroids  # (k, 3)
 
-    # The label of each row: the number of its nearest colour.
+    # The label of each row: the number of its nearest colour. The distributed
+    # fit gives no labels, so each rank asks once more, for its own rows alone.
     # TODO 3: label my rows by a second `d4p.kmeans`, with 0 iterations and
     # `assignFlag=True`, and add up the inertia of all ranks. The labels come
     # as a column: .ravel() makes it (rows_local,).  (3 lines)
@@ -84,10 +85,10 @@ def main(args: argparse.Namespace) -> np.ndarray:
     # TODO 4: bring the labels of all ranks to rank 0, in order; the pieces
     # differ in size.  (3 lines)
     # BEGIN SOLUTION
-    # Distributed: rank 0 must know how long each piece is
+    # Distributed: all hear how long each piece is; rank 0 needs it
     sizes = comm.allgather(len(labels))
     all_labels = np.empty(sum(sizes), np.int32) if rank == 0 else None  # (n,)
-    # Distributed: pieces of unequal size, one behind the other
+    # Distributed: unequal pieces, in the order of ranks, to rank 0 alone
     comm.Gatherv(labels, (all_labels, sizes), root=0)
     # STARTER: all_labels = labels
     # END SOLUTION
@@ -97,12 +98,12 @@ def main(args: argparse.Namespace) -> np.ndarray:
     quality = {}
     # Distributed: one picture, not one from each rank
     if rank == 0:
-        # The mean squared error in decibels, at most 120 dB.
+        # The mean squared error of values from 0 to 1, in dB, at most 120.
         error = max(inertia / 3 / n, 1e-12)
         quality["psnr_db"] = -10 * np.log10(error)
         quality["count"] = np.bincount(all_labels, minlength=k)  # (k,)
         photos.save(records.folder(), picture.shape, palette, all_labels)
-    # Distributed: one record of all ranks; the slowest of them counts
+    # Distributed: all ranks call this; the slowest of them counts
     record = books.write(seed=args.seed, rows=n, colours=k, inertia=inertia,
                          **quality)
     if rank == 0:

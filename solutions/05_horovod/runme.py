@@ -2,12 +2,13 @@
 
     mpirun -n 2 -bind-to core python -m mpi4py solutions/05_horovod/runme.py
 
-Every rank holds the whole network and all images. In each step it computes
-the gradients of its own share of them, Horovod averages the gradients of all
-ranks, and all make the same update. You will see the accuracy after each
-epoch, on images that nobody trained on, and at the end images/s. The trained
-network lies beside the record. It takes 15 seconds with the images that come
-with scikit-learn.
+mpirun starts this file twice; each copy that runs is a rank, and with -m
+mpi4py one that fails ends the others too. Every rank holds the whole network
+and all images. In each step it computes the gradients of its own share of
+them, Horovod averages the gradients of all ranks, and all make the same
+update. You will see the accuracy after each epoch, on images that nobody
+trained on, and at the end images/s. The trained network lies beside the
+record. It takes 15 seconds with the images that come with scikit-learn.
 """
 
 import argparse
@@ -55,17 +56,19 @@ def main(args: argparse.Namespace) -> float:
     n = len(x)
     batch = args.batch_per_rank
 
-    # Distributed: other weights on each rank, on purpose; TODO 3 mends that
+    # Other weights on each rank, so that you see it if TODO 3 is missing.
     keras.utils.set_random_seed(rank)
     model = network()
     optimizer = keras.optimizers.SGD(args.lr, momentum=0.9)
-    optimizer.build(model.trainable_variables)  # makes the momentum
+    optimizer.build(model.trainable_variables)  # the momentum: 0 on each rank
     # TensorFlow's own variables, inside Keras's: Horovod needs these.
     weights = [v.value for v in model.trainable_variables]
 
     def train_step(images, labels, mean_rows):
         """Learn from this rank's images; return the gradient's length."""
         with tf.GradientTape() as tape:
+            # By the average number of images of a rank, the same on each: the
+            # average over the ranks is then the mean over all images.
             loss = sum_of_losses(labels, model(images)) / mean_rows
         # TODO 2: wrap the tape, so that it averages the gradients over all
         # ranks.  (1 line)
@@ -119,6 +122,7 @@ def main(args: argparse.Namespace) -> float:
             lr = learning_rate(epoch + step / steps, scale, args)
             optimizer.learning_rate.assign(lr)
             rows = mine[step * batch:(step + 1) * batch]  # (batch,) or fewer
+            # Distributed: all divide by one number: each image counts alike
             mean_rows = rows_on_average(step, batch, ranks, n)
             with books.step(rows=rows, learning_rates=lr):
                 norm = float(train_step(x[rows], y[rows], mean_rows))
@@ -139,7 +143,7 @@ def main(args: argparse.Namespace) -> float:
         books.keep_checkpoint(records.folder(), args.epochs)
 
     books.note(norm=norm)  # for the check
-    # Distributed: one record of all ranks; the slowest of them counts
+    # Distributed: all ranks call this; the slowest of them counts
     record = books.write(variant=args.schedule, batch_per_rank=batch,
                          rate_unit="images/s", images=n)
     if rank == 0:
