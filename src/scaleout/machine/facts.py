@@ -14,10 +14,10 @@ from .topology import (
     Core,
     cache_kib,
     cpu_model,
-    number,
     parse_cpuinfo,
     read_cores,
     read_text,
+    to_int,
 )
 
 # Instruction sets that change which kernels oneDNN and oneDAL pick, from old to new, as Linux
@@ -165,9 +165,9 @@ def cgroup_limits(root: Path = ROOT) -> tuple[float | None, float | None]:
                 read_text(folder / "cpu.cfs_quota_us"),
                 read_text(folder / "cpu.cfs_period_us"),
             )
-        if number(quota) > 0 and number(period) > 0:
+        if to_int(quota) > 0 and to_int(period) > 0:
             cpus.append(int(quota) / int(period))
-        limit = number(
+        limit = to_int(
             read_text(folder / "memory.max") or read_text(folder / "memory.limit_in_bytes")
         )
         if 0 < limit < 2**60:  # v1 writes "no limit" as a number close to 2^63

@@ -35,7 +35,7 @@ def read_text(path: Path) -> str:
         return ""
 
 
-def number(text: str, default: int = -1) -> int:
+def to_int(text: str, default: int = -1) -> int:
     """Read the whole number that a text is."""
     try:
         return int(text)
@@ -49,7 +49,7 @@ def parse_cpu_list(text: str) -> list[int]:
     for part in text.split(","):
         first, _, last = part.strip().partition("-")
         if first.isdigit():
-            cpus.extend(range(int(first), number(last, int(first)) + 1))
+            cpus.extend(range(int(first), to_int(last, int(first)) + 1))
     return cpus
 
 
@@ -86,9 +86,9 @@ def cache_kib(root: Path = ROOT) -> dict[int, int]:
     sizes: dict[int, int] = {}
     for folder in sorted((root / SYSTEM / "cpu/cpu0/cache").glob("index[0-9]*")):
         level, size = (read_text(folder / name) for name in ("level", "size"))
-        kib = number(size.removesuffix("K"))
-        if number(level) > 0 and kib > 0 and read_text(folder / "type") != "Instruction":
-            sizes[number(level)] = kib
+        kib = to_int(size.removesuffix("K"))
+        if to_int(level) > 0 and kib > 0 and read_text(folder / "type") != "Instruction":
+            sizes[to_int(level)] = kib
     return sizes
 
 
@@ -117,7 +117,7 @@ def read_cores(root: Path = ROOT, allowed: Iterable[int] = ()) -> tuple[tuple[Co
     for cpu in cpus:
         topology, known = root / SYSTEM / f"cpu/cpu{cpu}/topology", cpuinfo.get(cpu, {})
         socket = read_text(topology / "physical_package_id") or known.get("physical id", "")
-        sockets[cpu] = max(0, number(socket))  # some virtual machines say -1 for their only one
+        sockets[cpu] = max(0, to_int(socket))  # some virtual machines say -1 for their only one
         together = read_text(topology / "core_cpus_list") or read_text(
             topology / "thread_siblings_list"
         )
@@ -130,7 +130,7 @@ def read_cores(root: Path = ROOT, allowed: Iterable[int] = ()) -> tuple[tuple[Co
             core = ("unknown", cpu)
         siblings.setdefault(core, []).append(cpu)
     nodes = {
-        cpu: number(folder.name.removeprefix("node"))
+        cpu: to_int(folder.name.removeprefix("node"))
         for folder in (root / SYSTEM / "node").glob("node[0-9]*")
         for cpu in parse_cpu_list(read_text(folder / "cpulist"))
     }
