@@ -18,7 +18,10 @@ def count(number: int, noun: str) -> str:
 
 def number(text: str) -> int:
     """Read the whole number that a variable holds; 0 for whatever else somebody has put there."""
-    return int(text) if text.isdecimal() else 0
+    try:
+        return int(text) if text.isdecimal() else 0
+    except ValueError:  # Python reads no number of thousands of digits
+        return 0
 
 
 def plain(text: str, longest: int = 60) -> str:

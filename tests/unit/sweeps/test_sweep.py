@@ -16,7 +16,7 @@ from scaleout.clusters import run as launch
 from scaleout.errors import ScaleoutError
 from scaleout.jobs.job import Job, Run
 from scaleout.sweeps.picture import heat_map
-from scaleout.sweeps.result import FIRST, LAST, POINT
+from scaleout.sweeps.rows import FIRST, LAST, POINT
 
 # Jobs that are made up
 
