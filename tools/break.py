@@ -98,9 +98,9 @@ tests/unit/scaling/test_fit.py::test_an_interval_holds_single_measurements_not_t
 a TODO that nobody has touched passes
 src/scaleout/course/verdict.py
 -not self.touched(number):
--                return Result(number, "not started"
+-                return Verdict(number, "not started"
 +not self.touched(number):
-+                return Result(number, "passed"
++                return Verdict(number, "passed"
 tests/unit/course/test_exercises.py::test_a_check_says_not_started_then_not_yet_then_passed
 
 waiting counts as communication
