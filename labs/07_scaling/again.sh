@@ -17,7 +17,7 @@ again() {
     scontrol requeue "$SLURM_JOB_ID"   # back into the queue, same number
 }
 trap again USR1
-srun --mpi=pmi2 \
+srun --mpi=pmi2 --kill-on-bad-exit=1 \
     python -m mpi4py train.py --folder "kept-$SLURM_JOB_ID" &
 ranks=$!
 wait "$ranks"

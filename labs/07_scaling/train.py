@@ -46,6 +46,11 @@ def young_s(save_s: float, failures_s: float) -> float:
 def main(args: argparse.Namespace) -> None:
     # Distributed: everybody who takes part
     comm = MPI.COMM_WORLD
+
+    # Slurm can warn before the time is up. The step at hand is done first.
+    warnings = []
+    signal.signal(signal.SIGUSR1, lambda *_: warnings.append("USR1"))
+
     folder = Path(args.folder)
     w = np.zeros((WIDTH, WIDTH), np.float32)
     velocity = np.zeros_like(w)
@@ -63,9 +68,6 @@ def main(args: argparse.Namespace) -> None:
     if comm.rank == 0:
         print(f"{comm.size} ranks, from step {step}", flush=True)
 
-    # Slurm can warn before the time is up. The step at hand is done first.
-    warnings = []
-    signal.signal(signal.SIGUSR1, lambda *_: warnings.append("USR1"))
     # Distributed: each rank trains on its part of each batch
     mine = data.shard(ROWS, comm.rank, comm.size)
     step_s = []
@@ -96,6 +98,8 @@ def main(args: argparse.Namespace) -> None:
                 records.keep_checkpoint(folder, state, step)
                 print(f"saved: step {step}", flush=True)
             save_s.append(perf_counter() - start)
+    # The warning of this rank may still come, and would end it in MPI_Finalize
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
     # Distributed: one record of all ranks
     if comm.rank == 0 and save_s:

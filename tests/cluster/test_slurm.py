@@ -403,7 +403,10 @@ def test_a_warned_job_goes_back_into_the_queue_and_goes_on(
     try:
         until(lambda: output.exists() and "saved: step 20\n" in output.read_text(), 60)
         slurm_commands.ask("scancel", "--batch", "--signal=USR1", number)
-        until(lambda: slurm_commands.state(number).get("Restarts") == "1", 60)
+        until(
+            lambda: slurm_commands.state(number).get("Restarts") == "1",
+            what=f"that the job waits again, which said\n{output.read_text()}\n,",
+        )
         stopped = int(re.findall(r"stopped after step (\d+)", output.read_text())[-1])
         until(lambda: _ended(number), 200)
         assert stopped < 2000 and f"from step {stopped}\n" in output.read_text()

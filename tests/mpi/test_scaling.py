@@ -115,3 +115,15 @@ def test_a_warned_training_saves_and_stops(tmp_path: Path) -> None:
     )
     assert interval_s == pytest.approx((2 * save_ms / 1e3 * 3 * 3600) ** 0.5, rel=0.02)
     assert began[0] == 0 and _steps(again)[0] == began[1][1] > 0
+
+
+def test_a_warning_that_comes_when_all_have_stopped_ends_no_rank(tmp_path: Path) -> None:
+    # Python gives a handler of its own back before MPI_Finalize, but not what is ignored.
+    program = f"""
+import runpy, signal, sys
+sys.argv = ["train.py", "--steps=1", "--folder={tmp_path}"]
+runpy.run_path({str(LAB / "train.py")!r}, run_name="__main__")
+print(signal.getsignal(signal.SIGUSR1).name)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "SIG_IGN", done.stderr
