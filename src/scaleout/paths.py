@@ -17,6 +17,11 @@ def programs() -> Path:
     return Path(sys.prefix) / "bin"
 
 
+def search_path() -> str:
+    """Return the PATH of a job on this machine: this environment's programs come first."""
+    return os.pathsep.join([str(programs()), os.environ.get("PATH", os.defpath)])
+
+
 def home() -> Path:
     """Find the workshop's folder.
 

@@ -110,7 +110,7 @@ def write(
         # A rank that is bound to one core sees one; the launcher saw all that the job had.
         "cores": settings.job_cores() or machine.usable_cores(),
         "mpi": _mpi(),
-        "versions": _versions(),
+        "versions": _software(),
         **_commit(),
     }
     jsonlines.append(
@@ -447,7 +447,7 @@ def _mpi() -> str | None:
 
 
 @functools.cache
-def _versions() -> dict[str, str]:
+def _software() -> dict[str, str]:
     """Look up the versions of Python and of the packages that compute."""
     return {"python": platform.python_version()} | machine.versions(PACKAGES)
 

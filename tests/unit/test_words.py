@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from scaleout import paths, words
-from scaleout.jobs.job import Job, Run
-from scaleout.jobs.site import Site
+from scaleout.jobs.job import Run
 
 
 def test_secrets_are_known_by_their_names() -> None:
@@ -25,8 +24,8 @@ def test_secrets_are_known_by_their_names() -> None:
 
 
 def test_a_secret_is_not_kept_with_the_run(tmp_path: Path) -> None:
-    job = Job(("x",), "x", 1, 1, 1, 1, Site(), {"MY_TOKEN": "hush", "BATCH": "8"})
-    Run("id", "x", "mpirun x", tmp_path, 1, 1).keep(job)
+    asked = {"MY_TOKEN": "hush", "BATCH": "8"}
+    Run("id", "x", "mpirun x", tmp_path, 1, 1, env=asked).keep()
     kept = (tmp_path / "run.json").read_text()
     assert json.loads(kept)["env"] == {"MY_TOKEN": "***", "BATCH": "8"} and "hush" not in kept
 

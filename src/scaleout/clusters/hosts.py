@@ -12,7 +12,7 @@ from . import slurm_commands
 
 
 def run(job: Job, say: Callable[[str], None]) -> Run:
-    """Run a job on the hosts of its site, or on the nodes of the allocation around us.
+    """Run a job on this machine, on the hosts of its site, or on the nodes of the allocation around us.
 
     Where no rank began, or the time ran out, the error names the hosts that do not answer.
     """
@@ -66,13 +66,10 @@ def silent(site: Site) -> list[str]:
     from concurrent.futures import ThreadPoolExecutor
 
     def answers(host: str) -> bool:
+        asked = [*command(site, host), "true"]
+        quiet = subprocess.DEVNULL
         try:
-            return (
-                subprocess.run(
-                    [*command(site, host), "true"], capture_output=True, timeout=10
-                ).returncode
-                == 0
-            )
+            return subprocess.call(asked, stdout=quiet, stderr=quiet, timeout=10) == 0
         except (OSError, subprocess.TimeoutExpired):
             return False
 

@@ -15,7 +15,10 @@ TELL = '"${TELL[@]}"'  # before the command of a rank
 
 
 def job_script(job: Job, run_id: str, folder: str) -> str:
-    """Write the job script of a job whose output goes to a folder of the cluster's."""
+    """Write the job script of a job whose output goes to a folder of the cluster's.
+
+    Its last line starts the ranks.
+    """
     site = job.site
     asks = {
         "job-name": re.sub(r"\s+", " ", job.name),
@@ -31,11 +34,12 @@ def job_script(job: Job, run_id: str, folder: str) -> str:
         "comment": run_id,
     }
     variables = job.variables(run_id, f"{folder}/records.jsonl")
+    given = exports(variables)
     meeting = [line for name, line in _meeting(job.nodes).items() if name not in variables]
     python = "python -I -S"
     label = mark(run_id).replace("\x1e", r"\x1e").replace("\x1f", r"\x1f")
     for_mpirun = [f"MARK=$'{label}'   # before each piece of output: tells scaleout whose it is"]
-    if counted(job):
+    if job.counted:
         look = f'{python} {shlex.quote(talking.__file__)} "$MASTER_PORT"'
         for_mpirun += [f"trap {shlex.quote(look)} EXIT   # whether the ranks met there"]
     lines = [
@@ -47,13 +51,13 @@ def job_script(job: Job, run_id: str, folder: str) -> str:
         *(f"module load {shlex.quote(module)}" for module in site.modules),
         *site.prelude,
         f"{programs_first()}   # the same folder on every node",
-        *exports(variables),
+        *given,
         "",
         *meeting,
         f"TELL=({python} {shlex.quote(rank.__file__)})   # tells a rank what torchrun would",
         f"cd {shlex.quote(os.getcwd())}",
         *([] if site.start == "srun" else for_mpirun),
-        start_line(job, folder),
+        _start_line(job, folder),
         "",
     ]
     return "\n".join(lines)
@@ -68,12 +72,7 @@ def _meeting(nodes: int) -> dict[str, str]:
     }
 
 
-def counted(job: Job) -> bool:
-    """Tell whether the launcher is our own mpirun, which counts the calls of the ranks."""
-    return job.ranks > 1 and job.site.start == "mpirun" and job.site.ours()
-
-
-def start_line(job: Job, folder: str) -> str:
+def _start_line(job: Job, folder: str) -> str:
     """Build the command of the job script that starts the ranks."""
     site, command = job.site, shlex.join(job.command)
     if site.start == "srun":
@@ -84,7 +83,7 @@ def start_line(job: Job, folder: str) -> str:
         return f"{shlex.join(['srun', *site.srun, *own])} {TELL} {command}"
     size = ["-n", str(job.ranks), "-ppn", str(job.ranks_per_node)]
     fits = job.ranks_per_node * job.threads <= job.cores
-    count = [talking.COUNT] if counted(job) else []
+    count = [talking.COUNT] if job.counted else []
     line = [site.mpirun, *size, *(on_cores(job) if fits else []), *site.options, *count]
     return f'{shlex.join(line)} -prepend-pattern "$MARK" {TELL} {command}'
 

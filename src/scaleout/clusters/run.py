@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from ..jobs import local
 from ..jobs.job import TIMEOUT_S, Job, Run
 from ..jobs.site import Site
+from . import hosts
 
 
 def run(
@@ -75,9 +75,8 @@ def run(
 def start(job: Job, echo: Callable[[str], None] | None = print) -> Run:
     """Run a job where its site says, to its end."""
     say = echo or (lambda text: None)
-    if not job.elsewhere:
-        return local.run(job, say)
-    # Only here: what runs on this machine is to start at once.
-    from . import hosts, slurm
+    if job.queued:
+        from . import slurm  # only here: what runs on this machine is to start at once
 
-    return slurm.submit(job, say) if job.queued else hosts.run(job, say)
+        return slurm.submit(job, say)
+    return hosts.run(job, say)

@@ -18,7 +18,7 @@ from ..jobs.site import Site
 from ..paths import show
 from ..words import count
 from . import slurm_commands
-from .jobscript import job_script, start_line
+from .jobscript import job_script
 from .slurm_commands import ENDS, LIVE, NEVER, WAITS
 
 LOOK_S = (0.5, 5.0)  # how often the state is asked for: at first, and in the end
@@ -40,10 +40,11 @@ def submit(job: Job, say: Callable[[str], None]) -> Run:
     scratch = _scratch(job.site)
     run_id, folder = new_run(job.name)
     away = Path(scratch) / f"scaleout-{run_id}" if scratch else folder
-    command = start_line(job, str(away))
-    run = Run(run_id, job.name, command, folder, job.ranks, job.threads)
+    script = job_script(job, run_id, str(away))
+    command = script.splitlines()[-1]
+    run = Run(run_id, job.name, command, folder, job.ranks, job.threads, env=job.env)
     path = folder / "job.sh"
-    path.write_text(job_script(job, run_id, str(away)), encoding="utf-8")
+    path.write_text(script, encoding="utf-8")
     start = time.monotonic()
     try:
         _make(away)
@@ -57,7 +58,7 @@ def submit(job: Job, say: Callable[[str], None]) -> Run:
         run.wall_s = time.monotonic() - start
         if away != folder:
             _bring_home(away, folder, say)
-        run.keep(job)
+        run.keep()
     if run.copies:
         say(run.copies)
     return run

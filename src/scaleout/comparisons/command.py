@@ -1,13 +1,12 @@
 """A command to measure, as the words of a command line give it."""
 
-import os
 import shlex
 import shutil
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from ..errors import ScaleoutError
+from ..paths import search_path
 
 LAUNCHERS = ("mpirun", "mpiexec", "srun", "horovodrun")
 
@@ -33,8 +32,7 @@ def check(command: Sequence[str]) -> None:
         raise ScaleoutError(
             f"Leave {program} out: -n says on how many ranks the command is started."
         )
-    path = os.pathsep.join([str(Path(sys.prefix) / "bin"), os.environ.get("PATH", os.defpath)])
-    if shutil.which(program, path=path) is None:  # on the path that a job has
+    if shutil.which(program, path=search_path()) is None:
         raise ScaleoutError(
             f"There is no program {shlex.quote(program)} to start: check what follows the --"
         )

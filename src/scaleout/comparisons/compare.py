@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from inspect import signature
-from pathlib import Path
 from typing import Any
 
 from .. import machine, progress, settings
@@ -25,7 +24,7 @@ from ..words import count, rounded
 from . import command
 from .comparison import Comparison
 from .intervals import ROUNDS, WITHIN
-from .journal import Journal, folder_name
+from .journal import Journal, folder_name, scripts
 from .metric import LAST_LINES, Metric
 
 Measured = Callable[..., Any]  # what is run and gives a figure
@@ -105,7 +104,7 @@ def compare(
         return len(rows) >= len(round_of) and enough(result(), rounds)
 
     with journal.held():
-        rows += _resume(journal, about, len(round_of))
+        rows += _whole_rounds(journal, about, len(round_of))
         if done():
             journal.begin(about, "before")
             rows.clear()
@@ -217,7 +216,7 @@ def _run(
     return {**row, "utc": utc}, metric, getattr(found, "copies", "")
 
 
-def _resume(journal: Journal, about: Mapping[str, Any], size: int) -> list[Row]:
+def _whole_rounds(journal: Journal, about: Mapping[str, Any], size: int) -> list[Row]:
     """Read the whole rounds of the same comparison; put aside those of another one."""
     found, left_out = journal.rows()
     same = journal.description() == about and not left_out  # a lost run would shift the others
@@ -264,15 +263,11 @@ def _label(job: Any) -> str:
 
 def _text(job: Measured, variants: Mapping[str, Mapping[str, Any]]) -> str:
     """Digest the scripts and the function that are run: edited, they are another comparison."""
-    paths = [getattr(getattr(job, "__self__", None), "script", "")]
-    paths += [word for how in variants.values() for word in command.words(how.get("script", ""))]
-    texts = [
-        Path(path).read_bytes()
-        for path in paths
-        if str(path).endswith((".py", ".sh")) and Path(path).is_file()
-    ]
+    words = [str(getattr(getattr(job, "__self__", None), "script", ""))]
+    words += [word for how in variants.values() for word in command.words(how.get("script", ""))]
     code = getattr(job, "__code__", None)
-    return hashlib.sha256(b"\0".join([*texts, code.co_code if code else b""])).hexdigest()[:16]
+    digests = "".join(scripts(words).values()).encode()
+    return hashlib.sha256(digests + (code.co_code if code else b"")).hexdigest()[:16]
 
 
 def _check(variants: Mapping[str, Mapping[str, Any]], rounds: int) -> None:

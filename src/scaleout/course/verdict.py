@@ -4,7 +4,7 @@ import re
 import textwrap
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, Self
@@ -12,7 +12,6 @@ from typing import Protocol, Self
 from ..jobs import failures
 from ..jobs.failures import BY_TORCH, FRAME, first_traceback, without_stacks
 from ..jobs.job import JobError, JobTimeout, Run
-from ..jobs.output import Line
 from ..paths import show
 from . import marks
 from .masters import read_text, untouched
@@ -113,7 +112,7 @@ class Judge:
         return Verdict(number, "not judged", f"first mend TODO {guilty}: {brief}")
 
     def _waits(self, number: int, error: JobTimeout) -> Verdict:
-        there = standing(error.run.lines, self.script)
+        there = self._standing(error)
         where = [f"rank {rank} waits in line {n}: {self._code(n)}" for rank, n in there.items()]
         silent = sorted(set(range(error.run.ranks)) - set(there)) if there else []
         where += [f"rank {rank} did not say where it is" for rank in silent]
@@ -135,7 +134,12 @@ class Judge:
             frames = [in_script(text, self.script) for text in said[first:]]
             return next(filter(None, reversed(frames)), None)
         crashed = next((r for r, text in lines if text.startswith("Fatal Python error")), None)
-        return None if crashed is None else standing(lines, self.script).get(crashed)
+        return None if crashed is None else self._standing(error).get(crashed)
+
+    def _standing(self, error: JobError) -> dict[int, int]:
+        """Find the line of the script at which each rank stood when it last said so."""
+        there = failures.standing(error.run.lines, lambda file: _is(file, self.script))
+        return {rank: line for rank, (_, line) in there.items()}
 
     def _code(self, line: int) -> str:
         return "".join(self.text.splitlines()[line - 1 : line]).strip()
@@ -172,9 +176,3 @@ def in_script(text: str, script: Path) -> int | None:
 
 def _is(file: str, script: Path) -> bool:
     return Path(file).parts[-2:] == script.parts[-2:]
-
-
-def standing(lines: Iterable[Line], script: Path) -> dict[int, int]:
-    """Find the line of `script` at which each rank stood when it last said so."""
-    there = failures.standing(lines, lambda file: _is(file, script))
-    return {rank: line for rank, (_, line) in there.items()}

@@ -186,7 +186,7 @@ def results(folder: str, free_gib: float | None, error: str = "") -> Check:
 # The environment and the shell
 
 
-def versions(wanted: Mapping[str, str], found: Mapping[str, str], python: str) -> Iterator[Check]:
+def packages(wanted: Mapping[str, str], found: Mapping[str, str], python: str) -> Iterator[Check]:
     """Check Python and those of EXAMINED that are asked for."""
     from packaging.specifiers import SpecifierSet
 

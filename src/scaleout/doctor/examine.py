@@ -56,7 +56,7 @@ def examine(facts: Machine) -> list[Check]:
     """Make all checks of this machine and this environment; it takes about 5 s."""
     environ = dict(os.environ)
     load = os.getloadavg()[0]  # before our own work
-    found = _versions(facts)
+    found = _installed(facts)
     pyproject = Path(__file__).parents[3] / "pyproject.toml"
     # pip install scaleout, without the course: TensorFlow, Horovod and notebooks are not missed
     course = pyproject.is_file() or bool({"tensorflow-cpu", "horovod"} & found.keys())
@@ -66,7 +66,7 @@ def examine(facts: Machine) -> list[Check]:
     def without_job() -> list[Check]:
         return [
             *_of_machine(facts, load),
-            *checks.versions(wanted, found, ".".join(map(str, sys.version_info[:3]))),
+            *checks.packages(wanted, found, ".".join(map(str, sys.version_info[:3]))),
             *([_kernel(environ)] if course else []),
             checks.thread_variables(environ),
             checks.scheduler(environ),
@@ -150,7 +150,7 @@ def _pins(pyproject: Path, course: bool = True) -> dict[str, str]:
     }
 
 
-def _versions(facts: Machine) -> dict[str, str]:
+def _installed(facts: Machine) -> dict[str, str]:
     """Read {package: installed version}.
 
     conda's mpich is no Python package, its mpirun speaks for it.
@@ -282,7 +282,7 @@ def _hosts(site: Site) -> list[Check]:
     at = [site.options[i + 1] for i, word in enumerate(site.options[:-1]) if word == "-localhost"]
     home = at[0] if at else socket.gethostname()
     ours = {
-        "versions": remote.versions(),
+        "versions": remote.on_every_host(),
         "mpirun": remote.mpirun(),
         "prefix": sys.prefix,
         "home": home,

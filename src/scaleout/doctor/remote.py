@@ -31,14 +31,14 @@ said |= {"back": reach(home), "address": own, "address_back": reach(own) if own 
 said |= {"shared": os.path.exists(seen), "folder": os.path.isdir(sys.argv[4])}
 try:
     from scaleout.doctor import remote
-    said |= {"versions": remote.versions(), "mpirun": remote.mpirun()}
+    said |= {"versions": remote.on_every_host(), "mpirun": remote.mpirun()}
 except Exception as error:
     said["broken"] = f"{type(error).__name__}: {error}"
 print("\\nscaleout:" + json.dumps(said), flush=True)
 """
 
 
-def versions() -> dict[str, str]:
+def on_every_host() -> dict[str, str]:
     """Give {package: version} of what must be the same on every host."""
     return {"python": platform.python_version()} | machine.versions(ON_EVERY_HOST)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .. import settings
 from ..errors import ScaleoutError
-from ..paths import programs, show
+from ..paths import programs, search_path, show
 from ..words import number
 
 # What each job is told anew, whatever was asked for.
@@ -76,8 +76,7 @@ def inherited_environment(slurm: bool = False, alone: bool = False) -> dict[str,
     This environment's programs come first, and nothing of another job's is left. With `slurm` the
     variables of the allocation around us stay; `alone` keeps UCX on the loopback interface.
     """
-    path = os.pathsep.join([str(programs()), os.environ.get("PATH", os.defpath)])
-    kept = {**clean_environment(os.environ), "PATH": path}
+    kept = {**clean_environment(os.environ), "PATH": search_path()}
     if alone and not kept.keys() & {"UCX_NET_DEVICES", "UCX_TLS"}:
         kept["UCX_NET_DEVICES"] = "lo"
     if slurm:

@@ -71,7 +71,6 @@ class Job:
                 f'A command is a list of words, such as ["python", "train.py"], not {command!r}.'
             )
         where = _site(site, bind)
-        check_variables({**where.env, **(env or {})})
         if queued is None:
             queued = bool(where.scheduler) and not allocated_nodes(os.environ)
         nodes = _even_nodes(ranks, nodes) if queued else _nodes(where, ranks, nodes)
@@ -85,6 +84,7 @@ class Job:
                     f"{ranks:,} ranks would take all memory of {count(nodes, 'machine')} with "
                     f"{count(cores, 'core')}: take  -n {nodes * most}  at most."
                 )
+        check_variables({**where.env, **(env or {})})
         return cls(
             command=words,
             name=name,
@@ -119,6 +119,12 @@ class Job:
     def elsewhere(self) -> bool:
         """Whether ranks may run on other machines than this one."""
         return bool(self.site.hosts) or self.nodes > 1 or self.queued
+
+    @property
+    def counted(self) -> bool:
+        """Whether our own mpirun starts the ranks, and counts the calls that they make to it."""
+        by_mpirun = self.site.start == "mpirun" if self.queued else not self.elsewhere
+        return self.ranks > 1 and by_mpirun and self.site.ours()
 
 
 def check_size(ranks: int, threads: int | None, timeout: float) -> None:
@@ -188,6 +194,8 @@ class Run:
         What it said, in the order of arrival; rank is None where mpirun itself speaks.
     talked : bool or None
         Whether ranks have talked to each other; None where nobody can know, and for one rank.
+    env : Mapping
+        The variables that were asked for; None took one away.
     """
 
     id: str
@@ -200,6 +208,7 @@ class Run:
     wall_s: float = 0.0
     lines: list[tuple[int | None, str]] = field(default_factory=list, repr=False)
     talked: bool | None = None
+    env: Mapping[str, str | None] = field(default_factory=dict, repr=False)
 
     @property
     def output(self) -> str:
@@ -224,7 +233,7 @@ class Run:
             f"Run {self.id}: {self.name}, {self.ranks} x {self.threads}, {self.wall_s:.1f} s, {end}"
         )
 
-    def keep(self, job: Job) -> None:
+    def keep(self) -> None:
         """Write run.json, whole or not at all."""
         about = {
             "id": self.id,
@@ -232,7 +241,7 @@ class Run:
             "command": self.command,
             "ranks": self.ranks,
             "threads": self.threads,
-            "env": veiled(job.env),
+            "env": veiled(self.env),
             "status": self.status,
             "wall_s": round(self.wall_s, 3),
         }

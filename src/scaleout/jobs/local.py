@@ -6,7 +6,7 @@ import os
 import shlex
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from io import FileIO
 
 from ..errors import ScaleoutError
@@ -35,22 +35,26 @@ def run(
 
     On other machines than this one, `where` has mpirun's options that name them, and `first_host`
     is that of rank 0."""
+    by_hydra = not job.elsewhere and job.site.launcher == "hydra"
     path = program(job.site.mpirun)
+    run_id, folder = new_run(job.name)
+    given = job.variables(run_id, str(folder / "records.jsonl"))
+    inherited = inherited_environment(bool(job.site.scheduler), alone=by_hydra)
     with place(job) as placement:
-        command = shlex.join(
-            [job.site.mpirun, *_options(job, where, placement.options), *job.command]
-        )
-        run_id, folder = new_run(job.name)
+        options = _options(job, where, placement.options)
+        command = shlex.join([job.site.mpirun, *options, *job.command])
         say("$ " + command)
         if placement.warning:
             say(placement.warning)
-        run = Run(run_id, job.name, command, folder, job.ranks, job.threads)
+        run = Run(run_id, job.name, command, folder, job.ranks, job.threads, env=job.env)
         with (
             meeting.point(run_id, first_host) as meets,
-            _errors(job) as errors,
+            _errors(job.ranks if by_hydra else 0) as errors,
         ):
             line = [path, *_line(job, where, placement, run_id, errors)]
-            _follow(job, run, line, _environment(job, run, meets), say, errors)
+            every = {**inherited, **meets, **given}
+            environment = {name: text for name, text in every.items() if text is not None}
+            _follow(job, run, line, environment, say, errors)
     return _judged(job, run, say)
 
 
@@ -61,14 +65,13 @@ def _options(job: Job, where: Sequence[str], binding: Sequence[str]) -> list[str
 
 
 @contextlib.contextmanager
-def _errors(job: Job) -> Iterator[Errors]:
-    """Make a pipe for each rank's standard error where ranks inherit what we have opened.
+def _errors(ranks: int) -> Iterator[Errors]:
+    """Make a pipe for the standard error of each of so many ranks, which inherit what we have opened.
 
     Hydra ends all at once when a rank aborts, and may not have handed on by then what that rank
     said last."""
     with contextlib.ExitStack() as opened:
-        inherited = not job.elsewhere and job.site.launcher == "hydra"
-        pipes = [os.pipe() for _ in range(job.ranks)] if inherited else []
+        pipes = [os.pipe() for _ in range(ranks)]
         yield [
             (
                 opened.enter_context(open(out, "rb", buffering=0)),
@@ -83,7 +86,7 @@ def _line(
 ) -> list[str]:
     """Build mpirun's arguments: a person's options, and those that only a launcher needs."""
     marks = ["-prepend-pattern", mark(run_id)] if job.site.launcher == "hydra" else []
-    count = [talking.COUNT] if _counted(job) else []
+    count = [talking.COUNT] if job.counted else []
     # Ranks on a host that is cut off end by themselves: no signal of ours arrives there.
     limit = ["timeout", "--foreground", "-s", "KILL", f"{job.timeout + BEYOND_S:g}"]
     by_us = [rank.BIND, placement.cpus] if placement.cpus else []
@@ -92,19 +95,6 @@ def _line(
     binding = [] if placement.cpus else placement.options
     options = [*count, *marks, *_options(job, where, binding)]
     return [*options, *(limit if job.site.hosts else []), *rank.COMMAND, *by_us, *job.command]
-
-
-def _counted(job: Job) -> bool:
-    """Tell whether mpirun is our own, which counts the calls of its ranks, all of them here."""
-    return job.ranks > 1 and job.site.ours() and not job.elsewhere
-
-
-def _environment(job: Job, run: Run, meets: Mapping[str, str]) -> dict[str, str]:
-    given = job.variables(run.id, str(run.folder / "records.jsonl"))
-    here = not job.elsewhere and job.site.launcher == "hydra"
-    kept = inherited_environment(bool(job.site.scheduler), alone=here)
-    every = {**kept, **meets, **given}
-    return {name: text for name, text in every.items() if text is not None}
 
 
 def _follow(
@@ -127,7 +117,7 @@ def _follow(
         raise JobInterrupted(f"Interrupted after {seconds:.1f} s: the job {how}.") from None
     finally:
         run.wall_s = time.monotonic() - start
-        run.keep(job)
+        run.keep()
 
 
 def _stream(
@@ -148,11 +138,11 @@ def _stream(
     ):
         own = [out for out, _ in errors]
         for lines in read(started, run.id, end, own):
-            transcript.add(one for one in lines if not (_counted(job) and talk.takes(*one)))
-            if _counted(job) and not talk.met and time.monotonic() >= look_at:
+            transcript.add(one for one in lines if not (job.counted and talk.takes(*one)))
+            if job.counted and not talk.met and time.monotonic() >= look_at:
                 talk.met = talking.connections(port)
                 look_at = time.monotonic() + LOOK_S
-        if _counted(job) and not talk.calls:
+        if job.counted and not talk.calls:
             talk.met = talk.met or talking.connections(port)
         with contextlib.suppress(subprocess.TimeoutExpired):
             run.status = started.wait(max(0.0, end - time.monotonic()))

@@ -53,7 +53,7 @@ def gather(
         "schema": SCHEMA,
         "scaleout": __version__,
         "machine": _machine(found[0]["machine"], limits),
-        "versions": _versions(found, runs),
+        "versions": _first_told(found, runs),
         "comparisons": found,
         "accuracy": seeds,
     }
@@ -368,7 +368,7 @@ def _machine(measured: Sequence[Any], limits: bool) -> Entry:
     }
 
 
-def _versions(found: Sequence[Entry], runs: Mapping[str, Path]) -> dict[str, str]:
+def _first_told(found: Sequence[Entry], runs: Mapping[str, Path]) -> dict[str, str]:
     """Read the versions of the libraries from the first record that tells them."""
     for row in (row for entry in found for row in entry["rows"]):
         if folder := runs.get(row["run_id"]):

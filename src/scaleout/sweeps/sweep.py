@@ -125,7 +125,7 @@ def sweep(
     journal = Journal("sweep", folder_name(name, stem, about), "points.jsonl", wrong)
     say = echo or (lambda text: None)
     with journal.held():
-        done = _resume(journal, about, say)
+        done = _measured_before(journal, about, say)
         work = _Work(words, measure, site, cores, timeout, journal, done, say, repeat)
         work.measure(choices, only, search)
         result = Result(done.values(), bool(measure.lower), journal.folder)
@@ -133,7 +133,7 @@ def sweep(
     return result
 
 
-def _resume(journal: Journal, about: Mapping[str, Any], say: Say) -> dict[Key, Row]:
+def _measured_before(journal: Journal, about: Mapping[str, Any], say: Say) -> dict[Key, Row]:
     """Read what was measured of this sweep, without what failed: that is tried once more."""
     rows, left_out = journal.rows()
     if left_out:

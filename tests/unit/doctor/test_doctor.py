@@ -71,7 +71,7 @@ def test_a_healthy_job_passes_everything(facts: machine.Machine) -> None:
         checks.horovod(job(), "2.18.1", "2.18.1"),
         checks.onednn(job(), {}),
         checks.mpirun(facts, "==4.3.2"),
-        *checks.versions(WANTED, FOUND, "3.11.7"),
+        *checks.packages(WANTED, FOUND, "3.11.7"),
     ]
     assert [check.name for check in found if check.status != "ok"] == []
     assert found[0].seen == "ranks 0 and 1 of 2 in mpi4py, daal4py and horovod"
@@ -132,7 +132,7 @@ def test_results_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monk
 
 def version_of(name: str, version: str | None) -> Check:
     found = {key: value for key, value in {**FOUND, name: version}.items() if value}
-    return next(check for check in checks.versions(WANTED, found, "3.11.7") if check.name == name)
+    return next(check for check in checks.packages(WANTED, found, "3.11.7") if check.name == name)
 
 
 @pytest.mark.parametrize(
@@ -151,14 +151,14 @@ def test_another_version(name: str, version: str | None, status: str, seen: str,
 
 
 def test_another_python() -> None:
-    first = next(checks.versions(WANTED, FOUND, "3.10.4"))
+    first = next(checks.packages(WANTED, FOUND, "3.10.4"))
     seen = "3.10.4, but the workshop needs >=3.11,<3.13"
     assert_bad(first, "fail", seen, "make lab PYTHON=python3.11")
 
 
 def test_the_tool_alone_misses_nothing_of_the_course() -> None:
     wanted = {name: WANTED[name] for name in ("python", "mpich", "mpi4py")}
-    names = [check.name for check in checks.versions(wanted, FOUND, "3.11.7")]
+    names = [check.name for check in checks.packages(wanted, FOUND, "3.11.7")]
     assert names == ["python", "mpi4py", "mpich"]
     lean = job(daal4py={"error": "x"}, tensorflow={"error": "x"}, horovod={"error": "x"})
     assert checks.imports(lean, wanted).seen == "mpi4py load in one process"
