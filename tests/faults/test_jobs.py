@@ -15,7 +15,7 @@ import pytest
 from helpers import COMMAND, left_of, run_script
 
 from scaleout.clusters import run as launch
-from scaleout.jobs import supervise
+from scaleout.jobs import fallen, supervise
 from scaleout.jobs.job import JobFailed, JobTimeout, Run
 from scaleout.jobs.site import Site
 from scaleout.paths import show
@@ -23,8 +23,8 @@ from scaleout.paths import show
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 
 Write = Callable[..., Path]
-# What ending a job may take when every process of it ignores every signal but SIGKILL: 2 s for each
-# of four signals.
+# What ending a job may take when every process of it ignores every signal but SIGKILL: 5 s for the
+# first signal, and 2 s for each of the others.
 GRACE_S = 10.0
 BUSY_S = 30.0  # for a machine with other work; what never ends sleeps for 600 s
 
@@ -50,6 +50,7 @@ def _impatient(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     """Jobs of this process get a short grace after each signal; `patient` tests get the real one."""
     if "patient" not in request.fixturenames:
         monkeypatch.setattr(supervise, "GRACE_S", 0.3)
+        monkeypatch.setattr(supervise, "SAVE_S", 0.3)
 
 
 @pytest.fixture
@@ -143,7 +144,7 @@ def test_a_job_that_does_not_end_is_ended(
 def test_a_deaf_job_with_a_deaf_mpirun_is_ended_after_the_real_grace(
     patient: None, script: Write, results: Path, no_process_left
 ) -> None:
-    """mpirun is stopped, so that it answers no signal but SIGKILL: SIGINT and SIGTERM take two seconds each."""
+    """mpirun is stopped, so that it answers no signal but SIGKILL."""
 
     def stop(line: str) -> None:
         if "up 0" in line:
@@ -151,7 +152,8 @@ def test_a_deaf_job_with_a_deaf_mpirun_is_ended_after_the_real_grace(
 
     with pytest.raises(JobTimeout) as caught:
         _run(script(STUBBORN), echo=stop, timeout=10)
-    assert 10 + 2 * supervise.GRACE_S <= caught.value.run.wall_s < 10 + GRACE_S + BUSY_S
+    least_s = 10 + supervise.SAVE_S + supervise.GRACE_S
+    assert least_s <= caught.value.run.wall_s < 10 + GRACE_S + BUSY_S
     no_process_left(caught.value.run.id)
 
 
@@ -256,7 +258,7 @@ class Started:
         line = [COMMAND, "run", str(path), "-n", "2", "-t", "1", *words]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         self.process = subprocess.Popen(
-            line, start_new_session=True, preexec_fn=_heed_signals, **{**pipes, **options}
+            line, start_new_session=True, **{**pipes, "preexec_fn": _heed_signals, **options}
         )
 
     def wait_for(self, *wanted: str) -> None:
@@ -320,11 +322,128 @@ def test_when_the_command_is_ended_its_job_ends(
     started = Started(script(text))
     started.wait_for("up 0", "up 1")
     os.killpg(started.process.pid, number)
-    started.end(within_s=BUSY_S)
-    assert started.process.returncode == -number
-    no_process_left(run_id(), within_s=4 + BUSY_S)
+    started.end(within_s=GRACE_S + BUSY_S)
+    assert started.process.returncode == (-number if number == signal.SIGKILL else 130)
+    no_process_left(run_id(), within_s=GRACE_S + BUSY_S)
     (folder,) = (results / "train").iterdir()
     assert "[0] up 0\n" in (folder / "output.txt").read_text()  # what came so far is kept
+
+
+SAVES = """
+    import os, signal, time
+    {imports}
+    rank, told = os.environ["RANK"], []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda n, _: told.append(n))
+    print("up", rank, flush=True)
+    while not told:
+        time.sleep(0.01)
+    print("x" * 200_000)  # mpirun needs somebody who reads
+    time.sleep(1)
+    open(f"{folder}/saved-" + rank, "w").close()
+    print("saved", rank)
+    """
+
+
+@pytest.mark.parametrize("imports", ["", "from mpi4py import MPI"], ids=["alone", "MPI"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_ranks_save_their_state_before_the_job_is_gone(
+    script: Write, results: Path, run_id, no_process_left, number: signal.Signals, imports: str
+) -> None:
+    folder = results.parent
+    started = Started(script(SAVES.format(imports=imports, folder=folder)))
+    started.wait_for("up 0", "up 1")
+    os.killpg(started.process.pid, number)
+    said = started.end(within_s=GRACE_S + BUSY_S)
+    assert "the job has been ended" in said and started.process.returncode == 130
+    assert {path.name for path in folder.glob("saved-*")} == {"saved-0", "saved-1"}
+    no_process_left(run_id())
+    output = (results / "train" / run_id() / "output.txt").read_text()
+    assert "[0] saved 0" in output and "[1] saved 1" in output
+
+
+def test_a_job_behind_nohup_goes_on_when_the_terminal_is_closed(
+    script: Write, results: Path, run_id
+) -> None:
+    go = results.parent / "go"
+    waits = f"""
+        import os, time
+        print('up', os.environ['RANK'])
+        while not os.path.exists({str(go)!r}):
+            time.sleep(0.01)
+        """
+    ignore = lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)  # noqa: E731
+    started = Started(script(waits), preexec_fn=ignore)
+    started.wait_for("up 0", "up 1")
+    os.killpg(started.process.pid, signal.SIGHUP)
+    go.touch()
+    started.end(within_s=BUSY_S)
+    assert started.process.returncode == 0
+
+
+ONE_FAILS = """
+    import os, sys, time
+    if os.environ["RANK"] == "1":
+        {fails}
+    time.sleep({others_s})
+    """
+
+
+@pytest.mark.parametrize(
+    ("fails", "last"),
+    [
+        ("raise ValueError('no input')", "ValueError: no input"),
+        ("raise OSError('two lines:\\n    of one') from KeyError('x')", "    of one"),
+        ("try: 1 / 0\n        except Exception: open('/no/such')", "FileNotFoundError"),
+    ],
+    ids=["plain", "chained", "while handling"],
+)
+def test_ranks_that_wait_for_one_which_has_failed_are_ended(
+    script: Write, results: Path, no_process_left, monkeypatch: pytest.MonkeyPatch,
+    fails: str, last: str,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(fallen, "PATIENCE_S", 1.0)
+    with pytest.raises(JobFailed) as caught:
+        _run(script(ONE_FAILS.format(fails=fails, others_s=600)), timeout=300)
+    first, *more = str(caught.value).splitlines()
+    assert "failed first on rank 1: exit status 1" in first
+    assert first.endswith("The others waited for it, and were ended.")
+    assert any(last in line for line in more) and "--timeout" not in str(caught.value)
+    assert caught.value.status == 1
+    no_process_left(caught.value.run.id)
+
+
+@pytest.mark.parametrize(
+    "fails",
+    [
+        "print('Traceback (most recent call last):\\n  ...\\nZeroDivisionError: x\\ngoes on')",
+        "sys.exit(0)",
+    ],
+    ids=["logs a traceback", "has no more to do"],
+)
+def test_a_rank_that_ends_before_the_others_ends_no_job(
+    script: Write, results: Path, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    monkeypatch.setattr(fallen, "PATIENCE_S", 0.5)
+    assert _run(script(ONE_FAILS.format(fails=fails, others_s=5)), timeout=300).status == 0
+
+
+def test_a_rank_that_has_come_to_its_end_is_named_when_time_is_up(
+    script: Write, results: Path, time_is_up_at
+) -> None:
+    text = """
+        from mpi4py import MPI
+        print("up", MPI.COMM_WORLD.rank)
+        if MPI.COMM_WORLD.rank == 0:
+            MPI.COMM_WORLD.recv()
+        """
+    time_is_up_at("up 0")
+    with pytest.raises(JobTimeout) as caught:
+        _run(script(text), timeout=300)
+    assert str(caught.value).splitlines()[1:] == [
+        "rank 0 stood in " + os.path.relpath(script(text)) + ", line 5",
+        "rank 1 had come to the end of its script",
+    ]
 
 
 READS = """

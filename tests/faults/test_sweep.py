@@ -84,7 +84,7 @@ def test_a_sweep_that_is_stopped_half_way_goes_on_from_there(
     _, said = process.communicate(timeout=300)
     before, begun = _kept(results), started()
     assert 3 <= len(before) < 8 and len(begun) == len(before) + 1
-    if how == signal.SIGINT:
+    if how != signal.SIGKILL:
         assert process.returncode == 130
         assert (
             f"Interrupted: {len(before)} of 8 jobs are kept; the same line goes on from there."

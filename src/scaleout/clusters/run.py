@@ -1,6 +1,9 @@
 """The verb `run`: one job, on this machine, on hosts, or through Slurm, as the site says."""
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ..jobs.job import TIMEOUT_S, Job, Run
@@ -75,8 +78,24 @@ def run(
 def start(job: Job, echo: Callable[[str], None] | None = print) -> Run:
     """Run a job where its site says, to its end."""
     say = echo or (lambda text: None)
-    if job.queued:
-        from . import slurm  # only here: what runs on this machine is to start at once
+    with _like_ctrl_c():
+        if job.queued:
+            from . import slurm  # only here: what runs on this machine is to start at once
 
-        return slurm.submit(job, say)
-    return hosts.run(job, say)
+            return slurm.submit(job, say)
+        return hosts.run(job, say)
+
+
+@contextlib.contextmanager
+def _like_ctrl_c() -> Iterator[None]:
+    """Take a kill, and a terminal that is closed, as Ctrl-C, unless somebody else takes them."""
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) == signal.SIG_DFL:  # nohup ignores SIGHUP
+                before[number] = signal.signal(number, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -4,10 +4,8 @@ import contextlib
 import os
 import re
 import shutil
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from ..errors import ScaleoutError
@@ -48,12 +46,11 @@ def submit(job: Job, say: Callable[[str], None]) -> Run:
     start = time.monotonic()
     try:
         _make(away)
-        with _signals():
-            number = slurm_commands.sbatch(path, run_id)
-            size = f"{count(job.ranks, 'rank')} on {count(job.nodes, 'node')}"
-            most = count(job.site.minutes, "minute")
-            say(f"Job {number} submitted: {size}, {most} at most, script {show(path)}")
-            Follower(job, run, number, away / "slurm.txt", say).until_end()
+        number = slurm_commands.sbatch(path, run_id)
+        size = f"{count(job.ranks, 'rank')} on {count(job.nodes, 'node')}"
+        most = count(job.site.minutes, "minute")
+        say(f"Job {number} submitted: {size}, {most} at most, script {show(path)}")
+        Follower(job, run, number, away / "slurm.txt", say).until_end()
     finally:
         run.wall_s = time.monotonic() - start
         if away != folder:
@@ -68,20 +65,6 @@ def dry_run(job: Job) -> str:
     """Write the job script that `submit` would, and start nothing."""
     folder = f"{_scratch(job.site) or 'results/' + job.name}/RUN_ID"
     return job_script(job, "RUN_ID", folder).rstrip()
-
-
-@contextlib.contextmanager
-def _signals() -> Iterator[None]:
-    """Treat a terminal that is closed, and a kill, like Ctrl-C: the job is cancelled."""
-    before = {}
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            before[number] = signal.signal(number, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _scratch(site: Site) -> str:

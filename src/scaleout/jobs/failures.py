@@ -1,6 +1,7 @@
 """Why a job failed and where its ranks stood, as far as its output tells."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -19,6 +20,7 @@ MEANS, ALL = "What it means: ", "All it said: "  # before where more is told
 POINTERS = (MEANS, ALL)
 MOST_PLACES = 8  # ranks whose place is told
 BY_TORCH = re.compile(r"\[rank\d+\]: ?")  # what torch puts before each line of a traceback
+TRACEBACK = "Traceback (most recent call last)"
 FATAL = "Fatal Python error: "  # faulthandler's, before the stack of a process that crashes
 # What faulthandler and UCX say of a rank that crashes in native code.
 CRASHED = re.compile(rf"{FATAL}|\[.*\] Caught signal \d+ ")
@@ -66,7 +68,8 @@ def explain(run: Run) -> str:
     elif run.status is not None and run.status < 0:
         how = f"mpirun itself was ended by signal {-run.status}"
     who = f"{run.name} failed" + ("" if rank is None else f" first on rank {rank}")
-    told = [f"{who}: {how}, after {run.wall_s:.1f} s.", *block]
+    waited = " The others waited for it, and were ended." if run.waited else ""
+    told = [f"{who}: {how}, after {run.wall_s:.1f} s.{waited}", *block]
     if page := messages.section("\n".join(told), run.output):
         told.append(f"{MEANS}{page}")
     return "\n".join([*told, f"{ALL}{show(run.folder / 'output.txt')}"])
@@ -110,9 +113,12 @@ def _crashed(lines: Iterable[Line]) -> int | None:
 def places(run: Run) -> list[str]:
     """Say where each rank stood when the job's time was up, as far as Python told."""
     there = standing(run.lines, lambda file: not _of_a_library(file))
-    told = [f"rank {rank} stood in {show(Path(file))}, line {line}"
-            for rank, (file, line) in there.items()]  # fmt: skip
-    return told[:MOST_PLACES]
+    told = {rank: f"rank {rank} stood in {show(Path(file))}, line {line}"
+            for rank, (file, line) in there.items()}  # fmt: skip
+    # Python says nothing any more once it has come to the end of the script.
+    silent = set(range(run.ranks)) - standing(run.lines, lambda file: True).keys() if told else ()
+    told |= {rank: f"rank {rank} had come to the end of its script" for rank in silent}
+    return [told[rank] for rank in sorted(told)][:MOST_PLACES]
 
 
 def standing(lines: Iterable[Line], wanted: Callable[[str], bool]) -> dict[int, tuple[str, int]]:
@@ -122,12 +128,14 @@ def standing(lines: Iterable[Line], wanted: Callable[[str], bool]) -> dict[int, 
     """
     found: dict[int, tuple[str, int]] = {}
     asked: set[int] = set()  # ranks whose own line has not come yet
+    crashes: Counter[int] = Counter()  # after a rank's own come those of processes that it started
     for rank, text in lines:
         if rank is None:
             continue
+        crashes[rank] += text.startswith(FATAL)
         if stack := STACK.match(text):
             asked.discard(rank)
-            if stack[1] != "Thread":
+            if stack[1] != "Thread" and crashes[rank] < 2:
                 asked.add(rank)
         elif rank in asked and (frame := FRAME.match(text)) and wanted(frame[1]):
             found[rank] = frame[1], int(frame[2])
@@ -138,7 +146,7 @@ def standing(lines: Iterable[Line], wanted: Callable[[str], bool]) -> dict[int, 
 def _of_a_library(file: str) -> bool:
     return (
         "site-packages" in file
-        or "<frozen" in file
+        or file.startswith("<")
         or "__autograph_generated" in file
         or re.search(r"/python3\.\d+/", file) is not None
     )
@@ -150,7 +158,7 @@ def first_traceback(lines: Sequence[Line]) -> tuple[int | None, list[str]]:
     Later tracebacks are echoes: ranks that lost their partner. (None, []) when nobody printed one.
     """
     for at, (rank, text) in enumerate(lines):
-        if not BY_TORCH.sub("", text, 1).startswith("Traceback (most recent call last)"):
+        if not BY_TORCH.sub("", text, 1).startswith(TRACEBACK):
             continue
         block = [BY_TORCH.sub("", t, 1) for r, t in lines[at:] if r == rank]
         ends = (

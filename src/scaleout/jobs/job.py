@@ -194,6 +194,8 @@ class Run:
         What it said, in the order of arrival; rank is None where mpirun itself speaks.
     talked : bool or None
         Whether ranks have talked to each other; None where nobody can know, and for one rank.
+    waited : bool
+        Whether the other ranks waited for the one that failed, until they were ended.
     env : Mapping
         The variables that were asked for; None took one away.
     """
@@ -208,6 +210,7 @@ class Run:
     wall_s: float = 0.0
     lines: list[tuple[int | None, str]] = field(default_factory=list, repr=False)
     talked: bool | None = None
+    waited: bool = False
     env: Mapping[str, str | None] = field(default_factory=dict, repr=False)
 
     @property

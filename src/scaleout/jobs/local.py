@@ -15,13 +15,14 @@ from . import meeting, rank, supervise, talking
 from .binding import Placement, place
 from .environment import inherited_environment, program
 from .failures import explain, places
+from .fallen import Fallen
 from .job import Enough, Job, JobFailed, JobInterrupted, JobTimeout, Run, new_run
 from .output import Transcript, mark, read
 
 # What ranks on other hosts get beyond the job's own limit, before they end by themselves.
 BEYOND_S = 30.0
 PLACES_S = 5.0  # for ranks to say where they stand once the time is up
-LOOK_S = 1.0  # between two looks for connections, of which each takes some 10 ms
+LOOK_S = 1.0  # between two looks at the job's processes and connections, of some 10 ms each
 FULL = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)  # of the machine, no fault of ours
 MAPS = "/tmp", "hydra_hwloc_xmlfile_"  # what Hydra leaves behind where a job is aborted
 OLD_S = 600.0
@@ -131,26 +132,54 @@ def _stream(
     """Start mpirun below its supervisor, and take its lines until the end."""
     end = time.monotonic() + job.timeout
     talk, port = talking.Talk(), environment.get("MASTER_PORT", "")
-    look_at = time.monotonic() + LOOK_S  # when to look for connections next
+    look_at = time.monotonic() + LOOK_S
     with (
         Transcript(run.name, run.folder, run.lines, say) as transcript,
         _supervised(line, environment, job.stdin, [into for _, into in errors]) as started,
     ):
-        own = [out for out, _ in errors]
-        for lines in read(started, run.id, end, own):
-            transcript.add(one for one in lines if not (job.counted and talk.takes(*one)))
-            if job.counted and not talk.met and time.monotonic() >= look_at:
-                talk.met = talking.connections(port)
-                look_at = time.monotonic() + LOOK_S
-        if job.counted and not talk.calls:
-            talk.met = talk.met or talking.connections(port)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            run.status = started.wait(max(0.0, end - time.monotonic()))
-        if run.status is None:
-            started.send_signal(supervise.STAND)
-            for lines in read(started, run.id, time.monotonic() + PLACES_S, own):
-                transcript.add(lines, quietly=True)
+        own, fallen = [out for out, _ in errors], Fallen(started.pid)
+        try:
+            for lines in read(started, run.id, end, own):
+                transcript.add(one for one in lines if not (job.counted and talk.takes(*one)))
+                if time.monotonic() >= look_at:
+                    if job.counted and not talk.met:
+                        talk.met = talking.connections(port)
+                    fallen.look(run.lines)
+                    look_at = time.monotonic() + LOOK_S
+                if fallen.long():
+                    break
+            if job.counted and not talk.calls:
+                talk.met = talk.met or talking.connections(port)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                left_s = 0.0 if fallen.long() else max(0.0, end - time.monotonic())
+                run.status = started.wait(left_s)
+            if run.status is None:
+                run.waited = fallen.since is not None
+                _end(started, run, own, transcript, failed=run.waited)
+        except BaseException:
+            _end(started, run, own, transcript, failed=True)
+            raise
+        if run.waited:
+            run.status = 1
     run.talked = talk.verdict()
+
+
+def _end(
+    started: "subprocess.Popen[bytes]",
+    run: Run,
+    own: Sequence[FileIO],
+    transcript: Transcript,
+    failed: bool,
+) -> None:
+    """Ask for the end of the job, or first where its ranks stand, and take what they say to it.
+
+    Ranks may save their state now; and mpirun would die at once of what nobody reads.
+    """
+    number = supervise.END if failed else supervise.STAND
+    started.send_signal(number)
+    within_s = supervise.END_WITHIN_S if failed else PLACES_S
+    for lines in read(started, run.id, time.monotonic() + within_s, own):
+        transcript.add(lines, quietly=True)
 
 
 @contextlib.contextmanager

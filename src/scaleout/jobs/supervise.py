@@ -1,4 +1,4 @@
-"""The supervisor of one job: `python supervise.py OWNER GRACE_S COMMAND ...`.
+"""The supervisor of one job: `python supervise.py OWNER SAVE_S GRACE_S COMMAND ...`.
 
 It starts mpirun and inherits whatever the job leaves behind (a child subreaper, see prctl(2)), also a
 process with a session of its own and an empty environment. When mpirun has ended, or when only such
@@ -14,7 +14,8 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 
-GRACE_S = 2.0  # what a job gets to end by itself after each signal
+SAVE_S = 5.0  # what ranks get to save their state, after the first signal, SIGINT
+GRACE_S = 2.0  # what a job gets to end by itself after each of the others
 END_WITHIN_S = 15.0  # what a supervisor may take to end all that it has started
 SUBREAPER, DEATH_SIGNAL = 36, 1  # PR_SET_CHILD_SUBREAPER, PR_SET_PDEATHSIG
 PROXY = "hydra_pmi_proxy"  # Hydra's process on each machine, the parent of the ranks
@@ -27,7 +28,7 @@ HEARD = (signal.SIGINT, END, signal.SIGHUP, STAND, signal.SIGCHLD)
 def command(*words: str) -> list[str]:
     """Build the command line that runs another one below a supervisor of its own."""
     own = [sys.executable, "-I", "-S", os.path.abspath(__file__)]
-    return [*own, str(os.getpid()), str(GRACE_S), *words]
+    return [*own, str(os.getpid()), str(SAVE_S), str(GRACE_S), *words]
 
 
 def children(pid: int) -> list[int]:
@@ -46,6 +47,14 @@ def below(pid: int) -> list[int]:
     for child in pids:
         pids += children(child)  # the list grows while it is gone through
     return pids
+
+
+def ranks(mpirun: int) -> tuple[list[int], list[int]] | None:
+    """List Hydra's proxies on this machine and the ranks that live; None with another launcher."""
+    proxies = children(mpirun)
+    if not proxies or any(about(pid)[0] != PROXY for pid in proxies):
+        return None
+    return proxies, [rank for proxy in proxies for rank in children(proxy)]
 
 
 def about(pid: int) -> tuple[str, str]:
@@ -67,8 +76,8 @@ def send(pids: Iterable[int], *numbers: int) -> None:
 class Supervisor:
     """Looks after one command, from its start to the end of all that it has started."""
 
-    def __init__(self, owner: int, grace_s: float, words: list[str]) -> None:
-        self.owner, self.grace_s = owner, grace_s
+    def __init__(self, owner: int, save_s: float, grace_s: float, words: list[str]) -> None:
+        self.owner, self.save_s, self.grace_s = owner, save_s, grace_s
         self.status: int | None = None
         self.looks = 0  # at which no rank was left, but something that the ranks have left behind
         import ctypes  # here, because the owner imports this module too
@@ -104,10 +113,11 @@ class Supervisor:
                 break
             if not heard:
                 self._end_leftovers()
-        for number in (signal.SIGINT, signal.SIGTERM):
+        # Hydra hands SIGINT on to the ranks, and sends SIGKILL right behind SIGTERM.
+        for number, patience_s in ((signal.SIGINT, self.save_s), (signal.SIGTERM, self.grace_s)):
             if self.status is None:
                 send([self.mpirun], number)
-                self._wait(lambda: self.status is not None)
+                self._wait(lambda: self.status is not None, patience_s)
         send(below(os.getpid()), signal.SIGTERM, signal.SIGCONT)  # a stopped one must go on to act
         if not self._wait(lambda: False):
             self._wait(self._kill)
@@ -122,12 +132,12 @@ class Supervisor:
             return True
         return False
 
-    def _wait(self, done: Callable[[], object]) -> bool:
+    def _wait(self, done: Callable[[], object], patience_s: float | None = None) -> bool:
         """Wait until it is done or no child is left; return True for no child.
 
-        It waits for the time of grace at most.
+        It waits for the time of grace at most, where no other is given.
         """
-        end = time.monotonic() + self.grace_s
+        end = time.monotonic() + (self.grace_s if patience_s is None else patience_s)
         while self._collect():
             if done() or time.monotonic() > end:
                 return False
@@ -139,19 +149,12 @@ class Supervisor:
         send(below(os.getpid()), signal.SIGKILL)
         return False
 
-    def _ranks(self) -> tuple[list[int], list[int]] | None:
-        """List Hydra's proxies on this machine and the ranks; None with another launcher."""
-        proxies = children(self.mpirun)
-        if not proxies or any(about(pid)[0] != PROXY for pid in proxies):
-            return None
-        return proxies, [rank for proxy in proxies for rank in children(proxy)]
-
     def _end_leftovers(self) -> None:
         """End what ranks have left behind while Hydra still waits for it.
 
         A proxy waits until nobody holds the output of a rank any more. That may be a process which
         the rank has left, and which is a child of ours by now."""
-        launched = self._ranks()
+        launched = ranks(self.mpirun)
         left = [pid for pid in children(os.getpid()) if pid != self.mpirun]
         self.looks = self.looks + 1 if launched and left and not launched[1] else 0
         if self.looks > 1:
@@ -165,25 +168,27 @@ class Supervisor:
         """Make each rank say where it is, and end: at SIGABRT, Python prints its stack.
 
         Hydra ends all ranks once one has ended, so its processes stand still meanwhile."""
-        launched = self._ranks()
+        launched = ranks(self.mpirun)
         if launched is None:
             return
-        proxies, ranks = launched
-        everybody = [*ranks, *(pid for rank in ranks for pid in below(rank))]
+        proxies, there = launched
+        workers = [pid for rank in there for pid in below(rank)]
         send(proxies, signal.SIGSTOP)
-        for pid in everybody:
+        for pid in (*there, *workers):
             with contextlib.suppress(OSError):  # a core file of each would be a bad surprise
                 resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
-        send(everybody, signal.SIGABRT, signal.SIGCONT)
+        send(there, signal.SIGABRT, signal.SIGCONT)
         end = time.monotonic() + self.grace_s / 2
-        while any(about(rank)[1] != "Z" for rank in ranks) and time.monotonic() < end:
+        while any(about(rank)[1] != "Z" for rank in there) and time.monotonic() < end:
             time.sleep(0.01)
+        send(workers, signal.SIGABRT, signal.SIGCONT)  # whose words are not those of their rank
         send(proxies, signal.SIGCONT)
         self._wait(lambda: self.status is not None)
 
 
 if __name__ == "__main__":
-    status = Supervisor(int(sys.argv[1]), float(sys.argv[2]), sys.argv[3:]).run()
+    patience = float(sys.argv[2]), float(sys.argv[3])
+    status = Supervisor(int(sys.argv[1]), *patience, sys.argv[4:]).run()
     if status < 0:  # ended by a signal, and so are we
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         with contextlib.suppress(OSError):  # SIGKILL has no handler
