@@ -79,7 +79,8 @@ def _run(args: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _submit(args: argparse.Namespace, rest: list[str]) -> int:
-    from .clusters.slurm import dry_run, submit
+    from .clusters.run import start
+    from .clusters.slurm import dry_run
     from .jobs.site import Site
 
     site = Site.read(args.site)
@@ -91,7 +92,7 @@ def _submit(args: argparse.Namespace, rest: list[str]) -> int:
     if args.dry_run:
         _say(dry_run(job))
     else:
-        submit(job, _say)
+        start(job, _say)
     return 0
 
 
@@ -293,6 +294,10 @@ def _rank_command(args: argparse.Namespace, rest: list[str]) -> tuple[str, list[
     """Return the name of a lab's or a script's runs, and the command of one rank."""
     from .jobs.environment import interpreter
 
+    if args.module:
+        if not all(part.isidentifier() for part in args.lab.split(".")):
+            raise ScaleoutError(f"-m takes a module, such as pkg.train, not {plain(args.lab)}.")
+        return args.lab, [interpreter(args.python), "-m", "mpi4py", "-m", args.lab, *rest]
     _refuse_other_files(args.lab)
     if args.lab.endswith(".py") or "/" in args.lab:
         name, script = _script_name(Path(args.lab)), args.lab
@@ -319,6 +324,8 @@ def _refuse_other_files(name: str) -> None:
         raise ScaleoutError(
             f"{name} is a folder: give a script in it, such as {path / 'train.py'}."
         )
+    if "." in name and Path(*name.split(".")).with_suffix(".py").is_file():
+        raise ScaleoutError(f"{name} is a module: type  scaleout run -m {name}")
 
 
 def _variables(words: Iterable[str]) -> dict[str, str]:
@@ -402,6 +409,7 @@ def _job_words(command: argparse.ArgumentParser) -> None:
     """Add what every job takes."""
     add = command.add_argument
     add("lab", metavar="LAB", help=LAB)
+    add("-m", dest="module", action="store_true", help="LAB is a module, as behind python -m")
     add("-n", "--ranks", type=int, default=1, help="MPI ranks (1)")
     about = "an environment variable for the job; repeat for more"
     add("--env", action="append", default=[], metavar="K=V", help=about)

@@ -19,6 +19,7 @@ TYPED = {
     "run train.ipynb": "train.ipynb is a notebook: open it with  make lab  or",
     "run .": ". is a folder: give a script in it, such as train.py.",
     "run ./csv/good.csv": "csv/good.csv is no Python script: scaleout run takes",
+    "run -m a/b": "-m takes a module, such as pkg.train, not a/b.",
     "run train.py extra": "unrecognized arguments: extra, put the script's",
     "run train.py -n 0": "A job needs at least 1 rank and 1 thread, in",
     "run train.py -n two": "argument -n/--ranks: invalid int value: 'two'",

@@ -329,6 +329,20 @@ def test_when_the_command_is_ended_its_job_ends(
     assert "[0] up 0\n" in (folder / "output.txt").read_text()  # what came so far is kept
 
 
+def test_a_module_runs_as_behind_python(results: Path) -> None:
+    package = results.parent / "pkg"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "helper.py").write_text("WORD = 'trained'\n")
+    (package / "train.py").write_text("from .helper import WORD\nprint(WORD)\n")
+    line = [COMMAND, "run", "-n", "2", "-t", "1"]
+    how = {"cwd": results.parent, "capture_output": True, "text": True, "timeout": 300}
+    done = subprocess.run([*line, "-m", "pkg.train"], **how)
+    assert done.returncode == 0 and done.stdout.count("trained") == 2, done.stderr
+    asked = subprocess.run([*line, "pkg.train"], **how)
+    assert asked.stderr == "scaleout: pkg.train is a module: type  scaleout run -m pkg.train\n"
+
+
 SAVES = """
     import os, signal, time
     {imports}
