@@ -45,6 +45,7 @@ FOLLOWED = "scaleout reads a job's output from a file of its own, and keeps it i
 SIZE = "give it on the command line, with  -n RANKS -N NODES"
 THREADS = "give it on the command line, with  -t THREADS"
 NO_KEY = "take it out"
+BINDING = 'scaleout binds the ranks, unless the site file has  bind = "none"'
 OWN = {
     "sbatch": {
         "output o error e": f"{NO_KEY}, as {FOLLOWED}",
@@ -69,12 +70,14 @@ OWN = {
         "ntasks n nodes N ntasks-per-node": SIZE,
         "cpus-per-task c": THREADS,
         "chdir D": "a job runs in the folder in which you type submit; the key scratch says where it writes",
+        "cpu-bind": BINDING,
         "multi-prog": f"{NO_KEY}, as submit starts one program on all ranks",
         "pty": f"{NO_KEY}, as {FOLLOWED}",
     },
     "options": {
         "n np": "give the ranks on the command line, with  -n RANKS",
         "hosts host H f hostfile machinefile": 'use the key hosts, as in  hosts = ["node1", "node2"]',
+        "bind-to": BINDING,
         "outfile-pattern errfile-pattern output-filename": f"{NO_KEY}, as {FOLLOWED}",
         "prepend-rank l tag-output": f"{NO_KEY}, as scaleout puts each rank before its lines",
     },
@@ -295,15 +298,14 @@ def _pasted(table: Mapping[str, Any]) -> str:
             )
     for key in ("sbatch", "srun", "options"):
         texts = [str(text) for text in table.get(key, ())]
-        if wrong := next(
-            (w for w in (_wrong_option(key, texts, n) for n in range(len(texts))) if w), ""
-        ):
-            return f"{key}: {wrong}"
+        for at in range(len(texts)):
+            if wrong := _wrong_option(key, texts, at, table.get("bind") != "none"):
+                return f"{key}: {wrong}"
     return ""
 
 
-def _wrong_option(key: str, texts: Sequence[str], at: int) -> str:
-    """Say what is wrong with one text of a list of options."""
+def _wrong_option(key: str, texts: Sequence[str], at: int, binds: bool) -> str:
+    """Say what is wrong with one text of a list of options, where scaleout binds ranks or not."""
     text = texts[at]
     words = _words(text)
     if key == "sbatch" and not text.strip().startswith("-"):
@@ -313,7 +315,8 @@ def _wrong_option(key: str, texts: Sequence[str], at: int) -> str:
         return f"{text!r} is no option: write it whole, in one text, as in  sbatch = [{_quoted(better)}]"
     for word in words if key == "sbatch" else words[:1]:
         for names, instead in OWN[key].items():
-            if _is_one_of(word, names.split(), getopt=key != "options"):
+            ours = binds or instead is not BINDING
+            if ours and _is_one_of(word, names.split(), getopt=key != "options"):
                 return f"{word!r} is not for a site file: {instead}."
     if key == "srun" and re.match(r"--export=(?!ALL\b)", text):
         return f"{text!r} hides the job's variables from the ranks: begin with ALL, as in --export=ALL."
