@@ -53,6 +53,7 @@ TYPED = {
     "submit train.py --site sites/partitionline.toml": "sites/partitionline.toml: partition must be a",
     "submit train.py --site sites/minutes.toml": "sites/minutes.toml: minutes must be a number",
     "submit train.py --site sites/sbatchline.toml": "sites/sbatchline.toml: sbatch must be a list",
+    "submit train.py --site sites/array.toml": "sites/array.toml: sbatch: '--array=0-1' is not for a",
     "submit train.py --site sites/modules.toml": "sites/modules.toml: modules must be a list, such",
     "submit train.py --site sites/scratch.toml": "sites/scratch.toml: scratch must be an",
     "submit train.py --dry-run --site sites/scratchunset.toml": "scratch = '$NO_SUCH_VARIABLE' names a variable",

@@ -61,6 +61,7 @@ SITES: dict[str, bytes | str] = {
     "partitionline": 'scheduler = "slurm"\npartition = "a\\n#SBATCH --x"\n',
     "minutes": 'scheduler = "slurm"\nminutes = 0\n',
     "sbatchline": 'scheduler = "slurm"\nsbatch = ["--x\\nrm y"]\n',
+    "array": 'scheduler = "slurm"\nsbatch = ["--array=0-1"]\n',
     "modules": 'scheduler = "slurm"\nmodules = ["a;b"]\n',
     "scratch": 'scheduler = "slurm"\nscratch = "here"\n',
     "scratchunset": 'scheduler = "slurm"\nscratch = "$NO_SUCH_VARIABLE"\n',

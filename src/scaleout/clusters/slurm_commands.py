@@ -4,22 +4,32 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 from ..errors import ScaleoutError
 from ..jobs.environment import clean_environment
 from ..paths import home, show
+from ..words import plain
 
 ASK_LIMIT_S = 20.0  # for one answer of Slurm's
 LATE = 124  # the exit status of a command that was given up, as timeout(1) has it
 # A configuration that a site file named, and the one that it took the place of.
 _instead_of: dict[str, str] = {}
-# The states of a job that has not ended.
+# When each job was submitted from here, by its number: accounting may know an older job of that number.
+_submitted: dict[str, float] = {}
+CLOCKS_S = 60.0  # by which this machine's clock may be ahead of Slurm's
+# What sbatch says last: the number alone, or, from a centre's own wrapper, its usual sentence.
+NUMBER = re.compile(r"(?:Submitted batch job )?(\d+)(?:;\S+| on cluster \S+)?")
+# The states of a job that waits in the queue, and those of any that has not ended.
+QUEUED = ("PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD")
 LIVE = (
-    *("PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "SUSPENDED"),
-    *("REQUEUED", "STAGE_OUT", "SIGNALING", "STOPPED"),
+    *QUEUED,
+    *("CONFIGURING", "POWER_UP_NODE", "RUNNING", "RESIZING", "SUSPENDED", "STOPPED", "SIGNALING"),
+    *("COMPLETING", "STAGE_OUT", "UPDATE_DB", "EXPEDITING"),
 )
-# Why a job waits, in words; what the second table has does not pass by itself.
+# Why a job waits, in words: the beginning of Slurm's own reason, as a pattern. What the second table
+# has does not pass by itself, and is looked at first.
 WAITS = {
     "None": "Slurm has not looked at it yet",
     "Priority": "jobs of higher priority are before it",
@@ -28,8 +38,12 @@ WAITS = {
     "Nodes_required": "nodes that it needs are down, drained or reserved; `sinfo -R` says why",
     "Reservation": "its reservation has not begun",
     "Licenses": "it waits for a licence",
+    "Dependency": "another job has to end before it",
+    "BeginTime": "it was submitted with a time before which it may not begin",
     "QOSMaxJobsPerUserLimit": "you have as many jobs running as you may",
     "AssocMaxJobsLimit": "your account has as many jobs running as it may",
+    "(Assoc|QOS)Grp": "the running jobs of your group have together as much as they may",
+    "(Assoc|QOS)Max": "your running jobs have together as much as they may",
 }
 NEVER = {
     "PartitionTimeLimit": "it asks for more time than the partition allows: set fewer minutes in the site file",
@@ -38,13 +52,25 @@ NEVER = {
     "PartitionDown": "the partition takes no jobs now: name another in the site file",
     "PartitionInactive": "the partition takes no jobs now: name another in the site file",
     "BadConstraints": "no node can give what it asks for: take fewer ranks a node or threads",
+    "MaxMemPerLimit": "it asks for more memory than it may have: ask for less with sbatch in the site file",
     "AccountNotAllowed": "the account may not use this partition: correct account or partition in the site file",
     "InvalidAccount": "Slurm does not know the account: correct it in the site file",
     "InvalidQOS": "Slurm does not know the quality of service: correct sbatch in the site file",
-    "JobHeldUser": "it is held: type  scontrol release JOBID  or submit without --hold",
+    "QOSNotAllowed": "the quality of service is not for this partition: correct sbatch in the site file",
+    "QOSMin": "it asks for less than your quality of service wants: take more ranks or nodes, or another --qos with "
+    "sbatch in the site file",
+    "DependencyNeverSatisfied": "the job that it depends on has failed: run that again, or correct --dependency in "
+    "sbatch of the site file",
+    "JobHeldUser": "it is held: submit it without --hold in sbatch of the site file",
     "JobHeldAdmin": "an administrator holds it: ask them",
-    "QOSMaxWallDurationPerJobLimit": "it asks for more time than you may have: set fewer minutes in the site file",
-    "AssocMaxWallDurationPerJobLimit": "it asks for more time than you may have: set fewer minutes in the site file",
+    r"\w*(Held|_held|_held_state)$|JobHoldMaxRequeue": "Slurm could not start it on its nodes, and holds it: submit it "
+    "again, and if that comes back ask those who run the cluster",
+    "(Assoc|QOS)MaxWall": "it asks for more time than you may have: set fewer minutes in the site file",
+    "(Assoc|QOS)Max.*Per(Job|Node)": "it asks for more than one job of yours may have: take fewer nodes, ranks, "
+    "threads or minutes, or another --qos with sbatch in the site file",
+    # Not GrpCPURunMinutes and the like, the minutes that running jobs have left.
+    "(Assoc|QOS)Grp(?!.*Run).*(Minutes|Wall)": "the hours of your group are used up: name another account in the site "
+    "file, or ask for more hours",
     "ReservationDeleted": "its reservation is gone: correct reservation in the site file",
 }
 # How a job ended that neither finished nor failed by itself.
@@ -56,6 +82,7 @@ ENDS = {
     "BOOT_FAIL": "got nodes that would not start: submit it again",
     "DEADLINE": "could not end before its deadline",
     "REVOKED": "was taken over by another cluster",
+    "UNKNOWN": "is gone from Slurm's memory, and how it ended is not known",
 }
 
 
@@ -102,28 +129,64 @@ def ask(*command: str) -> "subprocess.CompletedProcess[str]":
 
 
 def state(number: str) -> dict[str, str]:
-    """Read Slurm's fields of a job, by its number; {} when it cannot be asked right now."""
+    """Read Slurm's fields of a job, by its number; {} when it cannot be asked right now.
+
+    The state of a job that nobody remembers is UNKNOWN.
+    """
     done = ask("scontrol", "show", "job", "--oneliner", number)
     if done.returncode == 0:
-        return dict(re.findall(r"(\S+?)=(\S*)", done.stdout))
+        lines = [dict(re.findall(r"(\S+?)=(\S*)", line)) for line in done.stdout.splitlines()]
+        return _one([fields for fields in lines if "JobState" in fields])
     if "Invalid job id" not in done.stderr:
         return {}
     # So long over that it is forgotten; accounting may know.
-    past = ask("sacct", "-n", "-X", "-P", "-j", number, "-o", "State,ExitCode").stdout.split("|")
-    if len(past) != 2:
-        return {"JobState": "COMPLETED", "ExitCode": "0:0"}
-    return {"JobState": past[0].split()[0], "ExitCode": past[1].strip()}
+    asked = ["-n", "-X", "-P", "-j", number, "-o", "State,ExitCode"]
+    if number in _submitted:
+        since = time.localtime(_submitted[number] - CLOCKS_S)
+        asked += ["-S", time.strftime("%Y-%m-%dT%H:%M:%S", since)]
+    past = ask("sacct", *asked).stdout
+    ends = re.findall(r"^(\w+)[^|\n]*\|(\d+:\d+)$", past, flags=re.MULTILINE)
+    known = [{"JobState": ended, "ExitCode": code} for ended, code in ends]
+    return _one(known) or {"JobState": "UNKNOWN", "ExitCode": "0:0"}
+
+
+def _one(records: list[dict[str, str]]) -> dict[str, str]:
+    """Take of several records of a job, such as an array's, one that lives, else one that failed."""
+    live = [record for record in records if record["JobState"] in LIVE]
+    bad = [record for record in records if record["JobState"] != "COMPLETED"]
+    return next(iter(live or bad or records), {})
+
+
+def why(reason: str) -> tuple[str, bool]:
+    """Say in words why a job waits, by Slurm's own reason, and whether that can pass by itself."""
+    for table, passes in ((NEVER, False), (WAITS, True)):
+        for pattern, words in table.items():
+            if re.match(pattern, reason):
+                return words, passes
+    return f"Slurm says {reason.partition(',')[0]}", True
 
 
 def sbatch(path: Path, run_id: str) -> str:
     """Submit a job script and return the job's number."""
+    now = time.time()
     try:
         done = ask("sbatch", "--parsable", str(path))
     except KeyboardInterrupt:  # the job may be in the queue already
         withdraw(run_id)
         raise
     if done.returncode == 0:
-        return done.stdout.strip().partition(";")[0]
+        # Some centres print a banner before it.
+        said = [line.strip() for line in done.stdout.splitlines() if line.strip()]
+        numbers = [found[1] for line in said if (found := NUMBER.fullmatch(line))]
+        if not numbers:
+            withdraw(run_id)
+            last = f"its last line was  {plain(said[-1], 100)}" if said else "it said nothing"
+            raise ScaleoutError(
+                f"sbatch gave no job number ({last}), so the job was cancelled: try it with  "
+                f"sbatch --parsable {show(path)}  and show what that says to those who run the cluster."
+            )
+        _submitted[numbers[-1]] = now
+        return numbers[-1]
     if done.returncode == LATE:
         withdraw(run_id)
         if "temporarily unable to accept" in done.stderr:

@@ -29,6 +29,7 @@ MESSAGES = {
     "Null numeric table is not supported": r"Null numeric table is not supported",
     "ModuleNotFoundError: No module named 'scaleout'": r"No module named 'scaleout'",
     "'SymbolicTensor' object has no attribute 'assign'": r"'SymbolicTensor' object has no attribute 'assign'",
+    "Address already in use": r"(?i:address already in use)|EADDRINUSE|Errno 98\b",
     "Assertion failed in file": r"Assertion failed in file .*\.[ch]\b",
     SHUT_DOWN: r"Horovod has been shut down",
     KILLED: r"\(signal 9\)",

@@ -38,8 +38,8 @@ def told(environ: Mapping[str, str]) -> dict[str, str]:
         found.update({name: said[0]} if said else {})
     if not {"RANK", "WORLD_SIZE"} <= found.keys():
         return {}
+    found |= _groups(found, environ)
     found.setdefault("LOCAL_RANK", found["RANK"])
-    found.setdefault("LOCAL_WORLD_SIZE", _on_this_node(environ) or found["WORLD_SIZE"])
     meeting = environ.get("MASTER_ADDR", HOME)
     alone = found["LOCAL_WORLD_SIZE"] == found["WORLD_SIZE"]
     if "GLOO_SOCKET_IFNAME" not in environ:
@@ -47,17 +47,38 @@ def told(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: text for name, text in found.items() if text}
 
 
-def _on_this_node(environ: Mapping[str, str]) -> str:
-    """Read how many tasks srun has started on this node.
+def _groups(found: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
+    """Return what torchrun says of nodes, which it calls groups, of roles, and of itself.
 
-    It is this node's entry of SLURM_STEP_TASKS_PER_NODE, such as 2(x3),1.
+    There is one role, and nothing is started again.
     """
-    each: list[str] = []
+    rank, size = int(found["RANK"]), int(found["WORLD_SIZE"])
+    if "LOCAL_WORLD_SIZE" in found:  # Hydra and Open MPI fill one node after the other
+        local = int(found["LOCAL_WORLD_SIZE"])
+        node, nodes = rank // local, -(-size // local)
+    else:
+        each = _tasks(environ) or [size]
+        node, nodes = int(environ.get("SLURM_NODEID", "0")), len(each)
+        local = each[node] if node < nodes else size
+    return {
+        "LOCAL_WORLD_SIZE": str(local),
+        "GROUP_RANK": str(node),
+        "GROUP_WORLD_SIZE": str(nodes),
+        "ROLE_RANK": str(rank),
+        "ROLE_WORLD_SIZE": str(size),
+        "TORCHELASTIC_RESTART_COUNT": "0",
+        "TORCHELASTIC_MAX_RESTARTS": "0",
+        "TORCHELASTIC_RUN_ID": environ.get("SCALEOUT_RUN_ID", "none"),
+    }
+
+
+def _tasks(environ: Mapping[str, str]) -> list[int]:
+    """Read how many tasks srun has started on each node: SLURM_STEP_TASKS_PER_NODE, such as 2(x3),1."""
+    each: list[int] = []
     for part in environ.get("SLURM_STEP_TASKS_PER_NODE", "").split(","):
         tasks, _, times = part.partition("(x")
-        each += [tasks] * int(times.rstrip(")") or 1)
-    node = int(environ.get("SLURM_NODEID", "0"))
-    return each[node] if node < len(each) else ""
+        each += [int(tasks)] * int(times.rstrip(")") or 1) if tasks else []
+    return each
 
 
 def _interface(meeting: str) -> str:

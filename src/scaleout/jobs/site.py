@@ -2,7 +2,8 @@
 
 import os
 import re
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -35,23 +36,69 @@ WANTED: dict[str, tuple[type, str, str]] = {
     "reservation": (str, NAME, 'a name without spaces, or ""'),
     "minutes": (int, r"[1-9]\d{0,5}", "a number of minutes, 1 or more, a year at most"),
     "sbatch": (list, ".+", 'a list, such as ["--exclusive"]'),
-    "modules": (list, r"[\w./+ -]+", 'a list, such as ["gcc/12"]'),
+    "modules": (list, r"[\w./+@%~=: -]+", 'a list, such as ["gcc/12"]'),
     "prelude": (list, r"[\s\S]+", "a list of shell lines"),
     "scratch": (str, r"([/~$].*)?", 'an absolute path, or ""'),
 }
+# What scaleout says to each program itself: its options, and what to do instead.
+FOLLOWED = "scaleout reads a job's output from a file of its own, and keeps it in results/"
+SIZE = "give it on the command line, with  -n RANKS -N NODES"
+THREADS = "give it on the command line, with  -t THREADS"
+NO_KEY = "take it out"
+BINDING = 'scaleout binds the ranks, unless the site file has  bind = "none"'
+OWN = {
+    "sbatch": {
+        "output o error e": f"{NO_KEY}, as {FOLLOWED}",
+        "array a": "submit runs one job; for several write a loop of submits, or take  scaleout sweep",
+        "comment": f"{NO_KEY}, as scaleout finds its jobs again by it",
+        "time t": "use the key minutes, as in  minutes = 60",
+        "partition p": 'use the key partition, as in  partition = "NAME"',
+        "account A": 'use the key account, as in  account = "NAME"',
+        "reservation": 'use the key reservation, as in  reservation = "NAME"',
+        "nodes N ntasks n ntasks-per-node": SIZE,
+        "cpus-per-task c": THREADS,
+        "job-name J": f"{NO_KEY}, as a job is called by its script",
+        "chdir D": "a job runs in the folder in which you type submit; the key scratch says where it writes",
+        "wait W": f"{NO_KEY}, as submit waits for the job's end",
+        "test-only": "type  scaleout submit ... --dry-run  or  scaleout doctor --site FILE",
+        "wrap": f"{NO_KEY}, as submit says what runs; lines before it belong into the key prelude",
+        "requeue": f"{NO_KEY}, as a job that begins anew would count what it did before twice",
+        "clusters M": "type  export SLURM_CLUSTERS=NAME  before you submit",
+    },
+    "srun": {
+        "output o error e": f"{NO_KEY}, as {FOLLOWED}",
+        "ntasks n nodes N ntasks-per-node": SIZE,
+        "cpus-per-task c": THREADS,
+        "chdir D": "a job runs in the folder in which you type submit; the key scratch says where it writes",
+        "cpu-bind": BINDING,
+        "multi-prog": f"{NO_KEY}, as submit starts one program on all ranks",
+        "pty": f"{NO_KEY}, as {FOLLOWED}",
+    },
+    "options": {
+        "n np": "give the ranks on the command line, with  -n RANKS",
+        "hosts host H f hostfile machinefile": 'use the key hosts, as in  hosts = ["node1", "node2"]',
+        "bind-to": BINDING,
+        "outfile-pattern errfile-pattern output-filename": f"{NO_KEY}, as {FOLLOWED}",
+        "prepend-rank l tag-output": f"{NO_KEY}, as scaleout puts each rank before its lines",
+    },
+}
+SHELL = {"module", "ml", "load", "purge", "use", "unload", "unuse", "swap", "source"}
 
 
-def _fits(key: str, value: object) -> bool:
-    """Tell whether a key may have this value."""
-    kind, pattern, _ = WANTED[key]
+def _misfit(key: str, value: object) -> str:
+    """Say what is wrong with the value of a key; "" where it fits."""
+    kind, pattern, wanted = WANTED[key]
     if type(value) is not kind:  # True is no number
-        return False
-    if isinstance(value, dict):
-        return all(_scalar(one) for one in value.values())
-    if not pattern:
-        return isinstance(value, list) and all(map(_scalar, value))
-    texts = value if isinstance(value, list) else [str(value)]
-    return all(isinstance(text, str) and re.fullmatch(pattern, text) for text in texts)
+        return f"{key} must be {wanted}, not {value!r}."
+    if not isinstance(value, list):
+        parts = value.values() if isinstance(value, dict) else [value]
+        fits = map(_scalar, parts) if not pattern else (re.fullmatch(pattern, str(value)),)
+        return "" if all(fits) else f"{key} must be {wanted}, not {value!r}."
+    for text in value:
+        fit = isinstance(text, str) and re.fullmatch(pattern, text) if pattern else _scalar(text)
+        if not fit:
+            return f"{key} must be {wanted}; {text!r} cannot stand in it."
+    return ""
 
 
 def _scalar(value: object) -> bool:
@@ -173,9 +220,9 @@ class Site:
                 raise ScaleoutError(
                     f"{path}: there is no key {key!r}; a site has {', '.join(known)}."
                 )
-            if not _fits(key, value):
-                raise ScaleoutError(f"{path}: {key} must be {WANTED[key][2]}, not {value!r}.")
-        if wrong := _contradiction(table):
+            if wrong := _misfit(key, value):
+                raise ScaleoutError(f"{path}: {wrong}")
+        if wrong := _contradiction(table) or _pasted(table):
             raise ScaleoutError(f"{path}: {wrong}")
         lists = {key: tuple(map(str, value)) for key, value in table.items() if type(value) is list}
         table["env"] = {k: str(v) for k, v in table.get("env", {}).items()}
@@ -233,3 +280,73 @@ def _contradiction(table: Mapping[str, Any]) -> str:
     if table.get("launcher") == "openmpi" and (table.get("hosts") or table.get("scheduler")):
         return 'several nodes need launcher = "hydra"; Open MPI runs on one machine here.'
     return ""
+
+
+def _pasted(table: Mapping[str, Any]) -> str:
+    """Say which text of a list does not belong there, and where it does; "" when all do."""
+    for text in table.get("modules", ()):
+        if SHELL & {*text.split()}:
+            return (
+                f"modules: {text!r} is a shell line: give the names alone, such as "
+                '["gcc/12"], and other lines in the key prelude.'
+            )
+    for text in table.get("prelude", ()):
+        if found := re.search(r"^\s*#SBATCH\s+(.*)", text, flags=re.MULTILINE):
+            return (
+                f"prelude: Slurm would not read  {found[0].strip()}  there: put it into the key "
+                f"sbatch, as in  sbatch = [{_quoted(found[1].strip())}]"
+            )
+    for key in ("sbatch", "srun", "options"):
+        texts = [str(text) for text in table.get(key, ())]
+        for at in range(len(texts)):
+            if wrong := _wrong_option(key, texts, at, table.get("bind") != "none"):
+                return f"{key}: {wrong}"
+    return ""
+
+
+def _wrong_option(key: str, texts: Sequence[str], at: int, binds: bool) -> str:
+    """Say what is wrong with one text of a list of options, where scaleout binds ranks or not."""
+    text = texts[at]
+    words = _words(text)
+    if key == "sbatch" and not text.strip().startswith("-"):
+        before = f"{texts[at - 1]} " if at and texts[at - 1].startswith("-") else ""
+        bare = re.sub(r"^#SBATCH\s*", "", text.strip())
+        better = bare if bare != text.strip() else before + bare
+        return f"{text!r} is no option: write it whole, in one text, as in  sbatch = [{_quoted(better)}]"
+    for word in words if key == "sbatch" else words[:1]:
+        for names, instead in OWN[key].items():
+            ours = binds or instead is not BINDING
+            if ours and _is_one_of(word, names.split(), getopt=key != "options"):
+                return f"{word!r} is not for a site file: {instead}."
+    if key == "srun" and re.match(r"--export=(?!ALL\b)", text):
+        return f"{text!r} hides the job's variables from the ranks: begin with ALL, as in --export=ALL."
+    two = len(words) > 1 and ("=" not in words[0] or any(w.startswith("-") for w in words[1:]))
+    if key != "sbatch" and text.startswith("-") and two:
+        better = ", ".join(map(_quoted, words))
+        return f"{text!r} is {len(words)} words: give each a text of its own, as in  {key} = [{better}]"
+    return ""
+
+
+def _is_one_of(word: str, names: Sequence[str], getopt: bool) -> bool:
+    """Tell whether a word is an option of one of these names: --time=5, --tim 5, -t5.
+
+    Slurm's programs take the beginning of a name for the whole, mpirun does not, and has long names
+    behind one dash too.
+    """
+    if not getopt:
+        return word.startswith("-") and word.lstrip("-").partition("=")[0] in names
+    if word.startswith("--"):
+        name = word[2:].partition("=")[0]
+        return len(name) > 2 and any(it.startswith(name) for it in names)
+    return word.startswith("-") and word[1:2] in names
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text, comments=True)
+    except ValueError:  # an odd number of quotes: Slurm says so
+        return text.split()
+
+
+def _quoted(text: str) -> str:
+    return f"'{text}'" if '"' in text else f'"{text}"'

@@ -3,11 +3,15 @@ or after a crash.
 
 The format is Chrome's trace events: a list of objects, one "process" a tensor. Horovod writes it as
 it goes; a job that is ended leaves it cut off anywhere, and what is whole before the cut is read.
+So it is before a damaged event, and before another job's timeline in the same file: without the
+event that is lost, all later steps would be counted wrongly.
 Times are those of rank 0, in seconds from the start of Horovod there; when a rank was ready is
 known to one cycle (HOROVOD_CYCLE_TIME). Ranks are told apart only while they negotiate, which a
 cached answer leaves out: set HOROVOD_CACHE_CAPACITY=0 to see them in every step."""
 
 import json
+import re
+import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,9 +20,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ScaleoutError
 from ..paths import show
+from ..words import count
 
 if TYPE_CHECKING:
     import pandas as pd
+
+BETWEEN = re.compile(r"[\s,]*")  # two events
 
 
 @dataclass(frozen=True)
@@ -33,10 +40,17 @@ class Timeline:
     ready : pandas.DataFrame
         A row each time that a rank was ready to send a tensor: `tensor`, `rank`, `count` (as
         above), `at_s`.
+    unread : int
+        How many events were not read: those from the place on where the file is cut off or damaged,
+        or where another job's timeline begins.
+    whole : bool
+        Whether all was read, up to the "]" that Horovod writes at a job's clean end.
     """
 
     spans: "pd.DataFrame"
     ready: "pd.DataFrame"
+    unread: int
+    whole: bool
 
     def steps(self) -> "pd.DataFrame":
         """Split the time of each step into compute, waiting and communication.
@@ -83,7 +97,9 @@ class Timeline:
 
 
 def read(path: Path | str) -> Timeline:
-    """Read the timeline in a file, which may be cut off anywhere.
+    """Read the timeline in a file, up to its end or to where it is cut off or damaged.
+
+    A warning says how many events were not read.
 
     Parameters
     ----------
@@ -119,7 +135,11 @@ def read(path: Path | str) -> Timeline:
     begun: dict[int, list[tuple[str, float]]] = defaultdict(list)
     counts: Counter[tuple[int, str]] = Counter()
     spans, ready = [], []
-    for event in _events(text):
+    known = read_to = 0
+    for event, end in _events(text):
+        if event.get("name") == "process_name" and event.get("pid") in names:
+            break  # tensors are named once: this is another job
+        known, read_to = known + 1, end
         tensor, kind, name = event.get("pid", 0), event.get("ph"), event.get("name", "")
         at = event.get("ts", 0) / 1e6
         if kind == "M" and name == "process_name":
@@ -139,21 +159,39 @@ def read(path: Path | str) -> Timeline:
             f"{show(file)} holds no phase of any tensor: it is no timeline, or the job ended too "
             "early."
         )
+    rest = _next(text, read_to)
+    closed = text[rest:].strip() == "]"
+    unread = 0 if closed or not text[rest:] else max(1, text.count('"ph"', rest))
+    if unread:
+        warnings.warn(
+            f"{show(file)} was read up to its event {known:,}: there it is cut off or damaged, or "
+            f"another job's timeline begins. Not read: {count(unread, 'event')}.",
+            stacklevel=2,
+        )
     return Timeline(
         pd.DataFrame(spans, columns=["tensor", "phase", "count", "start_s", "end_s"]),
         pd.DataFrame(ready, columns=["tensor", "rank", "count", "at_s"]),
+        unread,
+        closed,
     )
 
 
-def _events(text: str) -> Iterator[dict[str, Any]]:
-    """Decode the events that are whole, in order, up to the end or to where the file was cut."""
+def _events(text: str) -> Iterator[tuple[dict[str, Any], int]]:
+    """Decode the events in order, each with where it ends, up to the first text that is none."""
     decoder = json.JSONDecoder()
-    at = text.find("{")
-    while at >= 0:
+    end = text.find("[") + 1
+    while True:
         try:
-            event, end = decoder.raw_decode(text, at)
+            event, end = decoder.raw_decode(text, _next(text, end))
         except ValueError:
             return
-        if isinstance(event, dict):
-            yield event
-        at = text.find("{", end)
+        if not isinstance(event, dict):
+            return
+        yield event, end
+
+
+def _next(text: str, end: int) -> int:
+    """Find where the text goes on behind an event, a comma and blanks."""
+    between = BETWEEN.match(text, end)
+    assert between
+    return between.end()

@@ -4,11 +4,13 @@ The lines are described in oneDNN's developer guide, "Verbose Mode": comma-separ
 by a template line in the header, so that a newer oneDNN may add or move some."""
 
 import re
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from ..errors import ScaleoutError
 from ..jobs.output import Line
+from ..words import count, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,10 +18,19 @@ if TYPE_CHECKING:
 
 MARKER = re.compile(r"(?:onednn|dnnl|mkldnn)_verbose,")
 HEADER = {
-    "version": r"info,(?:oneDNN|DNNL|MKL-DNN) v([\d.]+)",
+    "version": r"info,(?:Intel\(R\) )?(?:oneDNN|DNNL|MKL-DNN) v([\d.]+)",
     "isa": r"cpu,isa:(.*)",
     "runtime": r"cpu,(runtime:.*)",
 }
+# What stands before "exec" where a primitive was executed: no word, or this one. The graph API and
+# others have a word of their own, and other fields.
+PRIMITIVE = re.compile(r"\w+_verbose,(?:v?[\d.]+,)*(?:primitive,)?exec,")
+CUT = re.compile(r"\w+_verbose,(?:v?[\d.]*,)*(?:p[a-z]*|v?[\d.]*)?(?:,?ex?e?c?)?")
+FIELDS = {
+    *("operation", "primitive", "implementation", "prop_kind", "memory_descriptors", "attributes"),
+    *("auxiliary", "problem_desc", "exec_time"),
+}
+TYPE = r"undef|boolean|e\d+m\d+|[a-z]+\d+(?:_e\d+m\d+)?"  # f32, bf16, u8, f8_e5m2, e8m0
 
 
 def parse(lines: Iterable[str | Line], after: str | None = None) -> "pd.DataFrame":
@@ -42,7 +53,7 @@ def parse(lines: Iterable[str | Line], after: str | None = None) -> "pd.DataFram
         named"), `prop_kind`; layouts `src`, `wei`, `dst`; types `src_type`, `dst_type`; `post_ops`,
         `auxiliary`, `problem`; `time_ms`, milliseconds. What a primitive lacks is "". Its attrs hold
         "version", "isa" and "runtime" as the header has them, and "damaged", how many lines were
-        not whole.
+        not understood; a warning says so too.
 
     Raises
     ------
@@ -57,6 +68,7 @@ def parse(lines: Iterable[str | Line], after: str | None = None) -> "pd.DataFram
 
     about: dict[str, str] = {}
     rows, damaged, seen, began = [], 0, 0, after is None
+    first = ""  # of the lines that were not understood
     names: dict[int | None, list[str]] = {}  # each rank prints a header of its own
     for line in lines:
         rank, text = line if isinstance(line, tuple) else _rank(line)
@@ -65,30 +77,34 @@ def parse(lines: Iterable[str | Line], after: str | None = None) -> "pd.DataFram
         if not found:
             continue
         text = text[found.start() :]
-        if "template:" in text and ",primitive," in text.partition("template:")[2]:
-            fields = text.partition("template:")[2].strip().split(",")
-            names[rank] = fields[fields.index("operation") :]
-        elif ",exec," in text:
+        template = text.partition("template:")[2].strip().split(",")
+        if {*template} >= FIELDS:
+            names[rank] = template[template.index("operation") :]
+        elif PRIMITIVE.match(text) or CUT.fullmatch(text.strip()):
             row = _row(text, names.get(rank) or next(iter(names.values()), None))
-            damaged += row is None
-            if row and began:
+            if row is None:
+                damaged, first = damaged + 1, first or text.strip()
+            elif began:
                 rows.append({"rank": rank, **row})
         else:
             about |= {k: m[1].strip() for k, v in HEADER.items() if (m := re.search(v, text))}
-    if not names and damaged:
-        raise ScaleoutError(
-            "oneDNN's header is missing: it names the fields, so keep the output from its first "
-            "line."
-        )
+    unread = f"{count(damaged, 'line')} of oneDNN's cannot be read, such as  {plain(first, 100)}"
     if not rows:
-        raise ScaleoutError(
-            f"oneDNN reported nothing in these {seen} lines: "
-            + (
-                "run the job with ONEDNN_VERBOSE=1."
-                if not names
-                else "it was loaded, but given no work."
+        why = "it was loaded, but given no work."
+        if not names and not damaged and not about:
+            why = "run the job with ONEDNN_VERBOSE=1."
+        elif not names and about.get("version", "").startswith(("0.", "1.")):
+            why = f"oneDNN {about['version']} is too old, it does not name its fields."
+        elif not names and damaged:
+            why = (
+                "its header is missing, which names the fields: keep the output from its first "
+                "line, and its lines whole."
             )
-        )
+        elif damaged:
+            why = f"{unread}: a line was cut, or this oneDNN writes them in another way."
+        raise ScaleoutError(f"oneDNN reported nothing in these {seen} lines: {why}")
+    if damaged:
+        warnings.warn(f"{unread}  Their time is not in the table.", stacklevel=2)
     frame = pd.DataFrame(rows)
     frame.attrs = {**about, "damaged": damaged}
     return frame
@@ -101,7 +117,7 @@ def _rank(text: str) -> tuple[int | None, str]:
 
 
 def _row(text: str, names: Sequence[str] | None) -> dict[str, object] | None:
-    """Read one executed primitive; None for a line that is not whole."""
+    """Read one executed primitive; None for a line that is not whole, or of a kind not known."""
     fields = text.strip().split(",")
     fields = fields[fields.index("exec") :] if "exec" in fields else []
     if not names or len(fields) != len(names):
@@ -110,12 +126,13 @@ def _row(text: str, names: Sequence[str] | None) -> dict[str, object] | None:
     if not re.fullmatch(r"\d+(\.\d+)?(e[-+]?\d+)?", told["exec_time"]):
         return None
     # A memory descriptor reads NAME_TYPE:properties:kind:LAYOUT:flags, such as
-    # wei_f32:a:blocked:Acdb16a::f0
+    # wei_f32:a:blocked:Acdb16a::f0, and from oneDNN 3.7 on NAME:TYPE:properties:kind:LAYOUT:flags.
     memory = {}
     for descriptor in told["memory_descriptors"].split():
-        name, _, rest = descriptor.partition(":")
-        name, _, dtype = name.rpartition("_")
-        memory[name] = (dtype, (rest.split(":") + ["", ""])[2])
+        found = re.fullmatch(rf"(\w+?)[_:]({TYPE}):(.*)", descriptor)
+        if not found:
+            return None
+        memory[found[1]] = (found[2], (found[3].split(":") + ["", ""])[2])
     nothing = ("", "")
     post_ops = re.search(r"attr-post-ops:(\S+)", told["attributes"])
     isa = re.search(r"\b(?:sse|avx|amx)\w*", told["implementation"])

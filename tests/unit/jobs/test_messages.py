@@ -22,6 +22,12 @@ SEEN = {
     "AttributeError: 'Variable' object has no attribute 'ref'": "variable-object-has-no-attribute-ref",
     "AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'": "distributed-package-doesnt-have",
     "URLError: <urlopen error [Errno -3] Temporary failure in name resolution>": "urlopen-error",
+    "OSError: [Errno 98] Address already in use": "address-already-in-use",
+    "DistNetworkError: The server socket has failed to listen on any local network address. port: 29500, "
+    "useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use": "address-already-in-use",
+    "zmq.error.ZMQError: Address already in use (addr='tcp://127.0.0.1:5555')": "address-already-in-use",
+    "RuntimeError: Failed to bind to 0.0.0.0:8476: errno=98 UNKNOWN: Address already in use": "address-already-in-use",
+    "RuntimeError: operator torchvision::nms does not exist": "operator-torchvisionnms-does-not-exist",
     "There are not enough slots available in the system": "not-enough-slots",
     "jupyter_client.kernelspec.NoSuchKernel: No such kernel named python3": "nosuchkernel",
     "HorovodInternalError: Horovod has been shut down. This was caused by": "horovod-has-been-shut-down",
@@ -33,6 +39,27 @@ def test_every_message_has_its_section_with_something_to_do(heading: str) -> Non
     assert heading in HEADINGS
     body = PAGE.read_text(encoding="utf-8").split(f"## {heading}\n")[1].split("\n## ")[0]
     assert len(body) > 150
+
+
+def test_a_script_that_starts_its_own_workers_is_told_to_take_one_rank() -> None:
+    body = (
+        PAGE.read_text(encoding="utf-8").split("## Address already in use\n")[1].split("\n## ")[0]
+    )
+    assert "**Type:** `-n 1` for a script that starts its own workers" in body
+
+
+def test_what_the_page_says_to_type_can_be_typed() -> None:
+    assert not re.findall(r"`[^`\n]*\bADDRESS\b[^`\n]*`", PAGE.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("page", ["cluster", "errors", "trust"])
+def test_files_of_the_workshop_that_a_page_names_are_there(page: str) -> None:
+    root = PAGE.parents[1]
+    named = re.findall(
+        r"`((?:tests|src|tools|labs|solutions|docs)/[\w./-]*\w)`",
+        (PAGE.parent / f"{page}.md").read_text(),
+    )
+    assert [path for path in named if not (root / path).exists()] == []
 
 
 @pytest.mark.parametrize(("text", "anchor"), SEEN.items())

@@ -23,12 +23,17 @@ SRUN = {
     "SLURM_NODEID": "1",
     "SLURM_STEP_TASKS_PER_NODE": "2(x2)",
 }
-WANTED = {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}
+WANTED = {
+    **{"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"},
+    **{"GROUP_RANK": "1", "GROUP_WORLD_SIZE": "2", "ROLE_RANK": "3", "ROLE_WORLD_SIZE": "4"},
+    **{"TORCHELASTIC_RESTART_COUNT": "0", "TORCHELASTIC_MAX_RESTARTS": "0"},
+    "TORCHELASTIC_RUN_ID": "7f",
+}
 
 
 @pytest.mark.parametrize("said", [HYDRA, OPENMPI, SRUN], ids=["hydra", "openmpi", "srun"])
 def test_each_launcher_is_understood(said: dict[str, str]) -> None:
-    told = rank.told({**said, "GLOO_SOCKET_IFNAME": "ib0"})
+    told = rank.told({**said, "GLOO_SOCKET_IFNAME": "ib0", "SCALEOUT_RUN_ID": "7f"})
     assert told == WANTED, "and the network that somebody named is left alone"
 
 
@@ -36,6 +41,29 @@ def test_each_launcher_is_understood(said: dict[str, str]) -> None:
 def test_tasks_of_a_node_as_srun_writes_them(node: str, tasks: str) -> None:
     said = {**SRUN, "SLURM_STEP_TASKS_PER_NODE": "3(x2),1", "SLURM_NODEID": node}
     assert rank.told(said)["LOCAL_WORLD_SIZE"] == tasks
+
+
+@pytest.mark.parametrize(
+    ("said", "node", "nodes"),
+    [
+        ({**HYDRA, "MPI_LOCALNRANKS": "4"}, "0", "1"),
+        ({**HYDRA, "PMI_RANK": "1"}, "0", "2"),
+        ({**HYDRA, "PMI_RANK": "5", "PMI_SIZE": "8"}, "2", "4"),
+        ({**OPENMPI, "OMPI_COMM_WORLD_LOCAL_SIZE": "1"}, "3", "4"),
+        ({**SRUN, "SLURM_STEP_TASKS_PER_NODE": "3(x2),1", "SLURM_NODEID": "2"}, "2", "3"),
+        ({**SRUN, "SLURM_PROCID": "0", "SLURM_NODEID": "1"}, "1", "2"),  # dealt out in turns
+        ({"PMI_RANK": "0", "PMI_SIZE": "1"}, "0", "1"),
+    ],
+)
+def test_torchs_groups_are_nodes(said: dict[str, str], node: str, nodes: str) -> None:
+    told = rank.told(said)
+    assert (told["GROUP_RANK"], told["GROUP_WORLD_SIZE"]) == (node, nodes)
+    assert told["ROLE_RANK"] == told["RANK"] and told["ROLE_WORLD_SIZE"] == told["WORLD_SIZE"]
+    assert told["TORCHELASTIC_RUN_ID"] == "none", "as torchrun says where nobody named the job"
+
+
+def test_without_a_launcher_nothing_is_told() -> None:
+    assert rank.told({"SCALEOUT_RUN_ID": "7f"}) == {}
 
 
 def test_on_one_machine_ranks_use_its_own_loop() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from scaleout.errors import ScaleoutError
 from scaleout.jobs.site import Site
 
 SITES = sorted(Path(__file__).resolve().parents[3].glob("sites/*.toml"))
@@ -42,3 +43,78 @@ def test_the_model_of_a_cluster_names_no_site(file: Path) -> None:
     )  # what may be needed can be read too
     file.write_text(commented)
     assert Site.read(file).partition == "short" and Site.read(file).modules == ("gcc/12",)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ('sbatch = ["--output=slurm-%j.out"]', "sbatch: '--output=slurm-%j.out' is not for a site file: take"),
+        ('sbatch = ["--exclusive", "-e", "err.txt"]', "sbatch: '-e' is not for a site file: take it out"),
+        ('sbatch = ["--array=0-1"]', "write a loop of submits, or take  scaleout sweep"),
+        ('sbatch = ["-a 0-1"]', "write a loop of submits, or take  scaleout sweep"),
+        ('sbatch = ["--time=01:00:00"]', "use the key minutes"),
+        ('sbatch = ["-t60"]', "use the key minutes"),
+        ('sbatch = ["--exclusive --part=short"]', "'--part=short' is not for a site file: use the key partition"),
+        ('sbatch = ["-A me"]', "use the key account"),
+        ('sbatch = ["--reservation=class"]', "use the key reservation"),
+        ('sbatch = ["-N", "2"]', "give it on the command line, with  -n RANKS -N NODES"),
+        ('sbatch = ["--ntasks-per-node=4"]', "-n RANKS -N NODES"),
+        ('sbatch = ["--cpus-per-task=4"]', "-t THREADS"),
+        ('sbatch = ["--chdir=/work"]', "the key scratch says where it writes"),
+        ('sbatch = ["-W"]', "submit waits for the job's end"),
+        ('sbatch = ["--clusters=b"]', "type  export SLURM_CLUSTERS=NAME"),
+        ('sbatch = ["--requeue"]', "take it out, as a job that begins anew"),
+        ('sbatch = ["--comment=mine"]', "finds its jobs again by it"),
+        ('sbatch = ["#SBATCH --mem=4G"]', 'as in  sbatch = ["--mem=4G"]'),
+        ('sbatch = ["--mail-type", "END"]', 'as in  sbatch = ["--mail-type END"]'),
+        ('sbatch = ["exclusive"]', "'exclusive' is no option"),
+        ('sbatch = ["--exclusive", ""]', "sbatch must be a list, such as [\"--exclusive\"]; '' cannot stand in it"),
+        ('srun = ["--mpi=pmi2", "--output=out.txt"]', "srun: '--output=out.txt' is not for a site file"),
+        ('srun = ["-n 4"]', "srun: '-n' is not for a site file: give it on the command line"),
+        ('srun = ["--mpi pmi2"]', 'as in  srun = ["--mpi", "pmi2"]'),
+        ('srun = ["--mpi=pmi2 --unbuffered"]', 'as in  srun = ["--mpi=pmi2", "--unbuffered"]'),
+        ('srun = ["--export=NONE"]', "begin with ALL, as in --export=ALL"),
+        ('srun = ["--cpu-bind=none"]', 'scaleout binds the ranks, unless the site file has  bind = "none"'),
+        ('options = ["-bind-to", "none"]', 'scaleout binds the ranks, unless the site file has  bind = "none"'),
+        ('options = ["-iface ib0"]', 'as in  options = ["-iface", "ib0"]'),
+        ('options = ["-np", "4"]', "options: '-np' is not for a site file: give the ranks"),
+        ('options = ["--hostfile", "h"]', "use the key hosts"),
+        ('modules = ["gcc/12", "open mpi;x"]', "'open mpi;x' cannot stand in it"),
+        ('modules = ["gcc/12", "a,b"]', "'a,b' cannot stand in it"),
+        ('modules = [12]', "12 cannot stand in it"),
+        ('modules = ["gcc/12", "module load mpi"]', "modules: 'module load mpi' is a shell line"),
+        ('modules = ["purge"]', "other lines in the key prelude"),
+        ('prelude = ["ulimit -s unlimited", "#SBATCH --mem=4G"]', 'as in  sbatch = ["--mem=4G"]'),
+        ('prelude = ["set -e", ""]', "'' cannot stand in it"),
+        ('hosts = ["a", "b c"]', "'b c' is no name of a machine"),
+    ],
+)  # fmt: skip
+def test_what_does_not_belong_into_a_list_is_named_with_what_to_use(
+    line: str, words: str, file: Path
+) -> None:
+    scheduler = "" if line.startswith("hosts") else 'scheduler = "slurm"\n'
+    file.write_text(scheduler + line)
+    with pytest.raises(ScaleoutError) as caught:
+        Site.read(file)
+    said = str(caught.value)
+    assert said.startswith(f"{file}: ") and words in said and "\n" not in said
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'sbatch = ["--exclusive", "--hint=nomultithread", "--mem=4G", "--qos long", "-C haswell", "-w node1"]',
+        'sbatch = ["--export=NONE", "--get-user-env", "--ntasks-per-core=1", "--time-min=5", "--wait-all-nodes=1"]',
+        'sbatch = ["--mail-type=END --mail-user=me@here", "--dependency=afterok:12", "--constraint=\'a&b\'"]',
+        'sbatch = ["-d afterok:12", "-m block:block", "--nodelist=a", "--no-kill", "--open-mode=append", "-O"]',
+        'srun = ["--mpi=pmi2", "--unbuffered", "--export=ALL,A=1", "-v", "--distribution=block:cyclic"]',
+        'srun = ["--cpu-bind=map_cpu:0,1"]\nbind = "none"',
+        'options = ["--map-by", ":OVERSUBSCRIBE"]',
+        'options = ["-iface", "ib0", "-genv", "A", "b c", "-ppn", 2]',
+        'modules = ["openmpi@4.1.5%gcc@12", "~me/gcc", "gcc/12:x=1", "A B C", "spack", "-openmpi"]',
+        'prelude = ["module purge", "##SBATCH --mem=4G", "set -e\\nulimit -s unlimited"]',
+    ],
+)  # fmt: skip
+def test_what_belongs_into_a_list_is_taken(line: str, file: Path) -> None:
+    file.write_text(f'scheduler = "slurm"\n{line}')
+    assert Site.read(file).scheduler == "slurm"

@@ -2,6 +2,7 @@
 line."""
 
 import json
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +64,7 @@ def test_each_step_is_split_into_compute_waiting_and_communication(file: Path) -
         and len(found.spans) == 30
     )
     steps = found.steps()
+    assert found.whole and not found.unread
     assert steps.step.tolist() == [1, 1, 2, 2, 3, 3, 4, 4] and steps["rank"].tolist() == [0, 1] * 4
     for rank, compute, waiting in ((0, 0.015, 0.002), (1, 0.017, 0.0)):
         mine = steps[steps["rank"] == rank]
@@ -85,15 +87,53 @@ def test_a_timeline_that_was_cut_anywhere_is_read_up_to_the_cut(file: Path) -> N
     seen = []
     for end in range(len(HEAD) + 400, len(text) - 1, 37):
         file.write_text(text[:end])
-        try:
-            found = timeline.read(file)
-        except ScaleoutError:
-            continue
-        assert len(found.spans) <= 24
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                found = timeline.read(file)
+            except ScaleoutError:
+                continue
+        assert len(found.spans) <= 24 and not found.whole
         assert set(found.steps().step) <= {1, 2, 3}
         np.testing.assert_allclose(found.steps().communication_s.astype(float), 0.003, atol=1e-9)
         seen.append(len(found.spans))
     assert whole > 0 and seen == sorted(seen) and seen[-1] == 23
+
+
+TEN = made(steps=10)
+HALF = TEN.index("{", len(TEN) // 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "steps"),
+    [
+        (TEN[: HALF + 20] + TEN[HALF + 200 :], 3),  # as two writers leave it
+        (TEN[:HALF] + "\0" * 4096 + TEN[HALF + 400 :], 3),  # as a full disk leaves it
+        (TEN[:HALF] + '"ph": "E", "ts": 1},' + TEN[HALF:], 3),
+        (TEN + "\n" + TEN, 9),
+        (TEN[:-1] + ",\n" + made(steps=3).replace("[\n", "", 1), 9),  # joined by a script
+        (TEN[:HALF] + TEN, 3),
+        (TEN + "scaleout: interrupted", 9),
+    ],
+    ids=["damaged", "zeros", "half an event", "twice", "joined", "cut, and again", "a word behind"],
+)
+def test_what_is_not_this_jobs_whole_timeline_is_counted_and_told(
+    file: Path, text: str, steps: int
+) -> None:
+    file.write_text(text)
+    with pytest.warns(
+        UserWarning, match=r"was read up to its event \d+: .* Not read: [1-9]\d* event"
+    ):
+        found = timeline.read(file)
+    assert not found.whole and found.unread
+    table = found.steps()
+    assert table.step.nunique() == steps
+    np.testing.assert_allclose(table.communication_s.astype(float), 0.003, atol=1e-9)
+
+
+def test_a_timeline_that_nobody_has_closed_is_not_whole(file: Path) -> None:
+    file.write_text(TEN[:-1])
+    assert not timeline.read(file).whole
 
 
 def test_other_tensors_are_no_steps(file: Path) -> None:

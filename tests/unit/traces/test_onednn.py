@@ -83,9 +83,84 @@ def test_other_versions_and_settings(
     assert (frame.primitive[0], frame.wei[0], frame.time_ms[0]) == ("convolution", "Adcb16a", 0.5)
 
 
+def newer(line: str) -> str:
+    """A line as oneDNN writes it from 3.7 on."""
+    return re.sub(
+        r"\b(src|wei|bia|dst)_(?=[a-z]+\d*:)", r"\1:", line.replace("_verbose,", "_verbose,v1,")
+    )
+
+
+def test_descriptors_of_onednn_3_7_give_the_same_table() -> None:
+    old = onednn.parse([*LINES, MOVED_IMAGES])
+    new = onednn.parse(map(newer, [*LINES, MOVED_IMAGES]))
+    assert ":f32:" in newer(CONVOLUTION) and new.attrs["damaged"] == 0
+    assert new.to_dict() == old.to_dict()
+    moved = new.iloc[-1]
+    assert (moved.src, moved.dst, moved.src_type, moved.dst_type) == (
+        "acdb",
+        "aBcd16b",
+        "f32",
+        "bf16",
+    )
+
+
+@pytest.mark.parametrize(
+    ("descriptor", "dtype", "layout"),
+    [
+        ("src_f8_e5m2::blocked:ab::f0", "f8_e5m2", "ab"),
+        ("src:f8_e4m3:a:blocked:ab::f0", "f8_e4m3", "ab"),
+        ("src_layer:f32::blocked:abc::f0 src:s8::blocked:ba::f0", "s8", "ba"),
+        ("src_e8m0::blocked:a::f0", "e8m0", "a"),
+        ("src:undef::undef:::", "undef", ""),
+    ],
+)
+def test_types_of_both_spellings(descriptor: str, dtype: str, layout: str) -> None:
+    line = re.sub(r"src_\S+ .* dst_\S+?(?=,)", descriptor, CONVOLUTION)
+    row = onednn.parse([TEMPLATE, line]).iloc[0]
+    assert (row.src_type, row.src) == (dtype, layout)
+
+
+GRAPH = (
+    "onednn_verbose,graph,exec,cpu,100002,fp_conv_post_ops,conv;relu,NCX,in0_f32:0:strided:undef:16x28x28x1 "
+    "out0_f32:1:strided:undef:16x26x26x16,fpm:strict,dnnl_backend,9.42"
+)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        GRAPH,
+        GRAPH.replace("_verbose,", "_verbose,v1,"),
+        CONVOLUTION.replace("exec", "create:cache_miss"),
+        CONVOLUTION.replace("primitive,exec", "1795173669296.4,ukernel,exec"),
+        CONVOLUTION.replace("exec", "exec:check"),
+    ],
+)
+def test_what_is_no_executed_primitive_is_neither_counted_nor_damaged(line: str) -> None:
+    frame = onednn.parse([*HEADER, line, CONVOLUTION])
+    assert (len(frame), frame.time_ms.sum(), frame.attrs["damaged"]) == (1, 0.5, 0)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "onednn_verbose,primitive,ex",
+        CONVOLUTION[:90],
+        CONVOLUTION[:60] + CONVOLUTION,
+        CONVOLUTION.replace("src_f32", "src_int"),
+        CONVOLUTION.replace(",attr-scratchpad", ",new_field,attr-scratchpad"),
+    ],
+)
+def test_lines_that_cannot_be_read_are_counted_and_told(line: str) -> None:
+    with pytest.warns(UserWarning, match="1 line of oneDNN's .* Their time is not in the table"):
+        frame = onednn.parse([*LINES, line])
+    assert (len(frame), frame.attrs["damaged"]) == (4, 1)
+
+
 @pytest.mark.parametrize("time", ["", "0.", "0.5onednn_verb", "fast", "-"])
 def test_a_time_that_is_not_whole_makes_the_line_a_half_one(time: str) -> None:
-    frame = onednn.parse([*LINES, CONVOLUTION.removesuffix("0.5") + time])
+    with pytest.warns(UserWarning, match="1 line of oneDNN's cannot be read"):
+        frame = onednn.parse([*LINES, CONVOLUTION.removesuffix("0.5") + time])
     assert (len(frame), frame.attrs["damaged"]) == (4, 1)
 
 
@@ -96,6 +171,29 @@ def test_a_time_that_is_not_whole_makes_the_line_a_half_one(time: str) -> None:
         (["loss 2.3", "done"], "nothing in these 2 lines: run the job with ONEDNN_VERBOSE=1"),
         (HEADER, "loaded, but given no work"),
         ([CONVOLUTION, REORDER], "header is missing"),
+        ([TEMPLATE[:125], TEMPLATE[125:], CONVOLUTION], "header is missing"),
+        (
+            [*HEADER, CONVOLUTION[:125], CONVOLUTION[125:]],
+            "1 line of oneDNN's cannot be read, such",
+        ),
+        (
+            [*HEADER, CONVOLUTION.replace("_f32:", "?f32:")],
+            "1 line of oneDNN's cannot be read, such",
+        ),
+        (
+            [
+                "dnnl_verbose,info,DNNL v1.6.0 (commit N/A)",
+                CONVOLUTION.replace("primitive,", "", 1),
+            ],
+            "oneDNN 1.6.0 is too old, it does not name its fields",
+        ),
+        (
+            [
+                "mkldnn_verbose,info,Intel(R) MKL-DNN v0.20.5 (commit N/A)",
+                "mkldnn_verbose,exec,convolution,jit:avx2,forward_training,fsrc:nchw fdst:nChw8c,,,0.5",
+            ],
+            "oneDNN 0.20.5 is too old",
+        ),
     ],
 )
 def test_nothing_to_read_is_one_sentence(lines: list[str], sentence: str) -> None:
