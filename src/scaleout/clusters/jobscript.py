@@ -12,6 +12,9 @@ from ..jobs.meeting import FREE_PORT
 from ..jobs.output import mark
 
 TELL = '"${TELL[@]}"'  # before the command of a rank
+STATUS = "status"  # the file that holds how the script ended, where Slurm does not remember it
+# Where sbatch was told --export=NONE, srun would hand on nothing of what the script exports.
+EXPORT_ALL = "export SLURM_EXPORT_ENV=ALL   # srun's ranks see what this script exports"
 
 
 def job_script(job: Job, run_id: str, folder: str) -> str:
@@ -38,17 +41,19 @@ def job_script(job: Job, run_id: str, folder: str) -> str:
     meeting = [line for name, line in _meeting(job.nodes).items() if name not in variables]
     python = "python -I -S"
     label = mark(run_id).replace("\x1e", r"\x1e").replace("\x1f", r"\x1f")
-    for_mpirun = [f"MARK=$'{label}'   # before each piece of output: tells scaleout whose it is"]
+    own = [f"MARK=$'{label}'   # before each piece of output: tells scaleout whose it is"]
+    at_end = f"echo $? > {shlex.quote(f'{folder}/{STATUS}')}"
     if job.counted:
-        look = f'{python} {shlex.quote(talking.__file__)} "$MASTER_PORT"'
-        for_mpirun += [f"trap {shlex.quote(look)} EXIT   # whether the ranks met there"]
+        at_end += (
+            f'; {python} {shlex.quote(talking.__file__)} "$MASTER_PORT"'  # did the ranks meet?
+        )
     lines = [
         "#!/bin/bash",
         *(f"#SBATCH --{key}={_quoted(value)}" for key, value in asks.items() if value),
         "#SBATCH --no-requeue",
         *(f"#SBATCH {option}" for option in site.sbatch),
         "",
-        *(f"module load {shlex.quote(module)}" for module in site.modules),
+        *(f"module load {shlex.join(module.split())}" for module in site.modules),
         *site.prelude,
         f"{programs_first()}   # the same folder on every node",
         *given,
@@ -56,7 +61,8 @@ def job_script(job: Job, run_id: str, folder: str) -> str:
         *meeting,
         f"TELL=({python} {shlex.quote(rank.__file__)})   # tells a rank what torchrun would",
         f"cd {shlex.quote(os.getcwd())}",
-        *([] if site.start == "srun" else for_mpirun),
+        f"trap {shlex.quote(at_end)} EXIT",
+        *([EXPORT_ALL] if site.start == "srun" else own),
         _start_line(job, folder),
         "",
     ]

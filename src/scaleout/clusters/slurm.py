@@ -16,8 +16,8 @@ from ..jobs.site import Site
 from ..paths import show
 from ..words import count
 from . import slurm_commands
-from .jobscript import job_script
-from .slurm_commands import ENDS, LIVE, NEVER, WAITS
+from .jobscript import STATUS, job_script
+from .slurm_commands import ENDS, LIVE, QUEUED
 
 LOOK_S = (0.5, 5.0)  # how often the state is asked for: at first, and in the end
 CANCEL_S = 15.0  # for a cancelled job to go
@@ -136,7 +136,7 @@ class Follower:
             self._take_output(transcript)
             if time.monotonic() > end:
                 waits = f"in the queue: {self.waiting}"
-                where = waits if state["JobState"] == "PENDING" else "running"
+                where = waits if state["JobState"] in QUEUED else "running"
                 raise JobTimeout(
                     f"Job {self.number} was cancelled after {self.job.timeout:g} s, still {where}; "
                     "give it longer with --timeout (timeout=).",
@@ -147,7 +147,7 @@ class Follower:
 
     def _say_why(self, state: Mapping[str, str]) -> None:
         """Say why the job waits, whenever that changes; raise JobFailed where waiting is no use."""
-        if state["JobState"] != "PENDING":
+        if state["JobState"] not in QUEUED:
             nodes = state.get("NodeList", "(null)")
             if self.waiting != "runs" and nodes != "(null)":
                 self.waiting = "runs"
@@ -155,12 +155,10 @@ class Follower:
                 self.say(f"Job {self.number} {verb} on {nodes}.")
             return
         reason = state.get("Reason", "None")
-        long = reason.startswith("Nodes_required")
-        key = "Nodes_required" if long else reason.partition(",")[0]
-        if key in NEVER:
-            raise JobFailed(f"Job {self.number} would wait for ever: {NEVER[key]}.", self.run)
-        why = WAITS.get(key, f"Slurm says {key}")
-        if why != self.waiting and key != "None":
+        why, passes = slurm_commands.why(reason)
+        if not passes:
+            raise JobFailed(f"Job {self.number} would wait for ever: {why}.", self.run)
+        if why != self.waiting and reason != "None":
             self.say(f"Job {self.number} waits: {why}.")
         self.waiting = why
 
@@ -174,6 +172,14 @@ class Follower:
                 data = self._more(name) if last else b""
         for pieces in self._pieces.values() if last else ():
             self._add(transcript, pieces.feed(b""))
+
+    def _status(self) -> str:
+        """Read the exit status that the job script has left; "" where it left none."""
+        try:
+            left = self.output.with_name(STATUS).read_text(encoding="ascii").strip()
+        except (OSError, ValueError):
+            return ""
+        return left if left.isdecimal() else ""
 
     def _files(self) -> list[str]:
         try:
@@ -233,6 +239,8 @@ class Follower:
     def _judge(self, state: Mapping[str, str]) -> None:
         """Raise what the end calls for."""
         ended, code = state["JobState"], state.get("ExitCode", "0:0").split(":")
+        if ended == "UNKNOWN" and (left := self._status()):
+            ended, code = "COMPLETED" if left == "0" else "FAILED", [left, "0"]
         if ended == "COMPLETED":
             self.run.status = 0
             return
