@@ -1,6 +1,7 @@
 """The job script, and what is said about each way in which a job waits or ends; tests/cluster runs
 real ones."""
 
+import contextlib
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
@@ -129,6 +130,42 @@ def test_every_end_is_told_in_words(
         follower._judge(state)
     assert "Job 7" in str(caught.value) and caught.value.status
     assert follower.run.status == {"3:0": 3, "0:125": 253}.get(state.get("ExitCode", ""), 1)
+
+
+@pytest.mark.parametrize(
+    ("left", "words"),
+    [
+        ("0\n", ""),
+        ("3\n", "x failed: exit status 3"),
+        ("", "how it ended is not known"),
+        ("no number\n", "how it ended is not known"),
+        (None, "how it ended is not known"),
+    ],
+)
+def test_what_slurm_has_forgotten_ended_as_the_script_says(
+    follower: Follower, left: str | None, words: str
+) -> None:
+    if left is not None:
+        follower.output.with_name("status").write_text(left)
+    with pytest.raises(JobFailed, match=words) if words else contextlib.nullcontext():
+        follower._judge({"JobState": "UNKNOWN", "ExitCode": "0:0"})
+    assert (follower.run.status == 0) == (not words)
+
+
+@pytest.mark.parametrize(
+    ("site", "line", "status"),
+    [
+        (SITE, "false", 1),
+        (replace(SITE, start="srun"), "exit 7", 7),
+        (SITE, "sh -c 'kill -9 $$'", 137),
+        (SITE, "true", 0),
+    ],
+)
+def test_the_script_leaves_its_status(tmp_path: Path, site: Site, line: str, status: int) -> None:
+    script = _script(site).replace("/shared/ID", str(tmp_path))
+    trap = next(text for text in script.splitlines() if text.startswith("trap "))
+    done = subprocess.run(["bash", "-c", f"{trap}\n{line}"], capture_output=True)
+    assert done.returncode == status == int((tmp_path / "status").read_text())
 
 
 def test_why_it_waits_is_said_once(follower: Follower) -> None:
