@@ -47,12 +47,6 @@ def thread_census(draw: Draw, guess: Any) -> Any:
     return draw({"nothing set": job, "again": job}, guess)
 
 
-def rate_over_threads(draw: Draw, guess: Any) -> Any:
-    rows = [(n, t, 10.0 * n + t) for n in (1, 2) for t in (1, 4)]
-    grid = pd.DataFrame(rows, columns=["ranks", "threads", "rate"])
-    return draw(grid, 2, guess)
-
-
 def which_knob(draw: Draw, guess: Any) -> Any:
     rows = [
         {"variant": name, "rate": 100 * busy, "metrics.cpus_busy": busy}
@@ -62,11 +56,6 @@ def which_knob(draw: Draw, guess: Any) -> Any:
     knobs = pd.DataFrame(rows)
     still = knobs.assign(**{"metrics.cpus_busy": 1.0})
     return draw({"ours": still, "theirs": knobs}, guess)
-
-
-def cliff(draw: Draw, guess: Any) -> Any:
-    found = compared({"one": 1.0, "two": 1.0, "eight": 0.5})
-    return draw(found, {"one": 1, "two": 2, "eight": 8}, guess)
 
 
 def by_size(draw: Draw, guess: Any) -> Any:
@@ -212,18 +201,12 @@ FIGURES: dict[str, tuple[Draw, str, object]] = {
         "nothing set: 5 threads keep 1.6 of 2 cores busy.",
         3,
     ),
-    "02_threads rate_over_threads": (
-        rate_over_threads,
-        "One rank: highest median with 4 threads, 14.0 images/s. Of all: 2 ranks x 4 threads, 24.0.",
-        3,
-    ),
     "02_threads which_knob": (
         which_knob,
         "ours: no setting was shown to bring more CPUs to work. theirs: more CPUs work with "
         "intra-op.",
         3,
     ),
-    "02_threads cliff": (cliff, "8 threads for each core give 0.50 times the rate: slower.", 0.5),
     "03_spmd by_size": (
         by_size,
         "Compared with doubling, halving is slower at 1 KiB, faster at 16 MiB; library is not "
