@@ -128,6 +128,41 @@ def cycle_times(draw: Draw, guess: Any) -> Any:
     return draw(found, goal=0.85, guess=guess)
 
 
+def of_this_day(**wanted: float) -> pd.DataFrame:
+    """Records of 01 and 02 as their labs write them, three jobs each, with a short one, one of
+    another network, one of another build and one of two copies, which must not count."""
+    settings = {"threads": {"TF_NUM_INTRAOP_THREADS": "2"}, "one": {"TF_NUM_INTRAOP_THREADS": "1"}}
+    plain = {"lab": "02_threads", "ranks": 1, "batch_per_rank": 64, "versions": {"python": "3"}}
+    plain |= {"metrics.network": "cnn", "step_s": [0.1] * 100, "cpu": "ours", "utc": "2026-01-02"}
+    rows = []
+    for name, rate in wanted.items():
+        kind: dict[str, Any] = {"lab": "01_onednn", "metrics.kernels": name}
+        if name in settings:
+            kind = {"threads_per_rank": 2, "metrics.settings": settings[name]}
+        rows += [plain | kind | {"rate": rate * wobble} for wobble in (0.98, 1.0, 1.02)]
+        rows += [
+            plain | kind | {"rate": 99_999.0} | other
+            for other in (
+                {"step_s": [0.1]},
+                {"metrics.network": "resnet50"},
+                {"ranks": 2},
+                {"batch_per_rank": 16},
+                {"cpu": "another", "utc": "2026-01-01"},
+            )
+        ]
+    if "threads" in wanted:
+        rows.append(plain | {"rate": 99_999.0, "versions": {"intel-tensorflow": "2"}})
+    return pd.DataFrame(rows)
+
+
+def your_day(draw: Draw, guess: Any) -> Any:
+    found = of_this_day(default=1000.0, onednn=2000.0, one=1500.0, threads=2100.0)
+    two = compared({"1 rank": 15.0, "2 ranks": 25.0})
+    last = compared({"1 rank": 15.0, "2 ranks, cycle 4 ms": 30.0})
+    day = lesson("05_horovod").day(found, two, last, "2 ranks, cycle 4 ms")
+    return draw(day, 300.0, guess)
+
+
 def kept_steps(draw: Draw, guess: Any) -> Any:
     tried = {"one": {"a": 1.5, "b": 2.0}, "other": {"c": 0.8}, "last": {"d": 1.5}}
     steps = {name: compared({"so far": 1.0, **times}) for name, times in tried.items()}
@@ -230,6 +265,14 @@ FIGURES: dict[str, tuple[Draw, str, object]] = {
         "train apart reach 0.98",
         3,
     ),
+    "05_horovod your_day": (
+        your_day,
+        "Your day: 3.0 times as many images/s as with default kernels; the largest step: oneDNN, "
+        "2.0 times. default kernels: 1,000 images/s, batch 64. oneDNN: 2,000 images/s, batch 64. "
+        "threads: 2,100 images/s, batch 64. two ranks: 2,502 images/s, batch 64. tuned: 3,003 "
+        "images/s, batch 64. Roof: 4,606 images/s.",
+        "oneDNN",
+    ),
     "06_tuning kept_steps": (
         kept_steps,
         "2 of 3 steps kept; together they promise 3.0x.",
@@ -325,6 +368,27 @@ def test_two_variants_are_compared_by_their_own_ratio() -> None:
     assert said(found, four, eight).startswith(f"{four}: 0.83 times as fast as {eight} (0.83 to")
     assert said(found, four, eight).endswith("That is slower.")
     assert said(found, eight, four).endswith("That is faster.")
+
+
+def test_a_day_that_was_interrupted_shows_what_there_is() -> None:
+    figures = lesson("05_horovod")
+    (name,) = day = figures.day(of_this_day(onednn=2000.0))
+    assert name == "oneDNN"
+    words = read_figure(figures.your_day(day, 300.0))
+    assert words.startswith(
+        "Your day so far: oneDNN, 2,000 images/s. Not measured yet: default kernels (01), "
+        "threads (02), two ranks (05), tuned (05)."
+    )
+    with pytest.raises(ScaleoutError, match="Nothing of this day is measured yet"):
+        figures.your_day(figures.day(pd.DataFrame(columns=["lab", "rate"])), 300.0)
+
+
+def test_steps_of_the_day_that_overlap_or_differ_in_the_batch_are_no_gain() -> None:
+    figures = lesson("05_horovod")
+    found = of_this_day(default=1000.0, onednn=1010.0)
+    assert "the largest step" not in read_figure(figures.your_day(figures.day(found), 300.0))
+    day = figures.day(found[found.batch_per_rank == 16], compared({"1 rank": 1, "2 ranks": 2}))
+    assert "the batches differ" in read_figure(figures.your_day(day, 300.0))
 
 
 def test_the_factors_of_an_efficiency_multiply_to_it() -> None:
