@@ -60,7 +60,7 @@ def normalise(x, gamma, beta, epsilon):
     """
     import tensorflow as tf
 
-    # TODO 4: these pieces are many operations, each of which reads all of x
+    # TODO 3: these pieces are many operations, each of which reads all of x
     # again. tf.compat.v1.nn.fused_batch_norm does the same in one: give it
     # x, gamma, beta and epsilon=, and return what it returns.  (2 lines)
     # BEGIN SOLUTION
@@ -96,16 +96,10 @@ def prepare(args: argparse.Namespace, rank: int):
     import keras
     import tensorflow as tf
 
-    # TODO 3: if args.kernels is "bf16", and only then, let TensorFlow's graph
-    # optimiser rewrite what it can into bfloat16, for oneDNN.
-    # tf.config.optimizer.set_experimental_options takes a dictionary: the key
-    # is "auto_mixed_precision_onednn_bfloat16", the value True.  (3 lines)
-    # BEGIN SOLUTION
+    # TensorFlow rewrites the graph into 16-bit numbers, which 08 is about.
     if args.kernels == "bf16":
         rewrite = {"auto_mixed_precision_onednn_bfloat16": True}
         tf.config.optimizer.set_experimental_options(rewrite)
-    # STARTER: pass
-    # END SOLUTION
 
     # Keras has a switch of its own: layers compute in bfloat16.
     if args.kernels == "mixed":
@@ -195,6 +189,7 @@ def main(args: argparse.Namespace) -> float:
         rate_unit="images/s",
         network=args.network,
         kernels=args.kernels,
+        onednn=os.environ.get("TF_ENABLE_ONEDNN_OPTS", ""),
         batch_norm=args.batch_norm,
         loss=loss,
         all_step_s=step_s,
