@@ -473,8 +473,10 @@ def explain(
         except (KeyError, IndexError, ValueError):
             known = ", ".join(f"{{{word}}}" for word in words)
             raise ScaleoutError(f"explain() fills in {known}; not all of {text!r}.") from None
-    known = math.isfinite(ratio.high)  # with fewer than three rounds there is no interval to tell
-    print((known and texts[verdict].format(**words)) or result.sentence(name))
+    told = (
+        texts[verdict].format(**words) if math.isfinite(ratio.high) else ""
+    )  # else too few rounds
+    print(told or result.sentence(name))
 
 
 def _times(ratio: Ratio, value: float) -> str:
