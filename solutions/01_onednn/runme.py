@@ -38,8 +38,9 @@ def settings() -> argparse.Namespace:
     parser.add_argument("--batch-norm", choices=["keras", "fused"],
                         default="keras",
                         help="Keras's layer, or one operation (keras)")
-    parser.add_argument("--batch-per-rank", type=one_or_more, default=16,
-                        help="images in a step of each rank (16)")
+    parser.add_argument("--batch-per-rank", type=one_or_more,
+                        help="images in a step of each rank (64, or 16 of "
+                        "resnet50)")
     parser.add_argument("--steps", type=one_or_more, default=10,
                         help="steps that are timed (10)")
     parser.add_argument("--warmup", type=zero_or_more, default=3,
@@ -47,6 +48,8 @@ def settings() -> argparse.Namespace:
     parser.add_argument("--profile", action="store_true",
                         help="keep a profile of the steps that are timed")
     args = parser.parse_args()
+    if args.batch_per_rank is None:
+        args.batch_per_rank = 16 if args.network == "resnet50" else 64
     if data.quick():
         args.steps = min(args.steps, 20)
     return args

@@ -4,9 +4,8 @@ from scaleout import records
 from scaleout.paths import results_path
 from scaleout.words import count, rounded
 
-# The small network trained by oneDNN: what 01's runme.py calls it, and what
-# its turns.py does.
-VARIANTS = ("cnn onednn keras", "onednn")
+# The small network trained by oneDNN, as 01's runme.py calls it.
+VARIANT = "cnn onednn keras"
 
 
 def in_01():
@@ -15,19 +14,15 @@ def in_01():
     files = list(results_path("01_onednn").glob("*/records.jsonl"))
     # Without a file, records.read would take all there are.
     found = records.read(*files) if files else None
-    if found is None or "metrics.network" not in found:
+    if found is None or "variant" not in found:
         return None
-    small = found[(found["metrics.network"] == "cnn") & (found.ranks == 1)
-                  & (found.batch_per_rank == 16) & found.rate.notna()]
-    for variant in VARIANTS:
-        own = small[small.variant == variant]
-        if len(own):
-            own = own.assign(day=own.utc.str[:10], steps=own.step_s.str.len(),
-                             threads=own.threads_per_rank.fillna(0))
-            for most in ("threads", "steps", "day"):
-                own = own[own[most] == own[most].max()]
-            return own
-    return None
+    own = found[(found.variant == VARIANT) & (found.ranks == 1)
+                & (found.batch_per_rank == 64) & found.rate.notna()]
+    own = own.assign(day=own.utc.str[:10], steps=own.step_s.str.len(),
+                     threads=own.threads_per_rank.fillna(0))
+    for most in ("threads", "steps", "day"):
+        own = own[own[most] == own[most].max()]
+    return own if len(own) else None
 
 
 def beside(frame) -> str:
