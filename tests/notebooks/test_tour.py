@@ -77,3 +77,5 @@ def test_the_guesses_are_the_attendees_and_never_the_examples_of_a_master(
         _book(workshop / f"{book}.ipynb", PLOT, guess, "f'guessed {guess_rate}'")
     assert tour.main(quick=False) == 0
     assert re.findall("guessed (.+)", capsys.readouterr().out) == ["None", "70", "None", "70"]
+    (page,) = workshop.glob("results/tour/*/index.html")
+    assert page.read_text().count("<p>The guesses: guess_rate = 70</p>") == 2

@@ -41,6 +41,7 @@ class Stop:
     ok: bool = False
     waits: bool = False
     wall_s: float = 0.0
+    guesses: list[str] = field(default_factory=list)
     figures: list[bytes] = field(default_factory=list, repr=False)
     tables: list[str] = field(default_factory=list, repr=False)
 
@@ -161,6 +162,8 @@ def visit(
         stop.headline = f"Failed: {error}".splitlines()[0]
     stop.wall_s = time.monotonic() - start
     for cell in book.cells:
+        lines = [line[0].partition("  #")[0] for line in GUESS.finditer(cell.source)]
+        stop.guesses += [line for line in lines if not line.endswith(" = None")]
         for output in cell.get("outputs", []):
             _collect(stop, output.get("data", {}), "headline" in cell.metadata.get("tags", []))
     return stop
@@ -235,6 +238,8 @@ def _section(stop: Stop) -> str:
     head = (
         f'<h2 id="{stop.topic}">{html.escape(stop.title)}</h2><p>{html.escape(stop.headline)}</p>'
     )
+    if stop.guesses:
+        head += f"<p>The guesses: {html.escape(', '.join(stop.guesses))}</p>"
     return head + figures + "".join(f'<div tabindex="0">{table}</div>' for table in stop.tables)
 
 
