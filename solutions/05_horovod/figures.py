@@ -297,57 +297,54 @@ def flops_per_image() -> float:
     return sum(forward) + sum(forward) + sum(forward[1:])
 
 
-def day(found, two=None, last=None, tuned: str = "", batch: int = 64) -> dict:
+def day(found, two=None, last=None, tuned: str = "") -> dict:
     """The small network's steps of this day that have been measured: the
-    rates of each, in images/s, and the images of a rank's step.
+    rates of each, in images/s, with 64 images in a step of each rank.
 
-    found: all records; those of 01 and 02 count, at the batch that most of
-    01's have. two: the comparison of 1, 2 and 4 ranks. last: the one that
-    holds the tuned ranks. batch: that of both.
+    found: all records; those of 01 and 02 count. two: the comparison of 1, 2
+    and 4 ranks. last: the one that holds the tuned ranks.
     """
     wanted = ["lab", "utc", "cpu", "ranks", "rate", "step_s", "versions",
               "batch_per_rank", "threads_per_rank", "metrics.network",
               "metrics.kernels", "metrics.settings"]
     ones = found.reindex(columns=wanted)
     ones = ones[(ones["metrics.network"] == "cnn") & (ones.ranks == 1)
-                & ones.rate.notna()]
+                & (ones.batch_per_rank == 64) & ones.rate.notna()]
     if len(ones):  # of this machine alone, if others wrote here too
         ones = ones[ones.cpu == ones.sort_values("utc").cpu.iloc[-1]]
     of_01 = ones[ones.lab == "01_onednn"]
     of_02 = ones[ones.lab == "02_threads"]
     other_build = of_02.versions.map(lambda own: "intel-tensorflow" in own)
     of_02 = of_02[~other_build.astype(bool)]
-    usual = (of_01 if len(of_01) else of_02).batch_per_rank.mode()
     kinds = of_01["metrics.kernels"]
     steps = {
-        "default kernels": _rates(of_01[kinds == "default"], usual),
-        "oneDNN": _rates(of_01[kinds == "onednn"], usual),
-        "threads": _rates(of_02, usual, choose=True),
+        "default kernels": _rates(of_01[kinds == "default"]),
+        "oneDNN": _rates(of_01[kinds == "onednn"]),
+        "threads": _rates(of_02, choose=True),
     }
     for name, result, variant in (("two ranks", two, "2 ranks"),
                                   ("tuned", last, tuned)):
         if result is not None:
             runs = result.runs
-            steps[name] = (runs.value[runs.variant == variant], batch)
-    return {name: (np.array(rates), images)
-            for name, (rates, images) in steps.items() if len(rates)}
+            steps[name] = runs.value[runs.variant == variant]
+    return {name: np.array(rates)
+            for name, rates in steps.items() if len(rates)}
 
 
-def _rates(rows, usual, choose: bool = False) -> tuple:
-    """The rates of the longest jobs among these, at the usual batch.
+def _rates(rows, choose: bool = False):
+    """The rates of the longest jobs among these.
 
     choose: only of the setting with the highest median.
     """
-    rows = rows[rows.batch_per_rank.isin(usual[:1])]
     if not len(rows):
-        return [], 0
+        return rows.rate
     steps = rows.step_s.map(len)
     rows = rows[steps == steps.max()]  # shorter ones only looked at something
     if choose:
         set_to = np.array([f"{row.threads_per_rank} {row['metrics.settings']}"
                            for _, row in rows.iterrows()])
         rows = rows[set_to == rows.rate.groupby(set_to).median().idxmax()]
-    return rows.rate, int(usual[0])
+    return rows.rate
 
 
 @look.style
@@ -360,21 +357,19 @@ def your_day(steps: dict, gflops: float, guess: str | None = None):
     if not steps:
         raise ScaleoutError("Nothing of this day is measured yet: run a "
                             "comparison of 01, 02 or 05 first.")
-    rate = {name: float(np.median(runs)) for name, (runs, _) in steps.items()}
+    rate = {name: float(np.median(runs)) for name, runs in steps.items()}
     names = list(steps)
     first = rate[names[0]]
-    batches = {images for _, images in steps.values()}
-    labels = [fill(name, 9) + (f"\nbatch {steps[name][1]}"
-                              if len(batches) > 1 else "") for name in names]
+    labels = [fill(name, 9) for name in names]
     figure, axes = plt.subplots(figsize=(7.4, 4.4))
     shown = {}
     brought = {}
     for before, name in zip(names, names[1:], strict=False):
         ends = [float(end) / rate[before] for end in
-                (steps[name][0].min(), rate[name], steps[name][0].max())]
+                (steps[name].min(), rate[name], steps[name].max())]
         ratio = SimpleNamespace(low=ends[0], middle=ends[1], high=ends[2])
         # Hours lie between them: a step counts if no runs overlap.
-        if steps[name][0].min() > steps[before][0].max():
+        if steps[name].min() > steps[before].max():
             brought[name] = ratio.middle
         shown[name] = (ratio, f"{rate[name]:,.0f}/s")
     level, top = draw.waterfall(axes, shown)
@@ -394,13 +389,10 @@ def your_day(steps: dict, gflops: float, guess: str | None = None):
     if brought:
         most = max(brought, key=lambda name: brought[name])
         title += f"; the largest step: {most}, {brought[most]:.1f} times"
-    if len(batches) > 1:
-        title += "; the batches differ, so compare with care"
     missing = [f"{name} ({topic})" for name, topic in DAY.items()
                if name not in steps]
     if missing:
         title += f". Not measured yet: {', '.join(missing)}"
-    values = [f"{name}: {rate[name]:,.0f} images/s, batch {steps[name][1]}."
-              for name in names]
+    values = [f"{name}: {rate[name]:,.0f} images/s." for name in names]
     values.append(f"Roof: {roof:,.0f} images/s.")
     return look.finish(figure, title, " ".join(values), legend=1)
