@@ -50,11 +50,11 @@ def both_frameworks(results: Path) -> None:
 
 
 def beside_pytorch(results: Path) -> None:
-    """ResNet-50 in 01, all kinds."""
+    """ResNet-50 in 01, all kinds that are compared below *Further*."""
     os.environ["SCALEOUT_RESULTS"] = str(results)
     kernels = lab("01_onednn", solution=True).module("kernels")
     jobs = map(records.read, sorted(results.glob("01_onednn/*/records.jsonl")))
-    found = [job for job in jobs if {"default", "torch"} <= set(job.variant)]
+    found = [job for job in jobs if {"onednn+fused", "torch"} <= set(job.variant)]
     if not found:
         raise ScaleoutError(f"{results} has no job of turns.py with PyTorch.")
     kept = kernels.Turns(found[-1])
@@ -64,9 +64,9 @@ def beside_pytorch(results: Path) -> None:
 
 
 def main(results: Path) -> None:
-    """Which knob is real, in both builds."""
+    """Which knob is real in the OpenMP build, and its own six sets of settings."""
     os.environ["SCALEOUT_RESULTS"] = str(results)
-    made = {name: Comparison.read(results / "compare" / name) for name in ("knobs",)}
+    made = {name: Comparison.read(results / "compare" / name) for name in ("knobs", "kmp")}
     FILE.unlink(missing_ok=True)
     for name, found in made.items():
         keep(found, name, FILE)

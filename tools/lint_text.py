@@ -160,6 +160,24 @@ def launches(path: Path) -> Problems:
         yield f"a path of one machine: {found}"
 
 
+def further(path: Path) -> Problems:
+    """Code below the heading Further has the tag `further`, no other has it, and no tour runs it."""
+    level = number = 0  # of the heading Further that a cell stands below, 0 for none
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        if cell["cell_type"] == "markdown":
+            text = re.sub(r"```.*?```", "", "".join(cell["source"]), flags=re.S)
+            for marks, title in re.findall(r"^(#+) (.+)$", text, re.M):
+                if title == "Further" or len(marks) <= level:
+                    level = len(marks) if title == "Further" else 0
+        elif cell["cell_type"] == "code":
+            number, tags = number + 1, cell["metadata"].get("tags", [])
+            if ("further" in tags) != (level > 0):
+                where = "below the heading Further" if level else "not below a heading Further"
+                yield f"cell [{number}] is {where}: its tags are {tags}"
+            if {"further", "tour"} <= set(tags):
+                yield f"cell [{number}] is tagged further, which no tour runs, and tour"
+
+
 SHOWN = re.compile(
     r"^((plots|scaling)\.\w+|[\w.]*figures\.\w+|\w+\.plot|print|pd\.DataFrame|\w+\.assign)$"
 )
@@ -325,7 +343,8 @@ def folders() -> Problems:
 
 RULES: list[tuple[list[Path], list[Callable[[Path], Problems]]]] = [
     (SCRIPTS, [width, started, asserts, distributed]),
-    (BOOKS, [run_whole, belongs, size, launches, guesses, teaching, questions, ending, pictures]),
+    (BOOKS, [run_whole, belongs, size, launches, further, guesses, teaching]),
+    (BOOKS, [questions, ending, pictures]),
     (BOOKS, [simple, measured, links]),
     (PAGES, [links]),
 ]

@@ -39,9 +39,9 @@ def limits(gflops, gb_per_s, guess: float | None = None):
              ylabel="within reach (GFLOP/s)",
              ylim=(lowest, max(peak, guess or 0) * 5))
     axes.legend(loc="upper left")
-    title = (f"At most {peak:.0f} GFLOP/s from the cores, and "
-             f"{bandwidth:.0f} GB/s from memory. They meet at {corner:.1f} "
-             "operations for each byte.")
+    title = (f"The product reaches {peak:.0f} GFLOP/s, and the copy "
+             f"{bandwidth:.0f} GB/s. They meet at {corner:.1f} operations "
+             "for each byte.")
     return look.finish(figure, title)
 
 

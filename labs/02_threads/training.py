@@ -72,10 +72,6 @@ class Census:
             seconds[thread.id] = thread.user_time + thread.system_time
         return seconds
 
-    def interruptions(self) -> int:
-        """How often the kernel has taken a core from us so far."""
-        return self.process.num_ctx_switches().involuntary
-
 
 def train(args: argparse.Namespace, comm: MPI.Comm,
           books: records.Books) -> tuple[float, float]:
@@ -119,7 +115,6 @@ def train(args: argparse.Namespace, comm: MPI.Comm,
             # Distributed: a copy is timed while the others work too
             comm.Barrier()
             before = census.look("OpenMP")
-            interrupted = census.interruptions()
         # The next batch; behind the last image comes the first again.
         first = step * args.batch_per_rank
         rows = np.arange(first, first + args.batch_per_rank) % len(images)
@@ -139,7 +134,6 @@ def train(args: argparse.Namespace, comm: MPI.Comm,
     for thread, seconds in after.items():
         used = seconds - before.get(thread, 0)
         cpus[census.born[thread]] += used / timed_s
-    interrupted = census.interruptions() - interrupted
     # A gradient has a number for each weight, of four bytes.
     sizes = [math.prod(weight.shape) for weight in model.trainable_variables]
     images_per_s = args.batch_per_rank * args.steps / timed_s
@@ -149,6 +143,5 @@ def train(args: argparse.Namespace, comm: MPI.Comm,
         cpu_s=cpu_s[args.warmup :],
         threads=Counter(census.born.values()),
         cpus=cpus,
-        switches_per_s=interrupted / timed_s,
     )
     return images_per_s, sum(cpus.values())

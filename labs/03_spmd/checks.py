@@ -29,6 +29,11 @@ def ring(job):
                 "ranks send first, nobody does. comm.Sendrecv gives and takes "
                 "at once; use it in TODO 2 and in TODO 3."
             ) from None
+        assert "truncat" not in str(failed), (
+            "expected each rank to make room for what comes; saw a block that "
+            "is longer than the room for it. x[give] goes to the right, "
+            "x[take] is for what comes from the left: are the two swapped?"
+        )
         raise
     return list(zip(LENGTHS, run.records.to_dict("records"), strict=True))
 
@@ -171,11 +176,9 @@ def on(whole):
     hints=[
         "The same trip around the circle. But what comes from the left is "
         "whole: there is nothing to add.",
-        "Rank r begins with block r + 1. What you take in one step you give "
-        "in the next. Receive it straight into its place in x.",
-        "for step in range(ranks - 1): give = block[(rank + 1 - step) % "
-        "ranks], take = block[(rank - step) % ranks], comm.Sendrecv(x[give], "
-        "right, x[take], left)",
+        "comm.Sendrecv, once more. Send x[give] to the right, and receive "
+        "straight into its place in x.",
+        "comm.Sendrecv(x[give], right, x[take], left)",
     ],
 )
 def every_block_is_everywhere(job):
@@ -214,17 +217,12 @@ def what_is_missing(job):
             "Nothing has gone around by comm.Sendrecv, and in TODO 3 nothing "
             "is added any more."
         )
-    if sent == 1:
-        return "One step is not enough for 3 ranks: it takes ranks - 1."
-    if all(whole) and sum(sum(blocks) for blocks in right) == RANKS:
+    if all(whole):
         return (
             "What comes is not kept where it belongs: receive into x[take], "
-            "and add nothing. In step 0 give block rank + 1."
+            "and add nothing."
         )
-    if all(whole):
-        return "In each step give what you took in the step before."
     return (
-        "After TODO 2 each rank held a whole block, and now it is gone. In "
-        "step 0 give block rank + 1, the whole one, take block `rank`, and "
-        "add nothing to what comes."
+        "After TODO 2 each rank held a whole block, and now it is gone. Send "
+        "x[give], the whole one, and receive into x[take]."
     )

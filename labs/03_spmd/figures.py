@@ -174,13 +174,11 @@ def allreduce_time(records, expected):
     a line for each way, and how many times as long it takes as alpha and
     beta say."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(8, 4))
-    table = {}
     off = []
     for way, rows in records.groupby("variant", sort=False):
         nth, name = WAYS[way]
         x = rows["metrics.bytes"].to_numpy()
         middle = draw.line(left, x, us(rows.step_s), name, nth, linestyle="-")
-        table[name] = dict(zip(x, middle, strict=True))
         if way in expected:
             said = us(map(expected[way], x))
             times = np.array(middle) / said  # (sizes,)
@@ -190,18 +188,10 @@ def allreduce_time(records, expected):
     left.plot([], [], ".", color=look.GREY, label="single calls")
     draw.ideal(right, right.get_xlim(), [1, 1], "as predicted")
     left.set(**SIZES, ylabel="time on 2 ranks (us)")
-    right.set(**SIZES, ylabel="measured time / predicted time")
+    right.set(**SIZES, ylabel="times as long as predicted")
     _few_ticks(right)
-    first = []
-    for size in (min(x), max(x)):
-        times = {name: us_of[size] for name, us_of in table.items()}
-        best = min(times, key=times.get)
-        slow = max(times, key=times.get)
-        first.append(f"at {size:,.0f} bytes {best} was fastest in this job, "
-                     f"and {slow} took {times[slow] / times[best]:.1f} "
-                     "times as long")
-    title = (f"A{'; '.join(first)[1:]}. Measured time over predicted time: "
-             f"{', '.join(off)}.")
+    title = ("How many times as long as alpha and beta predict an allreduce "
+             f"took: {', '.join(off)}.")
     return look.finish(figure, title, legend=5)
 
 
@@ -285,12 +275,14 @@ def straggler_timeline(records, until_s: float = 0.12):
     waited."""
     figure, panels = draw.panels(records, (7, 1.4 + 1.25 * len(records)),
                                  down=True)
+    done_early = []
     waited = []
     for title, axes in panels.items():
         log = np.array(records[title]["metrics.timeline"].iloc[0])
         _, starts, readies, ends = log.T  # each (gradients,)
         share = np.sum(ends - readies) / np.sum(ends - starts)
-        waited.append(f"{100 * share:.0f} % ({title})")
+        waited.append(f"{100 * share:.0f} %")
+        done_early.append(f"{np.sum(readies < until_s)} if {title}")
         workers = range(1, int(records[title].ranks.iloc[0]))
         rows = [[] for _ in workers]
         for rank, start, ready, done in log[starts < until_s]:
@@ -299,6 +291,7 @@ def straggler_timeline(records, until_s: float = 0.12):
         draw.spans(axes, rows, DOES, [f"rank {rank}" for rank in workers])
         axes.set_xlim(0, 1e3 * until_s)
     axes.set_xlabel("time since the start (ms)")
-    title = ("The share of their time in which the workers wait: "
-             f"{', '.join(waited)}.")
+    title = (f"In the first {1e3 * until_s:.0f} ms the workers finish "
+             f"gradients: {' and '.join(done_early)}. They wait for "
+             f"{' and '.join(waited)} of their time.")
     return look.finish(figure, title, legend=2)

@@ -55,11 +55,16 @@ def ring(comm: Counting, x: np.ndarray, spare: np.ndarray,
     if trips == 1:
         return  # the check of TODO 2 looks here
 
-    # TODO 3: the second trip, called allgather. The same, but what comes is
-    # whole: take it straight into `x`, where it belongs, and add nothing. In
-    # step 0 you give block rank + 1, which is whole here, and take block
-    # `rank`.  (4 lines)
-    pass
+    # The second trip, called allgather. In step 0 each rank gives block
+    # rank + 1, which is whole here; in each step after that, what it has just
+    # taken.
+    for step in range(ranks - 1):
+        give = block[(rank + 1 - step) % ranks]
+        take = block[(rank - step) % ranks]
+        # TODO 3: let `give` and `take` travel, as on the first trip. But what
+        # comes is whole: take it straight into `x`, where it belongs, and add
+        # nothing.  (1 line)
+        pass
 
 
 def mpi(comm: Counting, x: np.ndarray, spare: np.ndarray) -> None:

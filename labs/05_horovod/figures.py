@@ -1,8 +1,9 @@
-"""The figures of 05_horovod: what ranks learn, at which learning rate, and
-where the time of a step goes."""
+"""The figures of 05_horovod: what ranks learn, at which learning rate, where
+the time of a step goes, and what each notebook of the day has brought."""
 
 import re
 from textwrap import fill
+from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -25,6 +26,11 @@ PHASES = {
     "NEGOTIATE_ALLREDUCE": ("negotiated", {"color": look.PALE, **THIN}),
     "ALLREDUCE": ("packed and copied", {"color": look.LIGHT, **THIN}),
 }
+# Of the small network: pixels of a layer's output, weights used for each.
+LAYERS = [(28 * 28, 25 * 32), (14 * 14, 25 * 32 * 64), (1, 3136 * 128),
+          (1, 128 * 10)]
+DAY = {"default kernels": "01", "oneDNN": "01", "threads": "02",
+       "two ranks": "05", "tuned": "05"}
 SENT = dict.fromkeys(["MPI_ALLREDUCE", "GLOO_ALLREDUCE"],
                      ("sent and added", {"color": look.DARK, **THIN}))
 
@@ -282,3 +288,111 @@ def _parts(rows, begin: float) -> list:
             spans.append((part, start, end))
             start = end
     return spans
+
+
+def flops_per_image() -> float:
+    """Multiplications and additions of a training step, for one image."""
+    forward = [2.0 * pixels * weights for pixels, weights in LAYERS]
+    # Backward takes two such products; the first layer's input needs none.
+    return sum(forward) + sum(forward) + sum(forward[1:])
+
+
+def day(found, two=None, last=None, tuned: str = "") -> dict:
+    """The small network's steps of this day that have been measured: the
+    rates of each, in images/s, with 64 images in a step of each rank.
+
+    found: all records; those of 01 and 02 count. two: the comparison of 1, 2
+    and 4 ranks. last: the one that holds the tuned ranks.
+    """
+    wanted = ["lab", "utc", "cpu", "ranks", "rate", "step_s", "versions",
+              "batch_per_rank", "threads_per_rank", "metrics.network",
+              "metrics.kernels", "metrics.settings"]
+    ones = found.reindex(columns=wanted)
+    ones = ones[(ones["metrics.network"] == "cnn") & (ones.ranks == 1)
+                & (ones.batch_per_rank == 64) & ones.rate.notna()]
+    if len(ones):  # of this machine alone, if others wrote here too
+        ones = ones[ones.cpu == ones.sort_values("utc").cpu.iloc[-1]]
+    of_01 = ones[ones.lab == "01_onednn"]
+    of_02 = ones[ones.lab == "02_threads"]
+    other_build = of_02.versions.map(lambda own: "intel-tensorflow" in own)
+    of_02 = of_02[~other_build.astype(bool)]
+    kinds = of_01["metrics.kernels"]
+    steps = {
+        "default kernels": _rates(of_01[kinds == "default"]),
+        "oneDNN": _rates(of_01[kinds == "onednn"]),
+        "threads": _rates(of_02, choose=True),
+    }
+    for name, result, variant in (("two ranks", two, "2 ranks"),
+                                  ("tuned", last, tuned)):
+        if result is not None:
+            runs = result.runs
+            steps[name] = runs.value[runs.variant == variant]
+    return {name: np.array(rates)
+            for name, rates in steps.items() if len(rates)}
+
+
+def _rates(rows, choose: bool = False):
+    """The rates of the longest jobs among these.
+
+    choose: only of the setting with the highest median.
+    """
+    if not len(rows):
+        return rows.rate
+    steps = rows.step_s.map(len)
+    rows = rows[steps == steps.max()]  # shorter ones only looked at something
+    if choose:
+        set_to = np.array([f"{row.threads_per_rank} {row['metrics.settings']}"
+                           for _, row in rows.iterrows()])
+        rows = rows[set_to == rows.rate.groupby(set_to).median().idxmax()]
+    return rows.rate
+
+
+@look.style
+def your_day(steps: dict, gflops: float, guess: str | None = None):
+    """Draw what each step of the day has brought, as far as it is measured,
+    and the roof of 00's multiplication.
+
+    steps: as `day` gives them. guess: which step brings the most.
+    """
+    if not steps:
+        raise ScaleoutError("Nothing of this day is measured yet: run a "
+                            "comparison of 01, 02 or 05 first.")
+    rate = {name: float(np.median(runs)) for name, runs in steps.items()}
+    names = list(steps)
+    first = rate[names[0]]
+    labels = [fill(name, 9) for name in names]
+    figure, axes = plt.subplots(figsize=(7.4, 4.4))
+    shown = {}
+    brought = {}
+    for before, name in zip(names, names[1:], strict=False):
+        ends = [float(end) / rate[before] for end in
+                (steps[name].min(), rate[name], steps[name].max())]
+        ratio = SimpleNamespace(low=ends[0], middle=ends[1], high=ends[2])
+        # Hours lie between them: a step counts if no runs overlap.
+        if steps[name].min() > steps[before].max():
+            brought[name] = ratio.middle
+        shown[name] = (ratio, f"{rate[name]:,.0f}/s")
+    level, top = draw.waterfall(axes, shown)
+    axes.annotate(f"{first:,.0f}/s", (0, 1), (0, 5), ha="center",
+                  textcoords="offset points", fontsize=9)
+    roof = 1e9 * gflops / flops_per_image()
+    axes.axhline(roof / first, color=look.INK, linestyle="--",
+                 label=f"roof: {roof:,.0f} images/s, at the {gflops:,.0f} "
+                 "GFLOP/s of 00")
+    look.guess_name(axes, names, guess, 0.05)
+    axes.set_xticks(range(len(names)), labels, fontsize=9)
+    axes.set(ylabel=f"images/s ({names[0]}: 1)",
+             ylim=(0, 1.15 * max(top, roof / first)))
+    title = f"Your day: {level:.1f} times as many images/s as with {names[0]}"
+    if len(names) == 1:
+        title = f"Your day so far: {names[0]}, {first:,.0f} images/s"
+    if brought:
+        most = max(brought, key=lambda name: brought[name])
+        title += f"; the largest step: {most}, {brought[most]:.1f} times"
+    missing = [f"{name} ({topic})" for name, topic in DAY.items()
+               if name not in steps]
+    if missing:
+        title += f". Not measured yet: {', '.join(missing)}"
+    values = [f"{name}: {rate[name]:,.0f} images/s." for name in names]
+    values.append(f"Roof: {roof:,.0f} images/s.")
+    return look.finish(figure, title, " ".join(values), legend=1)

@@ -1,5 +1,5 @@
-"""The figure of 01_onednn: what the operations of a step take, as stacks: one
-with Keras's layers, one with fused layers, and so on."""
+"""The figure of 01_onednn: what the operations of a step take, as a stack,
+and beside it those of its batch normalisation."""
 
 import matplotlib.pyplot as plt
 from matplotlib.patches import Rectangle
@@ -9,21 +9,25 @@ from scaleout.plots import look
 SMALLEST = 0.02  # of the tallest bar: a lower part holds no line of text
 APART = 0.034  # of the tallest bar, between two lines of text
 BETWEEN = "between operations"
+NORM = "_bn"  # stands in the name of each operation of batch normalisation
 # By the library that runs an operation; time between operations is nobody's.
 FILLS = {"oneDNN": look.DARK, "Eigen": look.LIGHT, "": "white"}
 LABELS = {"oneDNN": "run by oneDNN", "Eigen": "run by Eigen", "": BETWEEN}
 
 
 @look.style
-def operations(profiles, guess: str | None = None):
-    """Draw what the operations of a step take, one on top of the other: a bar
-    for each profile, {name: frame of profile.read}; guess: an operation."""
-    parts = {name: _parts(frame) for name, frame in profiles.items()}
-    totals = {name: sum(ms for *_, ms in found)
-              for name, found in parts.items()}
-    tallest = max(totals.values())
+def operations(step, guess: str | None = None):
+    """Draw what the operations of a step take, one on top of the other, and
+    beside them those of batch normalisation; step: a frame of profile.read;
+    guess: an operation."""
+    norm = step[step.name.str.contains(NORM)]
+    step_ms = float(step.attrs["step_ms"])
+    parts = {"a step": _parts(step, step_ms)}
+    if len(norm):
+        parts["its batch normalisation"] = _parts(norm)
+    tallest = max(step_ms, sum(ms for *_, ms in parts["a step"]))
     stacks = [_lumped(found, SMALLEST * tallest) for found in parts.values()]
-    figure, axes = plt.subplots(figsize=(1.2 + 3.3 * len(parts), 5.6))
+    figure, axes = plt.subplots(figsize=(1.2 + 3.6 * len(parts), 5.6))
     for place, stack in enumerate(stacks):
         _stack(axes, place, stack, APART * tallest)
     shown = {library for found in parts.values() for _, library, _ in found}
@@ -32,23 +36,21 @@ def operations(profiles, guess: str | None = None):
             axes.add_patch(Rectangle((0, 0), 0, 0, facecolor=FILLS[library],
                                      edgecolor=look.DARK, label=label))
     if guess:
-        _guessed(axes, stacks, str(guess).strip())
+        _guessed(axes, stacks[:1], str(guess).strip())
     axes.set_xticks(range(len(parts)), list(parts))
     axes.set(xlim=(-0.25, len(parts) - 0.12), ylim=(0, 1.1 * tallest),
              ylabel="time of a step (ms)")
     axes.grid(axis="x", visible=False)
     values = [f"{name}: {', '.join(map(_told, stack))}."
               for name, stack in zip(parts, stacks, strict=True)]
-    first, last = list(totals)[0], list(totals)[-1]
-    if len(parts) > 1:
-        title = (f"A step takes {totals[first]:,.0f} ms with {first}, "
-                 f"and {totals[last]:,.0f} ms with {last}.")
-    else:
-        longest = max((part for part in parts[first] if part[1]),
-                      key=lambda part: part[2])
-        share = 100 * longest[2] / totals[first]
-        title = (f"The longest operation: {_told(longest)}, "
-                 f"{share:.0f} % of a step.")
+    longest = max((part for part in parts["a step"] if part[1]),
+                  key=lambda part: part[2])
+    title = (f"The longest operation is {longest[0]}, with "
+             f"{100 * longest[2] / tallest:.0f} % of a step.")
+    if len(norm):
+        share = 100 * norm.time_ms.sum() / tallest
+        title += (f" Batch normalisation takes {share:.0f} %, in "
+                  f"{norm.calls.sum():,.0f} operations.")
     return look.finish(figure, title, " ".join(values), legend=2)
 
 
@@ -83,13 +85,13 @@ def _guessed(axes, stacks, guess: str) -> None:
               label=f"your guess: {guess} (too small to be shown)")
 
 
-def _parts(frame) -> list:
+def _parts(frame, step_ms: float = 0.0) -> list:
     """List (operation, library, milliseconds), oneDNN's before Eigen's, each
     the longest first; then what a step takes beyond its operations."""
     sums = frame.groupby(["library", "op"]).time_ms.sum()
     found = [(op, library, float(ms)) for (library, op), ms in sums.items()]
     found.sort(key=lambda part: (part[1] != "oneDNN", -part[2]))
-    left = frame.attrs.get("step_ms", 0.0) - float(sums.sum())
+    left = step_ms - float(sums.sum())
     return [*found, (BETWEEN, "", left)] if left > 0 else found
 
 

@@ -2,7 +2,7 @@
 job, and a summary beside published figures."""
 
 from math import nan
-from statistics import geometric_mean, median
+from statistics import geometric_mean
 
 import pandas as pd
 
@@ -29,8 +29,6 @@ DECK19 = {"default": 3.84, "MKL-DNN": 17.69}
 # PRACE, Best Practice Guide Deep Learning, 2019, table 13: one network, which
 # it does not name, on 128 nodes, in seconds an epoch.
 PRACE = {"Keras": 85.0, "TensorFlow": 18.0}
-# What the fused layer is compared with.
-KERAS = {"oneDNN, fused": "oneDNN", "bf16, fused": "bf16"}
 # What of 01 PyTorch is compared with.
 OURS = {"PyTorch": "oneDNN, fused", "PyTorch bf16": "bf16, fused"}
 
@@ -91,7 +89,7 @@ def possible(kinds: list[str], beside: tuple = ()) -> list[str]:
     if any("bf16" in kind for kind in every):
         print(_bf16(here))
     if settings.quick():
-        return kinds[:2]
+        every = kinds[:2]
     return [kind for kind in every
             if "avx512f" in here.isa or "bf16" not in kind]
 
@@ -107,15 +105,6 @@ def _bf16(here) -> str:
             "and we leave it out.")
 
 
-def best(result) -> str:
-    """Name the variant of 01's own with the highest rate, of those that were
-    shown to be faster than the baseline; without one, the last of them."""
-    own = [name for name in result.variants if name not in OURS]
-    faster = [name for name in own if result.verdict(name) == "faster"]
-    return max(faster, key=lambda name: result.ratio(name).middle,
-               default=own[-1])
-
-
 def pytorch(result, lab) -> None:
     """Say how fast the fused variants are beside PyTorch; where PyTorch was
     not measured, how fast they were on a reference machine."""
@@ -129,13 +118,6 @@ def pytorch(result, lab) -> None:
         print(result.sentence(OURS[name], name))
 
 
-def fused(result) -> None:
-    """Say what the fused layer alone brings, in fp32 and in bf16."""
-    for name, keras in KERAS.items():
-        if {name, keras} <= set(result.variants):
-            print(result.sentence(name, keras))
-
-
 def compiled(result) -> None:
     """Say what torch.compile brings, where PyTorch is."""
     if "PyTorch, compiled" in result.variants:
@@ -144,43 +126,31 @@ def compiled(result) -> None:
         print(missing())
 
 
-def roof(products) -> float:
-    """The GFLOP/s of the fastest of roof.py's products, in the median; says
-    which one it is, and how far its own runs and the others lie apart."""
-    rates = products.set_index("variant")["metrics.rates"]
-    middle = rates.map(median)
-    name = middle.idxmax()
-    print(f"The fastest of {len(rates)} products of oneDNN, warm: {name}, "
-          f"{middle[name]:.0f} GFLOP/s ({min(rates[name]):.0f} to "
-          f"{max(rates[name]):.0f}). The slowest: {middle.min():.0f}.")
-    return float(middle[name])
-
-
 def summary(result, gflops_of_roof: float):
     """Make the executive summary of a comparison of kernels, with figures
     that others published below it.
 
-    A rate is the baseline's (its geometric mean) times the ratio, so that
-    whoever divides gets the ratio that is printed.
+    A rate is that of the default kernels (its geometric mean) times the
+    ratio, so that whoever divides gets the ratio that is printed.
     """
     jobs = result.records.drop_duplicates("variant").set_index("variant")
-    first = result.runs[result.runs.variant == result.baseline].value
-    baseline = geometric_mean(first)
+    runs = result.runs
+    default = geometric_mean(runs[runs.variant == "default"].value)
     rows = []
-    for name in (result.baseline, *result.variants):
+    names = [result.baseline, *result.variants]
+    for name in sorted(names, key=lambda name: name != "default"):
         job = jobs.loc[name]
-        line = result.table.loc[name]
-        rate = baseline * line.ratio
-        gflops = rate * job["metrics.flops_per_image"] / 1e9
+        ratio, low, high = _beside_default(result, name)
+        gflops = default * ratio * job["metrics.flops_per_image"] / 1e9
         rows.append({
             "environment": name,
             "Network": "ResNet-50",
             "Batch size": job.batch_per_rank,
-            "images/s": rate,
-            "speed-up": line.ratio,
-            "low": line.low,
-            "high": line.high,
-            "of the roof": nan if "bf16" in name else gflops / gflops_of_roof,
+            "images/s": default * ratio,
+            "speed-up": ratio,
+            "low": low,
+            "high": high,
+            "of the roof": gflops / gflops_of_roof,
             "where": "this machine",
         })
     for name, rate in DECK19.items():
@@ -192,3 +162,18 @@ def summary(result, gflops_of_roof: float):
                  "speed-up": PRACE["Keras"] / PRACE["TensorFlow"],
                  "where": "128 nodes [PRACE]"})
     return pd.DataFrame(rows).astype({"Batch size": "Int64"})
+
+
+def _beside_default(result, name: str) -> tuple[float, float, float]:
+    """How many times as fast as the default kernels a kind is, with the ends
+    of the interval; the default kernels may be a variant."""
+    if name == "default":
+        return 1.0, nan, nan
+    if result.baseline == "default":
+        found = result.ratio(name)
+    elif name == result.baseline:
+        found = result.ratio("default")
+        return 1 / found.middle, 1 / found.high, 1 / found.low
+    else:
+        found = result.between(name, "default")
+    return found.middle, found.low, found.high

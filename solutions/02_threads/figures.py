@@ -1,5 +1,6 @@
 """The figures of 02_threads: who has threads and how busy they are, which rank
-runs where, which setting brings more CPUs to work, and the rate over threads.
+runs where, which setting brings more CPUs to work, and the map of inter-op x
+intra-op.
 """
 
 from textwrap import fill
@@ -7,13 +8,11 @@ from textwrap import fill
 import matplotlib.pyplot as plt
 import numpy as np
 
-from scaleout import data, machine
+from scaleout import machine
 from scaleout.plots import look
 from scaleout.plots import primitives as draw
 from scaleout.words import count, rounded
 
-# Threads for each core that are compared; the short form takes the ends.
-CROWDS = (1, 8) if data.quick() else (1, 2, 8)
 SHADES = (look.DARK, look.MIDDLE, look.LIGHT, "#e6c229")
 EDGE = {"edgecolor": look.DARK, "linewidth": 0.8}
 LIBRARIES = {
@@ -155,58 +154,6 @@ def _more(names) -> str:
 
 
 @look.style
-def rate_over_threads(frame, cores: int, guess: float | None = None,
-                      runs=None):
-    """Draw the rate over the threads of a rank, a line for each number of
-    ranks; filled points fit the cores, hollow ones do not. Single runs, a
-    sweep's `runs`, are small points."""
-    figure, axes = plt.subplots()
-    counts = sorted(frame.threads.unique())
-    one = frame[(frame.ranks == 1) & (frame.threads == 1)].rate
-    if len(one) and one.notna().all():
-        ideal = [float(one.iloc[0]) * min(n, cores) for n in counts]
-        draw.ideal(axes, counts, ideal, "ideal, 1 rank")
-    groups = frame.sort_values("threads").groupby("ranks")
-    for nth, (ranks, rows) in enumerate(groups):
-        line = look.LINES[nth % len(look.LINES)]
-        fits = rows.threads * ranks <= cores
-        solid = {**line, "linestyle": "-", "markersize": 7}
-        axes.plot(rows.threads, rows.rate, label=count(int(ranks), "rank"),
-                  **solid)
-        axes.scatter(rows.threads[~fits], rows.rate[~fits], color="white",
-                     marker=line["marker"], edgecolor=line["color"], s=49,
-                     zorder=3)
-        if runs is not None:
-            own = runs[(runs.role == "point") & (runs.ranks == ranks)
-                       & runs.rate.notna()]
-            draw.dots(axes, own.threads, own.rate, color=line["color"],
-                      markersize=5)
-    look.guess_line(axes, guess, upright=True)
-    axes.set(xlabel="threads of each rank (count); "
-                    "hollow: more threads in all than cores",
-             ylabel="images/s trained", xticks=counts,
-             ylim=(0, frame.rate.max() * 1.15))
-    return look.finish(figure, _fastest(frame, cores), legend=4)
-
-
-def _fastest(frame, cores: int) -> str:
-    """Name the fastest setting of one rank, and that of all ranks where it is
-    another."""
-    alone = frame[(frame.ranks == 1) & frame.rate.notna()]
-    if not len(alone):
-        return f"The rate over threads, {count(cores, 'core')}."
-    best = alone.loc[alone.rate.idxmax()]
-    title = (f"One rank: highest median with "
-             f"{count(int(best.threads), 'thread')}, "
-             f"{rounded(best.rate)} images/s.")
-    top = frame.loc[frame.rate.idxmax()]
-    if top.ranks > 1:
-        job = f"{int(top.ranks)} ranks x {count(int(top.threads), 'thread')}"
-        title += f" Of all: {job}, {rounded(top.rate)}."
-    return title
-
-
-@look.style
 def inter_intra(frame, guess: str | None = None):
     """Draw the rate of a sweep over inter-op and intra-op threads as a map;
     guess: the best cell, such as "0 x 2"."""
@@ -241,29 +188,3 @@ def inter_intra(frame, guess: str | None = None):
              f"{missing[row][column] if np.isnan(rate) else rounded(rate)}."
              for (row, column), rate in np.ndenumerate(rates)]
     return look.finish(figure, title, values=" ".join(cells), legend=1)
-
-
-@look.style
-def cliff(result, crowds, guess: float | None = None):
-    """Draw the rates of a comparison of crowded jobs, as times that of its
-    baseline; crowds: {variant: threads for each core}."""
-    figure, axes = plt.subplots(figsize=(6.5, 3.6))
-    draw.noise_band(axes, result.noise, upright=True,
-                    label="noise: identical jobs could differ by this much")
-    axes.plot([crowds[result.baseline]], [1.0], "s", color=look.DARK)
-    found = []
-    for name in result.variants:
-        ratio = result.ratio(name)
-        draw.interval(axes, crowds[name], ratio.low, ratio.middle, ratio.high,
-                      upright=True)
-        found.append(f"{crowds[name]} threads for each core give "
-                     f"{ratio.middle:.2f} times the rate: "
-                     f"{result.verdict(name)}.")
-    if guess is not None:
-        look.guess_star(axes, max(crowds.values()), guess, f"{guess:g}")
-    axes.set(xscale="log", xlabel="threads for each core (count)",
-             ylabel="times the rate with 1 thread")
-    axes.set_ylim(0, max(1.15, axes.get_ylim()[1]))
-    axes.set_xticks(list(crowds.values()), list(map(str, crowds.values())))
-    axes.minorticks_off()
-    return look.finish(figure, found[-1], values=" ".join(found), legend=2)

@@ -36,13 +36,16 @@ def settings() -> argparse.Namespace:
                         help="set nothing: environment and libraries decide")
     parser.add_argument("--pin", action="store_true",
                         help="bind each rank to cores of its own")
-    parser.add_argument("--batch-per-rank", type=one_or_more, default=16,
-                        help="images in a step of each rank (16)")
-    parser.add_argument("--steps", type=zero_or_more, default=100,
-                        help="steps that are timed (100)")
+    parser.add_argument("--batch-per-rank", type=one_or_more,
+                        help="images in a step of each rank (64, or 16 of "
+                        "resnet50)")
+    parser.add_argument("--steps", type=zero_or_more, default=50,
+                        help="steps that are timed (50)")
     parser.add_argument("--warmup", type=one_or_more, default=5,
                         help="steps before those, not timed (5)")
     args = parser.parse_args()
+    if args.batch_per_rank is None:
+        args.batch_per_rank = 16 if args.network == "resnet50" else 64
     if data.quick():
         args.steps = min(args.steps, 20)
     return args

@@ -258,14 +258,12 @@ def inertia_belongs_to_the_palette(job):
 @todo(
     4,
     hints=[
-        "Rank 0 has only the labels of its own rows. Before it can make room "
-        "for all of them it must know how many each rank has: "
-        "comm.allgather(len(labels)).",
-        "First the sizes of all pieces (allgather), then room for all of them "
-        "on rank 0 (np.empty, of np.int32 like `labels`), then Gatherv, the "
-        "gather that takes pieces of unequal size.",
-        "sizes = comm.allgather(len(labels)); all_labels = "
-        "np.empty(sum(sizes), np.int32) if rank == 0 else None; "
+        "Rank 0 has only the labels of its own rows. First it must make room "
+        "for those of all ranks: `sizes` says how many each has.",
+        "Room for all of them on rank 0 (np.empty, of np.int32 like "
+        "`labels`), then Gatherv, the gather that takes pieces of unequal "
+        "size.",
+        "all_labels = np.empty(sum(sizes), np.int32) if rank == 0 else None; "
         "comm.Gatherv(labels, (all_labels, sizes), root=0)",
     ],
 )

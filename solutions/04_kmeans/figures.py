@@ -12,7 +12,7 @@ MEMORY = {
                                    "edgecolor": look.DARK}),
     "work": ("all else", {"color": look.PALE, "edgecolor": look.DARK}),
 }
-GOAL_DB = 40  # few people see a difference
+GOAL_DB = 40  # an error of a hundredth of the range
 
 
 @look.style
@@ -23,7 +23,7 @@ def quantised(before, runs):
     rows = -(-(1 + len(runs)) // columns)
     height = 7 / columns * before.shape[0] / before.shape[1]
     figure, grid = plt.subplots(
-        2 * rows, columns, squeeze=False, dpi=64,
+        2 * rows, columns, squeeze=False, dpi=80,
         height_ratios=[10, 1] * rows,
         figsize=(7, rows * (height * 1.1 + 0.45) + 0.3))
     for axes in grid.flat:
@@ -41,8 +41,10 @@ def quantised(before, runs):
         picture.set_title(reached[-1], fontsize=11)
         _palette(grid[row + 1, place % columns],
                  metrics["shares"][0]["palette"], metrics["count"])
-    title = "The photograph, and its copies with their palettes."
-    return look.finish(figure, title, f"{'; '.join(reached)}.")
+    title = (f"The photograph, and below each copy its palette: "
+             f"{'; '.join(reached)}.")
+    wide = "A colour of a palette is as wide as it is common."
+    return look.finish(figure, title, wide)
 
 
 def _palette(axes, palette, counts) -> None:
@@ -77,16 +79,19 @@ def quality(records, guess: float | None = None):
     right.set(ylabel="fall in inertia at each doubling (%)", ylim=(0, None))
     for axes in (left, right):
         axes.set_xscale("log", base=2)
-        axes.set_xticks(colours[::2], [f"{k:,}" for k in colours[::2]])
+        some = colours[::-2]
+        axes.set_xticks(some, [f"{k:,}" for k in some])
         axes.set_xlabel("colours (count)")
     if max(psnr_db) < GOAL_DB:
         found = (f"{colours[-1]:,} colours reach {psnr_db[-1]:.1f} dB: "
                  f"{GOAL_DB} dB take more")
     else:
         enough = 2 ** np.interp(GOAL_DB, psnr_db, np.log2(colours))
-        found = f"It takes about {enough:,.0f} colours to reach {GOAL_DB} dB"
+        found = (f"It takes about {float(f'{enough:.2g}'):,.0f} colours to "
+                 f"reach {GOAL_DB} dB")
     title = (f"{found}. Doubling the palette lowers the inertia by "
-             f"{fell[0]:.0f} % at first, and by {fell[-1]:.0f} % at last.")
+             f"{fell[0]:.0f} % up to {colours[1]} colours, and by "
+             f"{fell[-1]:.0f} % up to {colours[-1]:,}.")
     return look.finish(figure, title, legend=4)
 
 

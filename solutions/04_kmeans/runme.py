@@ -82,11 +82,11 @@ def main(args: argparse.Namespace) -> np.ndarray:
     # STARTER: inertia = float(fitted.objectiveFunction[0, 0])
     # END SOLUTION
 
-    # TODO 4: bring the labels of all ranks to rank 0, in order; the pieces
-    # differ in size.  (3 lines)
-    # BEGIN SOLUTION
-    # Distributed: all hear how long each piece is; rank 0 needs it
+    # Distributed: all hear how many labels each rank has; rank 0 needs it
     sizes = comm.allgather(len(labels))
+    # TODO 4: bring the labels of all ranks to rank 0, in order; the pieces
+    # differ in length: `sizes` says how long each is.  (2 lines)
+    # BEGIN SOLUTION
     all_labels = np.empty(sum(sizes), np.int32) if rank == 0 else None  # (n,)
     # Distributed: unequal pieces, in the order of ranks, to rank 0 alone
     comm.Gatherv(labels, (all_labels, sizes), root=0)

@@ -33,8 +33,6 @@ def says_where_it_stands() -> bool:
     """Tell by SCALEOUT_STACKS whether this rank, of a check's job, is to say where it stands.
 
     The variable is taken out, so that what a rank starts says nothing in the rank's name.
-
-    The variable is taken out, so that what a rank starts says nothing in the rank's name.
     """
     return os.environ.pop(STACKS, None) is not None
 

@@ -60,11 +60,12 @@ def _tags(cell: nbformat.NotebookNode) -> set[str]:
 
 
 def _short(book: Path) -> nbformat.NotebookNode:
-    """The cells of the tour and those whose output is compared, but for what needs a name from the
-    others."""
+    """The cells of the tour and those whose output is compared, but for what stands below *Further*
+    or needs a name from the others."""
     notebook = nbformat.read(book, as_version=4)
     every = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    kept = [cell for cell in every if _tags(cell) & {"tour", "nbval-check-output"}]
+    asked = {"tour", "nbval-check-output"}
+    kept = [c for c in every if _tags(c) & asked and "further" not in _tags(c)]
     while True:
         others = [cell for cell in every if cell not in kept]
         missing = _names(others, ast.Store) - _names(kept, ast.Store)

@@ -62,11 +62,20 @@ def test_the_page_holds_every_topic_and_its_pictures(
     )
 
 
-def test_the_examples_of_a_master_are_nobodys_guesses(
+def test_the_guesses_are_the_attendees_and_never_the_examples_of_a_master(
     workshop: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    guess = "guess_rate = 50  # your guess, such as 100"
-    for book in ("solutions/00_one", "notebooks/01_own"):
+    example, own = "guess_rate = 50  # your guess, such as 100", "guess_rate = 70  # mine"
+    for book, guess in {
+        "solutions/00_alone": example,
+        "solutions/01_own": example,
+        "notebooks/01_own": own,
+        "solutions/02_open": example,
+        "notebooks/02_open": "guess_rate = None  # your guess, such as 100",
+        "notebooks/03_class": own,
+    }.items():
         _book(workshop / f"{book}.ipynb", PLOT, guess, "f'guessed {guess_rate}'")
     assert tour.main(quick=False) == 0
-    assert re.findall("guessed (.+)", capsys.readouterr().out) == ["None", "50"]
+    assert re.findall("guessed (.+)", capsys.readouterr().out) == ["None", "70", "None", "70"]
+    (page,) = workshop.glob("results/tour/*/index.html")
+    assert page.read_text().count("<p>The guesses: guess_rate = 70</p>") == 2

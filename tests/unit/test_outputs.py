@@ -223,3 +223,24 @@ def test_the_noise_of_a_run_is_that_of_its_null_pairs(
     found = make_masters.null_pair(tmp_path)
     assert 0 < found < noise if noise else found > make_masters.MOST_NOISE
     assert make_masters.null_pair(tmp_path / "none") == 0
+
+
+@pytest.mark.parametrize(
+    ("heading", "tags", "told"),
+    [
+        ("## Further\n\n### More", ["further"], []),
+        ("## Recap", ["tour"], []),
+        ("## Further\n\n## Read on", [], []),
+        ("# Further\n\n## More", [], ["cell [1] is below the heading Further: its tags are []"]),
+        ("Further", ["further"], ["not below a heading Further"]),
+        ("## Further", ["further", "tour"], ["cell [1] is tagged further, which no tour runs"]),
+    ],
+)
+def test_what_stands_below_further_is_tagged_so_and_in_no_tour(
+    tmp_path: Path, heading: str, tags: list[str], told: list[str]
+) -> None:
+    code = nbformat.v4.new_code_cell("1", metadata={"tags": tags})
+    cells = [nbformat.v4.new_markdown_cell(heading), code]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "05_tiny.ipynb")
+    found = list(lint_text.further(tmp_path / "05_tiny.ipynb"))
+    assert len(found) == len(told) and all(a in b for a, b in zip(told, found, strict=True))

@@ -5,7 +5,6 @@ import functools
 import html
 import json
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -259,19 +258,22 @@ class Comparison:
     @property
     def finding(self) -> str:
         """The one thing to remember: of one or two variants what was found of each, of more the
-        best one, and how the others did."""
+        best one, and which of the others are what."""
         every = {name: self.verdict(name) for name in self.variants}
         if len(every) <= 2:
             return self.summary
         best = self.best
-        others = Counter(word for name, word in every.items() if name != best)
-        counted = ", ".join(
-            f"{number} {'is' if number == 1 else 'are'} {FOUND.get(word, word)}"
-            for word, number in others.most_common()
+        others: dict[str, list[str]] = {}
+        for name, word in every.items():
+            if name != best:
+                others.setdefault(FOUND.get(word, word), []).append(name)
+        told = "; ".join(
+            f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} {word}"
+            for word, names in others.items()
         )
         if best == self.baseline:
-            return f"None of {len(every)} variants is shown to be faster than {best}: {counted}."
-        return f"{self.sentence(best)} Of the others, {counted}."
+            return f"None of {len(every)} variants is shown to be faster than {best}: {told}."
+        return f"{self.sentence(best)} Of the others, {told}."
 
     @property
     def notes(self) -> list[str]:
@@ -471,7 +473,10 @@ def explain(
         except (KeyError, IndexError, ValueError):
             known = ", ".join(f"{{{word}}}" for word in words)
             raise ScaleoutError(f"explain() fills in {known}; not all of {text!r}.") from None
-    print(texts[verdict].format(**words) or result.sentence(name))
+    told = (
+        texts[verdict].format(**words) if math.isfinite(ratio.high) else ""
+    )  # else too few rounds
+    print(told or result.sentence(name))
 
 
 def _times(ratio: Ratio, value: float) -> str:

@@ -76,7 +76,7 @@ def _single_runs(
     axes.plot([median] * 2, [row - 0.34, row + 0.34], label="" if row else "median", **bar)
     for index, (round_, name, again) in enumerate(disturbed):
         own = runs[(runs["round"] == round_) & (runs.variant == name) & (runs.again == again)]
-        label = "disturbed" if index == 0 and len(own) else ""
+        label = "disturbed: left out" if index == 0 and len(own) else ""
         places = row + spread[own["round"]]
         axes.scatter(own.value, places, s=110, marker="x", color="black", zorder=4, label=label)
 
@@ -100,6 +100,9 @@ def _ratios(axes: Axes, table: "pd.DataFrame", noise: float, guess: float | None
                 textcoords="offset points",
                 ha="center",
                 fontsize=10,
+                # readable where a line of the guess runs through it
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.8},
+                zorder=5,
             )
     guess_line(axes, guess, upright=True)
     axes.margins(x=0.12)

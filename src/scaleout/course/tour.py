@@ -41,6 +41,7 @@ class Stop:
     ok: bool = False
     waits: bool = False
     wall_s: float = 0.0
+    guesses: list[str] = field(default_factory=list)
     figures: list[bytes] = field(default_factory=list, repr=False)
     tables: list[str] = field(default_factory=list, repr=False)
 
@@ -112,10 +113,23 @@ def _tour_cells(path: Path) -> "NotebookNode":
     book.cells = [
         c for c in book.cells if c.cell_type == "code" and "tour" in c.metadata.get("tags", [])
     ]
-    if path.parent.name == "solutions":  # its guesses are examples, and nobody's here
+    if path.parent.name == "solutions":  # its guesses are examples: those of the attendee count
+        guesses = _guesses(home() / "notebooks" / path.name)
         for cell in book.cells:
-            cell.source = GUESS.sub(r"\1None\2", cell.source)
+            cell.source = GUESS.sub(
+                lambda line: guesses.get(line[1], f"{line[1]}None"), cell.source
+            )
     return book
+
+
+def _guesses(path: Path) -> dict[str, str]:
+    """Read the lines in which a notebook's guesses are made, by how each begins."""
+    import nbformat
+
+    if not path.is_file():
+        return {}
+    code = [c.source for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
+    return {line[1]: line[0] for line in GUESS.finditer("\n".join(code))}
 
 
 def visit(
@@ -148,6 +162,8 @@ def visit(
         stop.headline = f"Failed: {error}".splitlines()[0]
     stop.wall_s = time.monotonic() - start
     for cell in book.cells:
+        lines = [line[0].partition("  #")[0] for line in GUESS.finditer(cell.source)]
+        stop.guesses += [line for line in lines if not line.endswith(" = None")]
         for output in cell.get("outputs", []):
             _collect(stop, output.get("data", {}), "headline" in cell.metadata.get("tags", []))
     return stop
@@ -222,6 +238,8 @@ def _section(stop: Stop) -> str:
     head = (
         f'<h2 id="{stop.topic}">{html.escape(stop.title)}</h2><p>{html.escape(stop.headline)}</p>'
     )
+    if stop.guesses:
+        head += f"<p>The guesses: {html.escape(', '.join(stop.guesses))}</p>"
     return head + figures + "".join(f'<div tabindex="0">{table}</div>' for table in stop.tables)
 
 
