@@ -44,6 +44,7 @@ def ring(comm: Counting, x: np.ndarray, spare: np.ndarray,
     left = (rank - 1) % ranks
     right = (rank + 1) % ranks
     block = blocks(len(x), ranks)
+    assert len(block) == ranks, f"expected {ranks} blocks; saw {len(block)}"
 
     # TODO 2: the first trip, called reduce-scatter. In each of ranks - 1 steps
     # give a block to the right, take the one before it from the left into
