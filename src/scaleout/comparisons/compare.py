@@ -23,10 +23,11 @@ from ..jsonlines import Row
 from ..paths import show
 from ..words import count, rounded
 from . import command
-from .comparison import Comparison
+from .comparison import Comparison, wrong
 from .intervals import ROUNDS, WITHIN
 from .journal import Journal, folder_name
 from .metric import LAST_LINES, Metric
+from .numbers import NoFigure
 
 Measured = Callable[..., Any]  # what is run and gives a figure
 Column = tuple[str, int]  # a variant, and 1 where it is the baseline's second run of a round
@@ -40,6 +41,7 @@ def compare(
     rounds: int = 7,
     metric: str = "rate",
     lower: bool | None = None,
+    reduce: str = "",
     name: str = "",
     echo: Callable[[str], None] | None = None,
     **shared: Any,
@@ -69,6 +71,9 @@ def compare(
         pattern for what it prints. Without a record, "rate" is the one line that looks like a rate.
     lower : bool, optional
         Less is better. Without it: where the name of the metric ends in _s.
+    reduce : {"sum", "mean", "max"}, optional
+        What the figures that ranks print make together. Without it they are added up, and of times
+        the largest counts; where that is in doubt, the comparison asks for it and ends.
     name : str
         Of its folder; by default made from all that decides what is measured.
     echo : callable, optional
@@ -90,13 +95,15 @@ def compare(
     _check(variants, rounds)
     rounds = settings.rounds(rounds)
     asked = {key: {**shared, **how} for key, how in variants.items()}
-    measure = Metric(metric, lower)
+    measure = Metric(metric, lower, reduce)
     about = _about(job, asked, metric, bool(measure.lower))
+    about |= {"reduce": reduce} if reduce else {}
     journal = Journal("compare", folder_name(name, about["job"], about), "runs.jsonl", wrong)
     start = _start(job, f"compare/{journal.name}/jobs")
     round_of = columns(list(asked))
     rows: list[Row] = []
     copies: set[str] = set()  # variants whose ranks never talked, and who have been told of
+    printing: dict[str, tuple[int, int]] = {}  # how many ranks of each variant print a figure
 
     def result() -> Comparison:
         return Comparison(rows, bool(measure.lower), about["metric"], journal.folder)
@@ -122,6 +129,8 @@ def compare(
                 if not (again and rounds == 1):
                     where = f"{key}, round {round_ + 1}"
                     row, measure, said = _run(start, asked[key], measure, where)
+                    printing[key] = row.pop("printing")
+                    _ask(measure, printing)
                     if echo and said and key not in copies:
                         copies.add(key)
                         echo(f"{key}: {said}")
@@ -200,6 +209,9 @@ def _run(
         found = start(**how)
         metric = metric.settled(found)
         figure = metric.read(found)
+        ranks = getattr(found, "ranks", 1)
+        if question := "" if getattr(found, "copies", "") else metric.doubt(figure, ranks):
+            raise NoFigure(question)
     except JobFailed as error:
         reason = str(error).removeprefix(f"{error.run.name} ")  # the variant's name says more
         lines = [text for rank, text in error.run.lines if rank is not None and text.strip()]
@@ -214,7 +226,22 @@ def _run(
         raise
     utc = datetime.now(UTC).isoformat(timespec="seconds")
     row = {"value": figure.value, "unit": figure.unit, "run_id": getattr(found, "id", "")}
-    return {**row, "utc": utc}, metric, getattr(found, "copies", "")
+    row |= {"utc": utc, "remark": metric.remark(figure), "printing": (len(figure.ranks), ranks)}
+    return row, metric, getattr(found, "copies", "")
+
+
+def _ask(metric: Metric, printing: Mapping[str, tuple[int, int]]) -> None:
+    """Ask what the figures mean where all ranks of one variant print, and not all of another."""
+    several = {key: counts for key, counts in printing.items() if counts[1] > 1}
+    whole = {key: printed for key, (printed, ranks) in several.items() if printed == ranks}
+    if metric.reduce or metric.lower or not metric.pattern or len(whole) in (0, len(several)):
+        return
+    all_, part = next(iter(whole)), next(key for key in several if key not in whole)
+    raise NoFigure(
+        f"{all_} prints a figure on each rank, {part} on {several[part][0]} of {several[part][1]}: add  "
+        "--reduce mean  if each figure is the total of the job,  --reduce sum  if each is a rank's "
+        "own, to be added up."
+    )
 
 
 def _resume(journal: Journal, about: Mapping[str, Any], size: int) -> list[Row]:
@@ -227,18 +254,6 @@ def _resume(journal: Journal, about: Mapping[str, Any], size: int) -> list[Row]:
     elif len(rows) < len(found):
         journal.keep_only(rows)
     return rows
-
-
-def wrong(row: Row) -> str:
-    """Say what is wrong with a line of a runs.jsonl; "" when it is whole."""
-    value, counts = row.get("value"), [row.get("round"), row.get("place")]
-    if not isinstance(value, (int, float)) or not math.isfinite(value) or value <= 0:
-        return "a figure is missing"
-    if not all(type(number) is int and number >= 0 for number in counts):
-        return "its place is missing"
-    texts = [row.get("variant"), *(row.get(name, "") for name in ("unit", "run_id", "utc"))]
-    known = row.get("again") in (0, 1) and all(isinstance(text, str) for text in texts)
-    return "" if known else "a word is missing"
 
 
 def _about(

@@ -3,7 +3,6 @@ they allow."""
 
 import functools
 import html
-import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -13,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import jsonlines
 from ..errors import ScaleoutError
+from ..jsonlines import Row
 from ..paths import results, results_path, show
 from ..words import count, markdown_table, percent, rounded
 from .intervals import LEVEL, ROUNDS, Paired, Ratio, between, paired, verdict
@@ -34,8 +35,8 @@ class Comparison:
     ----------
     rows : iterable of mapping
         A row each run, in the order in which they ran: round, variant, again (0, or 1 for the
-        baseline's second run of a round), value, and place, unit, run_id, utc where they are known.
-        The first variant is the baseline. What follows the last whole round is left out.
+        baseline's second run of a round), value, and place, unit, run_id, utc, remark where they are
+        known. The first variant is the baseline. Of a round only a whole one counts.
     lower : bool
         Less is better.
     metric : str
@@ -82,9 +83,10 @@ class Comparison:
         kept = [dict(row) for row in rows]
         names = list(dict.fromkeys(row["variant"] for row in kept))
         size = len(names) + 1
-        if len(names) < 2 or len(kept) < size:
+        runs = Counter(row["round"] for row in kept)
+        self._rows = [row for row in kept if runs[row["round"]] == size]
+        if len(names) < 2 or not self._rows:
             raise ScaleoutError("There is no whole round to compare: measure at least one.")
-        self._rows = kept[: len(kept) // size * size]
         self.baseline, self.variants = names[0], names[1:]
         self.rounds = len(self._rows) // size
         self.unit = str(kept[0].get("unit", ""))
@@ -216,8 +218,9 @@ class Comparison:
         from .. import records
 
         files = {path.parent.name: path for path in results_path().rglob("records.jsonl")}
-        found = records.read(*(files[run] for run in self.runs.run_id if run in files))
-        variants = self.runs[["run_id", "variant"]].drop_duplicates()
+        variants = self.runs[self.runs.run_id.isin(files)][["run_id", "variant"]].drop_duplicates()
+        none = results_path() / "records.jsonl"  # no file, and so no records
+        found = records.read(*([files[run] for run in variants.run_id] or [none]))
         return found.drop(columns="variant").merge(variants, on="run_id")
 
     def sentence(self, variant: str, other: str = "") -> str:
@@ -301,6 +304,7 @@ class Comparison:
                 f"Round {round_ + 1} was disturbed: a run of {self.columns[column][0]} was "
                 f"{percent(abs(share))} {way} than its other runs."
             )
+        notes += dict.fromkeys(text for row in self._rows if (text := row.get("remark")))
         left_out = self.rounds - min(ratio.rounds for ratio in self.found.ratios.values())
         if left_out:
             left = count(self.rounds - left_out, "round")
@@ -404,18 +408,30 @@ class Comparison:
         Raises
         ------
         ScaleoutError
-            There is no comparison in it, or no whole round.
+            There is no comparison in it, or no whole round. A damaged line is named and left out.
         """
         place = Path(folder)
-        try:
-            about = json.loads((place / "compare.json").read_text(encoding="utf-8"))
-            lines = (place / "runs.jsonl").read_text(encoding="utf-8").splitlines()
-        except OSError:
+        about = jsonlines.table(place / "compare.json")
+        rows, left_out = jsonlines.read(place / "runs.jsonl", wrong)
+        if not about or not rows:
             raise ScaleoutError(
                 f"There is no comparison in {show(place)}: give its folder in results/compare/."
-            ) from None
-        rows = [json.loads(line) for line in lines]
-        return cls(rows, about["lower"], about["metric"], place)
+            )
+        if left_out:
+            print(f"{show(place / 'runs.jsonl')}{left_out}.")
+        return cls(rows, about.get("lower") is True, str(about.get("metric", "rate")), place)
+
+
+def wrong(row: Row) -> str:
+    """Say what is wrong with a line of a runs.jsonl; "" when it is whole."""
+    value, counts = row.get("value"), [row.get("round"), row.get("place")]
+    if not isinstance(value, (int, float)) or not math.isfinite(value) or value <= 0:
+        return "a figure is missing"
+    if not all(type(number) is int and number >= 0 for number in counts):
+        return "its place is missing"
+    texts = [row.get("variant"), *(row.get(name, "") for name in ("unit", "run_id", "utc"))]
+    known = row.get("again") in (0, 1) and all(isinstance(text, str) for text in texts)
+    return "" if known else "a word is missing"
 
 
 def explain(

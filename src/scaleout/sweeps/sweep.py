@@ -14,7 +14,8 @@ from .. import machine, settings
 from ..clusters import run as launch
 from ..comparisons import command as commands
 from ..comparisons.journal import Journal, folder_name, scripts
-from ..comparisons.metric import Metric, NoFigure
+from ..comparisons.metric import Metric
+from ..comparisons.numbers import NoFigure
 from ..errors import ScaleoutError
 from ..jobs import failures
 from ..jobs.job import TIMEOUT_S, Job, JobFailed, JobInterrupted, JobTimeout, Run
@@ -114,7 +115,7 @@ def sweep(
     measure = Metric(metric, lower, reduce)
     about = {
         "command": words,
-        "metric": {"what": measure.what, "lower": measure.lower, "reduce": measure.reduce},
+        "metric": {"what": measure.what, "lower": measure.lower},
         "scripts": scripts(words),
         "machine": [machine.cpu_model(), cores],
         "site": {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(site).items()},
@@ -125,7 +126,7 @@ def sweep(
     journal = Journal("sweep", folder_name(name, stem, about), "points.jsonl", wrong)
     say = echo or (lambda text: None)
     with journal.held():
-        done = _resume(journal, about, say)
+        done = _resume(journal, about, measure, say)
         work = _Work(words, measure, site, cores, timeout, journal, done, say, repeat)
         work.measure(choices, only, search)
         result = Result(done.values(), bool(measure.lower), journal.folder)
@@ -133,8 +134,11 @@ def sweep(
     return result
 
 
-def _resume(journal: Journal, about: Mapping[str, Any], say: Say) -> dict[Key, Row]:
-    """Read what was measured of this sweep, without what failed: that is tried once more."""
+def _resume(journal: Journal, about: Mapping[str, Any], metric: Metric, say: Say) -> dict[Key, Row]:
+    """Read what was measured of this sweep, without what failed: that is tried once more.
+
+    What ranks have printed is put together anew, as --reduce may have another answer now.
+    """
     rows, left_out = journal.rows()
     if left_out:
         say(f"{show(journal.path)}{left_out}.")
@@ -149,7 +153,15 @@ def _resume(journal: Journal, about: Mapping[str, Any], say: Say) -> dict[Key, R
             f"{show(journal.folder)} holds a sweep with another {' and '.join(differ)}: name this "
             "one with --name, so that the two are not mixed."
         )
-    return {key: row for key, row in done.items() if row["status"] in ("ok", COPIES)}
+    kept = {key: row for key, row in done.items() if row["status"] in ("ok", COPIES)}
+    for row in kept.values():
+        if row["status"] == "ok" and row.get("metric") and row.get("values"):
+            row["rate"] = metric.combine(row["values"], row["ranks"])
+    return kept
+
+
+class Unclear(ScaleoutError):
+    """Nobody can say what the figures mean before a person has."""
 
 
 @dataclass
@@ -179,8 +191,7 @@ class _Work:
         grid = points.ends(grid) if settings.quick() else grid
         default = points.default(choices, points.programs(choices, self.words))
         rounds = range(self.repeat)
-        begun = any(role == POINT for role, _, _ in self.done)
-        first = [key for r in rounds if (key := (FIRST, default, r)) in self.done or not begun]
+        first = [(FIRST, default, r) for r in rounds]
         last = [(LAST, default, r) for r in rounds]
         plan = list(self._shuffled(list(grid.values())))[
             : min(trials or len(grid), len(grid)) * self.repeat
@@ -324,7 +335,7 @@ class _Work:
             )
             run = launch.start(job, None)
             figure, status, reason = self._figure(run, point), "ok", ""
-            if run.copies:
+            if run.copies and not self.metric.reduce:
                 status, reason = COPIES, run.copies
         except JobTimeout as error:
             run, status = error.run, "timeout"
@@ -354,11 +365,16 @@ class _Work:
         """Read what a job gave, by the metric that all are judged by."""
         before, self.metric = self.metric, self.metric.settled(run)
         if self.metric != before:
-            self.say(f"Judged by what this finds:  --metric {shlex.quote(self.metric.pattern)}")
+            bar = " (of a bar's s/it the inverse)" * self.metric.pattern.endswith("it/s")
+            self.say(
+                f"Judged by what this finds:  --metric {shlex.quote(self.metric.pattern)}{bar}"
+            )
         found = self.metric.read(run)
-        doubt = "" if run.talked is False else self.metric.doubt(found, point.ranks)
+        if question := "" if run.talked is False else self.metric.doubt(found, point.ranks):
+            raise Unclear(f"{point}: {question}")
         values = {rank: list(given) for rank, given in found.ranks.items()}
-        return {"rate": found.value, "unit": found.unit, "values": values, "doubt": doubt}
+        remark = self.metric.remark(found)
+        return {"rate": found.value, "unit": found.unit, "values": values, "doubt": remark}
 
 
 def duration(seconds: float) -> str:

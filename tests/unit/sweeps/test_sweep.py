@@ -49,7 +49,7 @@ def test_the_same_call_again_starts_nothing_and_more_repeats_add(jobs, measure) 
     again = measure(ranks=[1, 2], name="mine")
     assert len(jobs) == 4 and again.frame.equals(one.frame)
     more = measure(ranks=[1, 2], name="mine", repeat=2)
-    assert len(jobs) == 4 + 2 + 2 and more.frame.repeats.tolist() == [2, 2]
+    assert len(jobs) == 4 + 1 + 2 + 2 and more.frame.repeats.tolist() == [2, 2]
     assert sweeps.read(more.folder).frame.equals(more.frame)
 
 
@@ -102,7 +102,37 @@ def test_a_damaged_line_costs_its_job_alone(jobs, measure) -> None:
         file.write('{"role": "poi')  # and no end of line
     again = measure(ranks=[1, 2], name="mine", repeat=2, echo=said.append)
     assert "line 5: no record" in said[0] and again.frame.repeats.tolist() == [2, 2]
-    assert len(jobs) == 8
+    assert len(jobs) == 9
+
+
+def test_a_sweep_that_is_taken_up_with_more_repeats_gets_its_interval(jobs, measure) -> None:
+    measure(ranks=[1, 2], name="mine")
+    measure(ranks=[1, 2], name="mine", repeat=2)
+    said = measure(ranks=[1, 2], name="mine", repeat=3).summary
+    assert "The interval of that ratio" in said and "for an interval, add" not in said
+
+
+@pytest.mark.parametrize(
+    ("says", "metric", "words"),
+    [
+        ("total: 48.0", "total: (.*)", "2 ranks x 1 thread: The 2 ranks print the same figure"),
+        ("total: 48.{rate}", "total: (.*)", "2 ranks x 1 thread: The 2 ranks print the same"),
+        ("r: {rate} s, 1,234 img/s", "([0-9.]+) img/s", "--reduce sum"),
+    ],
+)
+def test_sums_that_may_be_totals_are_no_figure_until_reduce_says_so(
+    jobs, measure, says: str, metric: str, words: str
+) -> None:
+    Path("says").write_text(says)
+    for _ in range(2):  # the same line asks again
+        with pytest.raises(ScaleoutError, match=words):
+            measure(ranks=[1, 2], metric=metric, name="mine")
+    started = len(jobs)
+    mean = measure(ranks=[1, 2], metric=metric, reduce="mean", name="mine")
+    assert len(jobs) == started + 3, "what one rank gave is kept"
+    assert abs(mean.best.ratio - 1) < 0.01
+    added = measure(ranks=[1, 2], metric=metric, reduce="sum", name="mine")
+    assert len(jobs) == started + 3 and added.best.ratio == pytest.approx(2, rel=0.01)
 
 
 def test_what_others_took_is_kept_and_said_everywhere_and_nothing_runs_again(
