@@ -99,16 +99,22 @@ def read(match: re.Match[str]) -> Number:
             times, unit = _scaled(scale)
     elif scale := re.search("[kKMGT]$", text):  # inside of the group
         times, text = 1000.0 ** THOUSAND[scale[0]], text[:-1].rstrip()
-    if THOUSANDS.fullmatch(text):
-        text = re.sub(f"[{MARKS} ]", "", text)
-    if not PLAIN.fullmatch(text):
+    value = plain(text)
+    if value is None:
         raise _refused(words, line, text)
     parts = next((m for m in BLANKS.finditer(line, *near) if m.start() <= first < m.end()), None)
     blank = ""
     if parts and " " not in words:
         beside = [at for at in (first - 1, last) if parts.start() <= at < parts.end()]
         blank = "" if any(map(named, beside)) else parts[0]
-    return Number(times * float(re.sub("[dD]", "e", text)), unit, blank)
+    return Number(times * value, unit, blank)
+
+
+def plain(text: str) -> float | None:
+    """Read a text that is one number, with or without marks between thousands; None for any other."""
+    if THOUSANDS.fullmatch(text):
+        text = re.sub(f"[{MARKS} ]", "", text)
+    return float(re.sub("[dD]", "e", text)) if PLAIN.fullmatch(text) else None
 
 
 def _group(match: re.Match[str]) -> int:
