@@ -128,7 +128,8 @@ def compare(
                 # In the short form the baseline's run, which was the last, stands here twice.
                 if not (again and rounds == 1):
                     where = f"{key}, round {round_ + 1}"
-                    row, measure, said = _run(start, asked[key], measure, where)
+                    worked = any(row["variant"] == key for row in rows)
+                    row, measure, said = _run(start, asked[key], measure, where, worked)
                     printing[key] = row.pop("printing")
                     _ask(measure, printing)
                     if echo and said and key not in copies:
@@ -198,7 +199,7 @@ def _settled(result: Comparison, name: str) -> bool:
 
 
 def _run(
-    start: Callable[..., Any], how: Mapping[str, Any], metric: Metric, where: str
+    start: Callable[..., Any], how: Mapping[str, Any], metric: Metric, where: str, worked: bool
 ) -> tuple[Row, Metric, str]:
     """Make a row of one run.
 
@@ -219,7 +220,8 @@ def _run(
             reason += "\nIts last lines:" + "".join(
                 f"\n    {text[:160]}" for text in lines[-LAST_LINES:]
             )
-        error.args = (f"{where}: {reason}",)
+        again = command.left_behind(reason, how.get("script", "")) if worked else ""
+        error.args = (f"{where}: {reason}" + f"\n{again}" * bool(again),)
         raise
     except ScaleoutError as error:
         error.args = (f"{where}: {error}", *error.args[1:])

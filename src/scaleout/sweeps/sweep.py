@@ -290,7 +290,11 @@ class _Work:
         left = duration((self.total - self.count) * self._job_s())
         number = f"{self.count:>{len(str(self.total))}}/{self.total}"
         self.say(f"{number}  {called}: {_in_words(row)}   ({left} left)")
-        for remark in (row["reason"] if row["status"] == COPIES else "", row["doubt"]):
+        copies = row["reason"] if row["status"] == COPIES else ""
+        again = ""
+        if row["status"] == "failed" and any(old["status"] == "ok" for old in self.done.values()):
+            again = commands.left_behind(row["reason"], self.words) * ("xist" in row["reason"])
+        for remark in (copies, row["doubt"], again):
             self._remark(remark)
         self._give_up(row)
         if not self.told:
@@ -303,7 +307,7 @@ class _Work:
 
     def _remark(self, text: str) -> None:
         """Say once what may be wrong with the figures."""
-        kind = text.partition("ranks")[2]  # said of 2 ranks, it need not be said of 4
+        kind = text.partition("ranks")[2] or text  # said of 2 ranks, it need not be said of 4
         if text and kind not in self.remarks:
             self.remarks.add(kind)
             self.say(text)
@@ -311,9 +315,13 @@ class _Work:
     def _give_up(self, row: Row) -> None:
         """Stop a sweep whose command does not work at all."""
         failed = {point for (_, point, _), row in self.done.items() if row["status"] != "ok"}
-        if len(failed) >= HOPELESS and len(failed) == len({point for _, point, _ in self.done}):
+        worked = {point for _, point, _ in self.done} - failed
+        same = len({row["reason"] for row in self.done.values() if row["status"] == "failed"}) == 1
+        only_first = same and all(point.threads is None for point in worked)
+        if len(failed) >= HOPELESS and (not worked or only_first):
+            which = f"The first {len(failed)} settings" if not worked else "All but the first job"
             raise ScaleoutError(
-                f"The first {len(failed)} settings all failed ({row['reason']}): mend the command, "
+                f"{which} all failed ({row['reason']}): mend the command, "
                 "then type the same "
                 f"line. What they said is in {show(self.journal.folder / 'jobs')}."
             )
@@ -345,7 +353,7 @@ class _Work:
         except NoFigure as error:
             if not any(row["status"] == "ok" for row in self.done.values()):
                 raise  # a slip in --metric, most likely: better said at once than after the grid
-            status, reason = "no figure", str(error).splitlines()[0]
+            status, reason = "no figure", " ".join(str(error).split())
         remote = self.site.hosts or self.site.scheduler
         return {
             "status": status,

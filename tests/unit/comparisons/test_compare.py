@@ -11,6 +11,7 @@ import pytest
 
 from scaleout import Comparison, compare
 from scaleout import records as books
+from scaleout.comparisons.command import left_behind
 from scaleout.comparisons.compare import columns, plan
 from scaleout.comparisons.intervals import paired
 from scaleout.comparisons.variants import variants
@@ -362,3 +363,44 @@ def test_a_comparison_without_records_has_none_of_a_strangers(here: Path) -> Non
     found = compare(Job().run, TWO, rounds=3)
     books.write(lab="04_kmeans", rate=6.0)
     assert found.records.empty
+
+
+# The words of a command
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["sleep 0.1"], "leave the quotes out and type  sleep 0.1"),
+        (["python train.py --lr 1"], "leave the quotes out and type  python train.py"),
+        (["sort words.txt | wc -l"], "type  sh -c 'sort words.txt | wc -l'"),
+        (["ulimit", "-a"], "type  sh -c 'ulimit -a'"),
+        (["cd", "x"], "type  sh -c 'cd x'"),
+        (["a $(nproc)"], "sh -c 'a $(nproc)'"),
+        (["OMP_NUM_THREADS=2", "python", "x.py"], "type  --env OMP_NUM_THREADS=2"),
+        (["python", "x.py --lr 1"], "leave the quotes out and type  python x.py --lr 1"),
+        (["nosuchprogram"], "There is no program nosuchprogram to start"),
+    ],
+)
+def test_a_command_that_cannot_start_is_told_with_what_to_type(words: list[str], said: str) -> None:
+    with pytest.raises(ScaleoutError) as caught:
+        variants([*words, "::", "true"])
+    assert said in str(caught.value)
+
+
+def test_values_beside_commands_are_named() -> None:
+    with pytest.raises(ScaleoutError, match="not both at once. A has 2 values, 1, unset: give it"):
+        variants(["true", "::", "false"], ["A=1,"])
+
+
+@pytest.mark.parametrize(
+    ("reason", "name"),
+    [
+        ("FileExistsError: [Errno 17] File exists: 'output'", "output"),
+        ('RuntimeError: logs already exist: "logs/a b"', "logs/a b"),
+        ("mkdir: cannot create directory", "WHAT"),
+    ],
+)
+def test_what_the_first_run_may_have_left_behind_is_told(reason: str, name: str) -> None:
+    said = left_behind(reason, ["python", "train.py"])
+    assert f"rm -rf {name}; python train.py" in said
