@@ -45,8 +45,8 @@ def check(command: Sequence[str]) -> None:
         line = " ".join(command)
         if SHELL.search(line) or program in BUILT_IN:
             raise ScaleoutError(
-                f"{program.split()[0]} is no program, or {shlex.quote(line)} needs a shell, which "
-                f"nobody starts here: type  sh -c {shlex.quote(line)}"
+                f"{shlex.quote(line)} is for a shell, and none is started here: type  sh -c "
+                f"{shlex.quote(line)}"
             )
         if " " in program:
             raise ScaleoutError(

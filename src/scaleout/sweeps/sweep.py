@@ -319,9 +319,10 @@ class _Work:
         same = len({row["reason"] for row in self.done.values() if row["status"] == "failed"}) == 1
         only_first = same and all(point.threads is None for point in worked)
         if len(failed) >= HOPELESS and (not worked or only_first):
-            which = f"The first {len(failed)} settings" if not worked else "All but the first job"
+            once = any(row["status"] == "ok" for row in self.done.values())
+            which = "All jobs but the first" if once else f"The first {len(failed)} settings all"
             raise ScaleoutError(
-                f"{which} all failed ({row['reason']}): mend the command, "
+                f"{which} failed ({row['reason']}): mend the command, "
                 "then type the same "
                 f"line. What they said is in {show(self.journal.folder / 'jobs')}."
             )

@@ -14,7 +14,7 @@ import pytest
 from scaleout import sweeps
 from scaleout.clusters import run as launch
 from scaleout.errors import ScaleoutError
-from scaleout.jobs.job import Job, Run
+from scaleout.jobs.job import Job, JobFailed, Run
 from scaleout.sweeps.picture import heat_map
 from scaleout.sweeps.rows import FIRST, LAST, POINT
 
@@ -262,3 +262,35 @@ def test_a_heat_map_shows_each_cell_failed_and_unmeasured_ones_apart() -> None:
     assert axes.get_xlabel() == "threads of each rank (count)" and bar.get_ylabel() == "images/s"
     assert axes.get_title("left").startswith("best: 20.0 images/s with ranks 1, threads 16")
     assert "ranks 1, threads 1: 10.0" in figure.get_label()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("x", "y"), [("ranks", "A"), ("A", "ranks")])
+def test_a_picture_has_room_for_long_names(x: str, y: str, tmp_path: Path) -> None:
+    values = ["granularity=fine,compact,1,0", "granularity=fine,scatter", "a:8,b" * 10]
+    frame = pd.DataFrame({"ranks": [1, 1, 1], "A": values, "rate": [1.0, 2.0, 3.0]})
+    figure = heat_map(frame, x, y, "images/s", 2.5)
+    figure.savefig(tmp_path / "a.png")
+    box = figure.axes[0].get_tightbbox()
+    assert box.x0 >= 0 and box.x1 <= figure.bbox.x1 and box.y1 <= figure.bbox.y1
+
+
+def test_a_command_that_works_once_ends_the_sweep_with_what_it_left(
+    jobs, measure, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    said: list[str] = []
+
+    def start(job: Job, echo: None) -> Run:
+        jobs.append(())
+        error = "FileExistsError: [Errno 17] File exists: 'output'"
+        lines = [(0, "rate: 5 steps/s" if len(jobs) == 1 else error)]
+        run = Run("id", "job", "mpirun", tmp_path, job.ranks, 1, int(len(jobs) > 1), 2.0, lines)
+        if len(jobs) > 1:
+            raise JobFailed(f"job failed first on rank 0:\n{error}", run)
+        return run
+
+    monkeypatch.setattr(launch, "start", start)
+    with pytest.raises(ScaleoutError, match="All jobs but the first failed .* File exists"):
+        measure(ranks=[1, 2, 4, 8], echo=said.append)
+    assert len(jobs) == 4
+    assert sum("rm -rf output; python train.py" in line for line in said) == 1
