@@ -31,6 +31,7 @@ from .numbers import NoFigure
 
 Measured = Callable[..., Any]  # what is run and gives a figure
 Column = tuple[str, int]  # a variant, and 1 where it is the baseline's second run of a round
+SHORT_S = 10.0  # a job's start is no large part of more
 MORE = 2  # rounds at most that take the place of disturbed ones
 
 
@@ -100,6 +101,7 @@ def compare(
     about |= {"reduce": reduce} if reduce else {}
     journal = Journal("compare", folder_name(name, about["job"], about), "runs.jsonl", wrong)
     start = _start(job, f"compare/{journal.name}/jobs")
+    by_the_clock = measure.what == "wall_s" and job is launch.run
     round_of = columns(list(asked))
     rows: list[Row] = []
     copies: set[str] = set()  # variants whose ranks never talked, and who have been told of
@@ -130,6 +132,7 @@ def compare(
                     where = f"{key}, round {round_ + 1}"
                     worked = any(row["variant"] == key for row in rows)
                     row, measure, said = _run(start, asked[key], measure, where, worked)
+                    row |= _start_s(start, asked[key], row, rows) if by_the_clock else {}
                     printing[key] = row.pop("printing")
                     _ask(measure, printing)
                     if echo and said and key not in copies:
@@ -230,6 +233,18 @@ def _run(
     row = {"value": figure.value, "unit": figure.unit, "run_id": getattr(found, "id", "")}
     row |= {"utc": utc, "remark": metric.remark(figure), "printing": (len(figure.ranks), ranks)}
     return row, metric, getattr(found, "copies", "")
+
+
+def _start_s(
+    start: Callable[..., Any], how: Mapping[str, Any], row: Row, rows: Sequence[Row]
+) -> Row:
+    """Measure, once, the start of a job that does nothing, where the jobs are so short."""
+    if rows:
+        return {key: rows[0][key] for key in ("start_s",) if key in rows[0]}
+    if row["value"] > SHORT_S:
+        return {}
+    empty = [float(start(**{**how, "script": ["true"]}).wall_s) for _ in range(2)]
+    return {"start_s": round(min(empty), 4)}
 
 
 def _ask(metric: Metric, printing: Mapping[str, tuple[int, int]]) -> None:

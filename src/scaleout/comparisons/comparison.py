@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 Array = NDArray[np.float64]
+START = 10  # times the start of a job: of what takes less it is a large part
 FOUND = {"no difference shown": "not shown to differ"}  # behind "is" and "are"
 
 
@@ -58,6 +59,9 @@ class Comparison:
         Of `value`; "" where it has none.
     noise : float
         By how much two identical jobs could differ here, as a share; no smaller gain counts.
+    start_s : float
+        Seconds that an empty job takes, where that is a large part of jobs compared by their
+        seconds; else 0. Where it is most of them, "no difference shown" is no verdict.
     drift : float
         How much faster the machine was at the end than at the start, as a share.
     columns : list of (variant, again)
@@ -98,6 +102,10 @@ class Comparison:
             compared=compared,
             order=self._wide("place") if "place" in kept[0] else None,
         )
+        shortest = min(float(row["value"]) for row in self._rows)
+        start_s = float(self._rows[0].get("start_s", 0.0))
+        self.start_s = start_s if START * start_s > shortest else 0.0
+        self._hidden = 2 * start_s > shortest
         self.noise, self.drift = self.found.noise, self.found.drift
 
     def _wide(self, field: str) -> Array:
@@ -177,7 +185,12 @@ class Comparison:
         ScaleoutError
             There is no such variant.
         """
-        return verdict(self.ratio(variant), self.noise)
+        return self._word(self.ratio(variant))
+
+    def _word(self, ratio: Ratio) -> str:
+        """Judge a ratio; of jobs that are mostly start, none can be shown to be equal."""
+        word = verdict(ratio, self.noise)
+        return "unclear" if self._hidden and word == "no difference shown" else word
 
     def _known(self, variant: str) -> str:
         if variant not in self.found.ratios:
@@ -242,7 +255,7 @@ class Comparison:
             There is no such variant.
         """
         ratio = self.between(variant, other) if other else self.ratio(variant)
-        word, first = verdict(ratio, self.noise), other or self.baseline
+        word, first = self._word(ratio), other or self.baseline
         if ratio.rounds < ROUNDS:
             return f"{variant}: unclear after {count(ratio.rounds, 'round')}; it takes {ROUNDS}."
         times = f"{_times(ratio, ratio.middle)} times as fast as {first}"
@@ -252,6 +265,8 @@ class Comparison:
             return f"{variant}: no difference from {first} is shown (within ±{reach})."
         if word != "unclear":
             return f"{variant}: {word}, {times} ({interval})."
+        if self._hidden and verdict(ratio, self.noise) == "no difference shown":
+            return f"{variant}: unclear, as most of each job's time is its start."
         if ratio.low > 1 or ratio.high < 1:
             return (
                 f"{variant}: unclear. It is {times} ({interval}), "
@@ -282,6 +297,12 @@ class Comparison:
         unit = f" {self.unit}" if self.unit else ""
         base = self.table["median"].iloc[0]
         notes = [f"{count(self.rounds, 'round')}; {self.baseline} gives {rounded(base)}{unit}."]
+        if self.start_s:
+            notes.append(
+                f"An empty job takes {rounded(self.start_s)} s here: the start of a job is so large a part "
+                "of these seconds that the commands themselves may differ by more than the ratios say. Let "
+                "each do its work many times over, or print a time of its own for --metric."
+            )
         if math.isfinite(self.noise):
             notes.append(
                 f"The noise: two identical jobs could differ by {percent(self.noise)}; "

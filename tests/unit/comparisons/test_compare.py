@@ -11,6 +11,7 @@ import pytest
 
 from scaleout import Comparison, compare
 from scaleout import records as books
+from scaleout.clusters import run as launch
 from scaleout.comparisons.command import left_behind
 from scaleout.comparisons.compare import columns, plan
 from scaleout.comparisons.intervals import paired
@@ -404,3 +405,41 @@ def test_values_beside_commands_are_named() -> None:
 def test_what_the_first_run_may_have_left_behind_is_told(reason: str, name: str) -> None:
     said = left_behind(reason, ["python", "train.py"])
     assert f"rm -rf {name}; python train.py" in said
+
+
+class Clock:
+    """Jobs that take so many seconds beside their start."""
+
+    def __init__(self, folder: Path, start_s: float) -> None:
+        self.folder, self.start_s, self.asked = folder, start_s, []
+
+    def __call__(self, script: list[str], name: str, echo: None = None, **how: Any) -> Run:
+        self.asked.append(script[0])
+        seconds = self.start_s + float(script[1] if len(script) > 1 else 0)
+        return Run("id", "x", "", self.folder, 1, 1, 0, seconds * (1 + len(self.asked) / 1e4))
+
+
+@pytest.mark.parametrize(
+    ("start_s", "seconds", "verdict", "hidden"),
+    [
+        (0.3, (0.005, 0.006), "unclear", True),
+        (0.3, (0.02, 0.06), "slower", True),
+        (0.3, (0.005, 1.0), "slower", True),
+        (0.3, (1.0, 1.0001), "no difference shown", True),
+        (0.3, (9.0, 9.0001), "no difference shown", False),
+        (0.04, (0.5, 0.5001), "no difference shown", False),
+    ],
+)
+def test_the_start_of_a_job_that_hides_a_difference_is_measured_and_said(
+    here: Path, monkeypatch: pytest.MonkeyPatch, start_s: float, seconds: tuple, verdict: str,
+    hidden: bool,
+) -> None:  # fmt: skip
+    clock = Clock(here, start_s)
+    monkeypatch.setattr(launch, "run", clock)
+    a, b = ({"script": ["sleep", str(each)]} for each in seconds)
+    found = compare(clock, {"a": a, "b": b}, rounds=3, metric="wall_s")
+    assert found.verdict("b") == verdict
+    assert clock.asked.count("true") == (2 if start_s + seconds[0] < 10 else 0)
+    notes = " ".join(Comparison.read(found.folder).notes)
+    assert ("An empty job takes" in notes) == hidden
+    assert ("no difference" in repr(found)) == (verdict == "no difference shown")
