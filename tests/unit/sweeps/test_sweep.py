@@ -4,6 +4,7 @@ import html
 import importlib
 import json
 import math
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from scaleout import sweeps
 from scaleout.clusters import run as launch
 from scaleout.errors import ScaleoutError
 from scaleout.jobs.job import Job, JobFailed, Run
+from scaleout.jobs.site import Site
+from scaleout.sweeps import files
 from scaleout.sweeps.picture import heat_map
 from scaleout.sweeps.rows import FIRST, LAST, POINT
 
@@ -294,3 +297,18 @@ def test_a_command_that_works_once_ends_the_sweep_with_what_it_left(
         measure(ranks=[1, 2, 4, 8], echo=said.append)
     assert len(jobs) == 4
     assert sum("rm -rf output; python train.py" in line for line in said) == 1
+
+
+def test_best_sh_of_a_sweep_on_slurm_submits_its_job_script(tmp_path: Path) -> None:
+    rows = [*_jobs(FIRST, [10.0], threads=None), *_jobs(POINT, [20.0], 2)]
+    inner = 'mpirun -prepend-pattern "$MARK" "${TELL[@]}" python train.py'
+    about = {"cpu": "X", "cores": 2, "command": inner, "others": 0.0}
+    result = sweeps.Result([row | about for row in rows], folder=tmp_path)
+    files.write(result, ["python", "train.py"], Site(scheduler="slurm", cores=2))
+    fake = tmp_path / "bin/sbatch"
+    fake.parent.mkdir()
+    fake.write_text("#!/bin/sh\necho submitted $1\n")
+    fake.chmod(0o755)
+    path = {"PATH": f"{fake.parent}:/usr/bin:/bin"}
+    said = subprocess.run([tmp_path / "best.sh"], env=path, capture_output=True, text=True)
+    assert said.stdout == f"submitted {tmp_path}/best.sbatch\n" and not said.stderr

@@ -166,3 +166,9 @@ def test_the_tour_of_a_class_names_the_labs_that_are_not_solved(
     )
     history.keep_state("00_tiny", 1, "passed")
     assert tour._waiting("00_tiny", type("Book", (), {"metadata": {}})) is None
+
+
+def test_the_folder_that_the_cluster_page_makes_is_that_of_release() -> None:
+    page = (Path(__file__).parents[3] / "docs/cluster.md").read_text(encoding="utf-8")
+    (made,) = re.findall(r"scaleout release (\S+)", page)
+    assert f"cp -r {made} " in page and "{labs,notebooks,sites}" not in page
