@@ -208,7 +208,7 @@ class Metric:
         if run.talked is False and not self.reduce:  # of copies, what one gives, never their sum
             value = statistics.median(statistics.median(given) for given in values.values())
         else:
-            value = self.combine(values, run.ranks)
+            value = self.combine(values, getattr(run, "ranks", 1))
         return Figure(value, unit, values, steps, blank)
 
     def _nothing(self, lines: Lines) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import jsonlines
-from ..comparisons.numbers import plain as number_in
+from ..comparisons.numbers import plain as plain_number
 from ..errors import ScaleoutError
 from ..words import plain
 from .fit import fit_rates
@@ -83,7 +83,7 @@ def read_measured(path: Path | str) -> Measured:
     columns: dict[str, list[float]] = {name: [] for name in wanted}
     for number, line in rows:
         cells = _cells(line)
-        found = {name: number_in(cell) for name, cell in zip(names, cells, strict=False)}
+        found = {name: _number(cell) for name, cell in zip(names, cells, strict=False)}
         values = [value for name in wanted if (value := found.get(name)) is not None]
         if len(values) < len(wanted) or any(cells[len(names) :]):  # 1,200 is two cells
             cut = line if len(line) <= 60 else line[:60] + "..."
@@ -122,6 +122,14 @@ def _names(lines: Lines, rows: Lines, shown: str) -> tuple[list[str], Lines]:
         "nodes,seconds  for times of the same work,  nodes,weak_seconds  where each node has its "
         f"own; ranks, gpus or cores for nodes); what it has there is {there!r}."
     )
+
+
+def _number(cell: str) -> float | None:
+    """Read a cell, with marks between thousands or without; None for what is no number."""
+    try:
+        return float(cell)
+    except ValueError:
+        return plain_number(cell.strip())
 
 
 def _cells(line: str) -> list[str]:

@@ -97,6 +97,7 @@ def test_a_table_is_read_as_programs_write_it(
         ("nodes,seconds\n1,9\n4,\n", "line 3: '4,' holds no two numbers"),
         ("nodes,seconds\n1,9\n2,OOM\n", "line 3"),
         ('nodes,seconds\n1,"9,5"\n', "line 2"),
+        ("nodes,seconds\n1,inf\n", "seconds is above 0; it holds 1 and inf"),
         ("nodes,rate\n8,1,402\n", "line 2"),
         ("nodes,ranks,rate\n1,4,5\n2,8,9\n", "counts nodes and ranks, and both change"),
     ],
