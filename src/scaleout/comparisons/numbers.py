@@ -22,10 +22,15 @@ ODD = re.compile(
     r"|(?<!\w)0x[0-9A-Fa-f]+"
     r"|[0-9.,]+ ?[x×*·] ?10(?:\^|\*\*|[⁰¹²³⁴-⁹⁻])\S*"
 )
+# Units before which k, M, G and T stand: kit/s, GB/s, Mbits/sec, GFLOPS, ktok/s, kIOPS.
+UNITS = (
+    r"(?:(?:[bB](?:its?|ytes?|ps)?|it|(?i:flops?)|Hz)(?![A-Za-z])"
+    r"|(?i:tok|img|image|sample|iops|ops|read|writ|req|row|step|word|event|quer|frame|item|rec))"
+)
 # What multiplies the number before it: 10.4k, 1.2 GB/s, 3.1kit/s, 12.5 ms.
 SCALE = re.compile(
     r"[ \u00a0\u202f]?(?:(?P<si>[kKMGT])"
-    r"(?:(?P<binary>i)?(?=(?:[bB](?:its?|ytes?|ps)?|it|(?i:flops?)|Hz)(?![A-Za-z]))|(?![A-Za-z0-9=:]))"
+    rf"(?:(?P<binary>i)?(?={UNITS})|(?![A-Za-z0-9=:]))"
     r"|(?P<time>ns|us|µs|μs|ms|s|min|h)(?![A-Za-z0-9=:]))"
 )
 THOUSAND = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4}

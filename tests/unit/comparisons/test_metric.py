@@ -164,6 +164,9 @@ S = "images/s: ([0-9.]+)"  # README's own pattern
         ("BW=([0-9.]+)", "write: IOPS=10.4k, BW=0.5MiB/s", 2**19),
         ("speed: ([0-9.]+)", "speed: 1.2 GB/s", 1.2e9),
         ("([0-9.]+)k? tok/s", "1.2k tok/s", 1200),
+        ("speed ([0-9.]+)", "speed 1.2Ktok/s", 1200),
+        ("speed ([0-9.]+)", "speed 5GPUs", 5),
+        ("speed ([0-9.]+)", "speed 1,234.5k/s", 1234500),
         ("([0-9.]+) GB/s", "1.2 GB/s", 1.2),  # the pattern names the unit
         ("time: ([0-9.]+)", "time: 950 ms", 0.95),
         ("time: ([0-9.]+) *ms", "time: 950 ms", 950),
