@@ -46,6 +46,7 @@ LARGEST_LOSS = 1000.0  # on the largest count, in units of what a node alone nee
 WIDEST = 10.0  # an interval whose ends differ by more than this factor is no prediction
 WILDEST = 0.5  # scatter; beyond it the rates follow no law
 FASTER = 1.1  # growth of the rate beside that of the count; less may be scatter
+CACHED = 1.25  # no scatter any more
 FARTHEST = 16  # times the most nodes measured
 
 
@@ -243,22 +244,22 @@ class RateFit:
                     "before that."
                 )
             raise ScaleoutError(f"{far}: look for a wrong number in the table, or measure again.")
-        rate = self.rate(nodes)
-        if self.faster and nodes > self.nodes[-1] and rate < self.highest:
-            raise ScaleoutError(
-                f"{self.faster}: they give {nodes} {self.count} less than was measured on "
-                f"{self.nodes[-1]:g}. Measure on more {self.count}, and leave out the counts before "
-                "that."
-            )
         answers = self.log_rates(nodes) + self.errors
         low, high = np.exp(np.quantile(answers, [0.025, 0.975])).tolist()
-        if self.faster:  # what was seen once may come once more
-            high = max(high, self.highest * self.excess * nodes / self.nodes[-1])
         if high > WIDEST * low:
             raise ScaleoutError(
                 f"The rate on {nodes} {self.count} lies anywhere between {low:.3g} and {high:.3g}, "
                 f"which is no prediction: measure more often, or on more {self.count}."
             )
+        rate = self.rate(nodes)
+        if self.excess > CACHED and nodes > self.nodes[-1] and rate < self.highest:
+            raise ScaleoutError(
+                f"{self.faster}: they give {nodes} {self.count} less than was measured on "
+                f"{self.nodes[-1]:g}. Measure on more {self.count}, and leave out the counts before "
+                "that."
+            )
+        if self.faster and nodes > self.nodes[-1]:  # what was seen once may come once more
+            high = max(high, self.highest * self.excess * nodes / self.nodes[-1])
         slow = [self.laws[index] for index in np.flatnonzero(answers <= math.log(low))]
         (low_law, _), *_ = Counter(slow).most_common(1)
         return Prediction(nodes, rate, low, high, rate / self.one / nodes, low_law)
