@@ -59,7 +59,8 @@ def refuse(problem: str) -> NoReturn:
         horovod.shutdown()
         if (mpi := sys.modules.get("mpi4py.MPI")) and not mpi.Is_finalized():
             mpi.Finalize()  # else mpi4py would abort, with a sentence of its own
-    elif "TORCHELASTIC_RUN_ID" in os.environ:  # torchrun, under which each rank is alone for MPI
+    # Of torchrun alone, under which each rank is alone for MPI
+    elif "TORCHELASTIC_USE_AGENT_STORE" in os.environ:
         _say(problem, int(os.environ["RANK"]))
         time.sleep(1)
     else:

@@ -27,7 +27,7 @@ def test_another_is_refused_in_a_sentence(take, typed: str, says: str) -> None:
 
 
 def test_under_torchrun_one_rank_speaks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
+    monkeypatch.setenv("TORCHELASTIC_USE_AGENT_STORE", "True")
     said = []
     for rank in "01":
         monkeypatch.setenv("RANK", rank)
