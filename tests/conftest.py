@@ -171,7 +171,7 @@ def scaleout() -> Callable[..., subprocess.CompletedProcess[str]]:
 
 @pytest.fixture
 def no_process_left() -> Callable[..., None]:
-    """Fails when a process of the job, or its guard, is still there after so many seconds."""
+    """Fails when a process of the job, or its supervisor, is still there after so many seconds."""
 
     def look(run_id: str, within_s: float = 0.0) -> None:
         end = time.monotonic() + within_s

@@ -73,7 +73,7 @@ def processes_with(name: str, value: str) -> dict[int, str]:
 
 
 def left_of(run_id: str) -> dict[int, str]:
-    """The processes of a job and of its guard, which has the run id among its arguments.
+    """The processes of a job and of its supervisor, which has the run id among its arguments.
 
     Found in a way of its own, because it judges scaleout's reaper."""
     return processes_with("SCALEOUT_RUN_ID", run_id)

@@ -136,6 +136,7 @@ def _compare(args: argparse.Namespace, rest: list[str]) -> int:
         rounds=args.rounds,
         metric=args.metric,
         lower=args.lower,
+        reduce=args.reduce,
         name=args.name,
         echo=_say,
         ranks=args.ranks,
@@ -465,8 +466,6 @@ def _sweep_words(commands: Any) -> None:
     )
     add("--env", action="append", default=[], metavar="K=V,V", help=about)
     _measuring_words(add, "sweep")
-    about = "what the figures of all ranks make: sum, mean or max (sum; of times max)"
-    add("--reduce", default="", metavar="HOW", help=about)
     add("--repeat", type=int, default=1, metavar="R", help="jobs for each point (1)")
     about = "try at most N points, chosen by the results so far, and repeat the better half (all)"
     add("--search", type=int, metavar="N", help=about)
@@ -481,6 +480,8 @@ def _measuring_words(add: Callable[..., Any], verb: str) -> None:
     add("--metric", default="rate", metavar="WHAT", help=about)
     about = "the figure is a time: less is better"
     add("--lower", action="store_const", const=True, help=about)
+    about = "what the figures of all ranks make: sum, mean or max (sum; of times max)"
+    add("--reduce", default="", metavar="HOW", help=about)
     about = "seconds before a job is ended (600)"
     add("--timeout", type=float, default=600, metavar="S", help=about)
     add("--name", default="", help=f"folder in results/{verb}/ (made from what is measured)")

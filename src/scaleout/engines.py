@@ -124,7 +124,7 @@ class Engines:
         return self.client
 
     def _prepare(self, mpirun: str) -> "ipp.Cluster":
-        """Take cores, a guard and a folder, and return the cluster to start.
+        """Take cores and a folder, and return the cluster to start.
 
         stop() gives each of them back.
         """

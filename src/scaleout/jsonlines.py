@@ -83,7 +83,7 @@ def _regular(path: Path) -> Iterator[IO[bytes]]:
 
 def _line(text: bytes, wrong: Callable[[Row], str]) -> tuple[Row, str]:
     try:
-        line = json.loads(text.decode("utf-8", "replace"))
+        line = json.loads(text.decode("utf-8-sig", "replace"))
     except (ValueError, RecursionError):
         return {}, "a whole line is missing"
     return (line, wrong(line)) if isinstance(line, dict) else ({}, "a whole line is missing")

@@ -116,7 +116,7 @@ COMMANDS = {
     "run": ("train.py 00_tiny nosuch -n -t --env --site --timeout --hosts -N --bind --python --"),
     "submit": ("train.py 00_tiny -n -t --env --timeout -N"),
     "sweep": "-n -t --env --metric --reduce --lower --repeat --search --timeout --name -- python train.py",
-    "compare": "-n -t --env --rounds --metric --timeout --name --site -- python train.py :: ./-x.py",
+    "compare": "-n -t --env --rounds --metric --reduce --timeout --name --site -- python train.py :: ./-x.py",
     "scaling": "csv/good.csv csv/nan.csv --predict",
     "report": "bad nosuch csv/good.csv --again --check --accuracy",
     "hint": "00_tiny 1",

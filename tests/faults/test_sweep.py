@@ -209,6 +209,7 @@ def test_a_command_that_never_works_is_given_up_soon_and_begins_anew_once_mended
         "ranks": [1, 2],
         "threads": [1, 2],
         "metric": "rate ([0-9]+)",
+        "reduce": "sum",
         "echo": None,
         "name": "mine",
     }

@@ -1,5 +1,6 @@
 """A command to measure, as the words of a command line give it."""
 
+import re
 import shlex
 import shutil
 from collections.abc import Sequence
@@ -8,6 +9,12 @@ from pathlib import Path
 from ..errors import ScaleoutError
 from ..paths import search_path
 
+SHELL = re.compile(r"[|<>;&`]|\$[({\w]")  # what only a shell understands
+BUILT_IN = {
+    *("alias", "cd", "eval", "exec", "export", "for", "if", "set", "source", "time", "ulimit"),
+    *("umask", "unset", "wait", "while", ".", "{", "("),
+}
+SCRIPT = re.compile(r"\S+\.py .*")
 LAUNCHERS = ("mpirun", "mpiexec", "srun", "horovodrun")
 
 
@@ -33,9 +40,41 @@ def check(command: Sequence[str]) -> None:
             f"Leave {program} out: -n says on how many ranks the command is started."
         )
     if shutil.which(program, path=search_path()) is None:
+        line = " ".join(command)
+        if SHELL.search(line) or program in BUILT_IN:
+            raise ScaleoutError(
+                f"{shlex.quote(line)} is for a shell, and none is started here: type  sh -c "
+                f"{shlex.quote(line)}"
+            )
+        if " " in program:
+            raise ScaleoutError(
+                f"{shlex.quote(program)} is taken for the name of a program: leave the quotes out and "
+                f"type  {line}"
+            )
+        if re.fullmatch(r"[A-Za-z_]\w*=.*", program):
+            raise ScaleoutError(
+                f"{program} is a variable and no program: type  --env {program}  before the --"
+            )
         raise ScaleoutError(
             f"There is no program {shlex.quote(program)} to start: check what follows the --"
+        )
+    quoted = next((word for word in command[1:] if SCRIPT.match(word)), "")
+    if "python" in program and quoted and not Path(quoted).exists():
+        raise ScaleoutError(
+            f"{shlex.quote(quoted)} is taken for the name of a script: leave the quotes out and type  "
+            f"{program} {quoted}"
         )
     script = next((word for word in command[1:] if not word.startswith("-")), "")
     if "python" in program and script.endswith(".py") and not Path(script).is_file():
         raise ScaleoutError(f"There is no script {script}: check what follows the --")
+
+
+def left_behind(reason: str, command: str | Sequence[str]) -> str:
+    """Say what makes a command fail that has worked before, most likely."""
+    found = re.search(r"""exist\w*:? ['"]([^'"\n]+)""", reason)
+    name = found[1] if found else "WHAT"
+    line = shlex.join(words(command)) or "COMMAND"
+    return (
+        "It has worked before, so its first run may have left something behind that is in its way "
+        f"now: remove it each time, with  sh -c {shlex.quote(f'rm -rf {name}; {line}')}"
+    )

@@ -22,13 +22,15 @@ from ..jsonlines import Row
 from ..paths import show
 from ..words import count, rounded
 from . import command
-from .comparison import Comparison
+from .comparison import Comparison, wrong
 from .intervals import ROUNDS, WITHIN
 from .journal import Journal, folder_name, scripts
 from .metric import LAST_LINES, Metric
+from .numbers import NoFigure
 
 Measured = Callable[..., Any]  # what is run and gives a figure
 Column = tuple[str, int]  # a variant, and 1 where it is the baseline's second run of a round
+SHORT_S = 10.0  # a job's start is no large part of more
 MORE = 2  # rounds at most that take the place of disturbed ones
 
 
@@ -39,6 +41,7 @@ def compare(
     rounds: int = 7,
     metric: str = "rate",
     lower: bool | None = None,
+    reduce: str = "",
     name: str = "",
     echo: Callable[[str], None] | None = None,
     **shared: Any,
@@ -68,6 +71,9 @@ def compare(
         pattern for what it prints. Without a record, "rate" is the one line that looks like a rate.
     lower : bool, optional
         Less is better. Without it: where the name of the metric ends in _s.
+    reduce : {"sum", "mean", "max"}, optional
+        What the figures that ranks print make together. Without it they are added up, and of times
+        the largest counts; where that is in doubt, the comparison asks for it and ends.
     name : str
         Of its folder; by default made from all that decides what is measured.
     echo : callable, optional
@@ -89,13 +95,16 @@ def compare(
     _check(variants, rounds)
     rounds = settings.rounds(rounds)
     asked = {key: {**shared, **how} for key, how in variants.items()}
-    measure = Metric(metric, lower)
+    measure = Metric(metric, lower, reduce)
     about = _about(job, asked, metric, bool(measure.lower))
+    about |= {"reduce": reduce} if reduce else {}
     journal = Journal("compare", folder_name(name, about["job"], about), "runs.jsonl", wrong)
     start = _start(job, f"compare/{journal.name}/jobs")
+    by_the_clock = measure.what == "wall_s" and job is launch.run
     round_of = columns(list(asked))
     rows: list[Row] = []
     copies: set[str] = set()  # variants whose ranks never talked, and who have been told of
+    printing: dict[str, tuple[int, int]] = {}  # how many ranks of each variant print a figure
 
     def result() -> Comparison:
         return Comparison(rows, bool(measure.lower), about["metric"], journal.folder)
@@ -120,7 +129,11 @@ def compare(
                 # In the short form the baseline's run, which was the last, stands here twice.
                 if not (again and rounds == 1):
                     where = f"{key}, round {round_ + 1}"
-                    row, measure, said = _run(start, asked[key], measure, where)
+                    worked = any(row["variant"] == key for row in rows)
+                    row, measure, said = _run(start, asked[key], measure, where, worked)
+                    row |= _start_s(start, asked[key], row, rows) if by_the_clock else {}
+                    printing[key] = row.pop("printing")
+                    _ask(measure, printing)
                     if echo and said and key not in copies:
                         copies.add(key)
                         echo(f"{key}: {said}")
@@ -188,7 +201,7 @@ def _settled(result: Comparison, name: str) -> bool:
 
 
 def _run(
-    start: Callable[..., Any], how: Mapping[str, Any], metric: Metric, where: str
+    start: Callable[..., Any], how: Mapping[str, Any], metric: Metric, where: str, worked: bool
 ) -> tuple[Row, Metric, str]:
     """Make a row of one run.
 
@@ -199,6 +212,9 @@ def _run(
         found = start(**how)
         metric = metric.settled(found)
         figure = metric.read(found)
+        ranks = getattr(found, "ranks", 1)
+        if question := "" if getattr(found, "copies", "") else metric.doubt(figure, ranks):
+            raise NoFigure(question)
     except JobFailed as error:
         reason = str(error).removeprefix(f"{error.run.name} ")  # the variant's name says more
         lines = [text for rank, text in error.run.lines if rank is not None and text.strip()]
@@ -206,14 +222,42 @@ def _run(
             reason += "\nIts last lines:" + "".join(
                 f"\n    {text[:160]}" for text in lines[-LAST_LINES:]
             )
-        error.args = (f"{where}: {reason}",)
+        again = command.left_behind(reason, how.get("script", "")) if worked else ""
+        error.args = (f"{where}: {reason}" + f"\n{again}" * bool(again),)
         raise
     except ScaleoutError as error:
         error.args = (f"{where}: {error}", *error.args[1:])
         raise
     utc = datetime.now(UTC).isoformat(timespec="seconds")
     row = {"value": figure.value, "unit": figure.unit, "run_id": getattr(found, "id", "")}
-    return {**row, "utc": utc}, metric, getattr(found, "copies", "")
+    row |= {"utc": utc, "remark": metric.remark(figure), "printing": (len(figure.ranks), ranks)}
+    return row, metric, getattr(found, "copies", "")
+
+
+def _start_s(
+    start: Callable[..., Any], how: Mapping[str, Any], row: Row, rows: Sequence[Row]
+) -> Row:
+    """Measure, once, the start of a job that does nothing, where the jobs are so short."""
+    if rows:
+        return {key: rows[0][key] for key in ("start_s",) if key in rows[0]}
+    if row["value"] > SHORT_S:
+        return {}
+    empty = [float(start(**{**how, "script": ["true"]}).wall_s) for _ in range(2)]
+    return {"start_s": round(min(empty), 4)}
+
+
+def _ask(metric: Metric, printing: Mapping[str, tuple[int, int]]) -> None:
+    """Ask what the figures mean where all ranks of one variant print, and not all of another."""
+    several = {key: counts for key, counts in printing.items() if counts[1] > 1}
+    whole = {key: printed for key, (printed, ranks) in several.items() if printed == ranks}
+    if metric.reduce or metric.lower or not metric.pattern or len(whole) in (0, len(several)):
+        return
+    all_, part = next(iter(whole)), next(key for key in several if key not in whole)
+    raise NoFigure(
+        f"{all_} prints a figure on each rank, {part} on {several[part][0]} of {several[part][1]}: add  "
+        "--reduce mean  if each figure is the total of the job,  --reduce sum  if each is a rank's "
+        "own, to be added up."
+    )
 
 
 def _whole_rounds(journal: Journal, about: Mapping[str, Any], size: int) -> list[Row]:
@@ -226,18 +270,6 @@ def _whole_rounds(journal: Journal, about: Mapping[str, Any], size: int) -> list
     elif len(rows) < len(found):
         journal.keep_only(rows)
     return rows
-
-
-def wrong(row: Row) -> str:
-    """Say what is wrong with a line of a runs.jsonl; "" when it is whole."""
-    value, counts = row.get("value"), [row.get("round"), row.get("place")]
-    if not isinstance(value, (int, float)) or not math.isfinite(value) or value <= 0:
-        return "a figure is missing"
-    if not all(type(number) is int and number >= 0 for number in counts):
-        return "its place is missing"
-    texts = [row.get("variant"), *(row.get(name, "") for name in ("unit", "run_id", "utc"))]
-    known = row.get("again") in (0, 1) and all(isinstance(text, str) for text in texts)
-    return "" if known else "a word is missing"
 
 
 def _about(

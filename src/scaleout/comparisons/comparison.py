@@ -3,7 +3,6 @@ they allow."""
 
 import functools
 import html
-import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -13,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import jsonlines
 from ..errors import ScaleoutError
+from ..jsonlines import Row
 from ..paths import results, results_path, show
 from ..words import count, markdown_table, percent, rounded
 from .intervals import LEVEL, ROUNDS, Paired, Ratio, between, paired, verdict
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 
 Array = NDArray[np.float64]
+START = 10  # times the start of a job: of what takes less it is a large part
 FOUND = {"no difference shown": "not shown to differ"}  # behind "is" and "are"
 
 
@@ -34,8 +36,8 @@ class Comparison:
     ----------
     rows : iterable of mapping
         A row each run, in the order in which they ran: round, variant, again (0, or 1 for the
-        baseline's second run of a round), value, and place, unit, run_id, utc where they are known.
-        The first variant is the baseline. What follows the last whole round is left out.
+        baseline's second run of a round), value, and place, unit, run_id, utc, remark where they are
+        known. The first variant is the baseline. Of a round only a whole one counts.
     lower : bool
         Less is better.
     metric : str
@@ -57,6 +59,9 @@ class Comparison:
         Of `value`; "" where it has none.
     noise : float
         By how much two identical jobs could differ here, as a share; no smaller gain counts.
+    start_s : float
+        Seconds that an empty job takes, where that is a large part of jobs compared by their
+        seconds; else 0. Where it is most of them, "no difference shown" is no verdict.
     drift : float
         How much faster the machine was at the end than at the start, as a share.
     columns : list of (variant, again)
@@ -82,9 +87,10 @@ class Comparison:
         kept = [dict(row) for row in rows]
         names = list(dict.fromkeys(row["variant"] for row in kept))
         size = len(names) + 1
-        if len(names) < 2 or len(kept) < size:
+        runs = Counter(row["round"] for row in kept)
+        self._rows = [row for row in kept if runs[row["round"]] == size]
+        if len(names) < 2 or not self._rows:
             raise ScaleoutError("There is no whole round to compare: measure at least one.")
-        self._rows = kept[: len(kept) // size * size]
         self.baseline, self.variants = names[0], names[1:]
         self.rounds = len(self._rows) // size
         self.unit = str(kept[0].get("unit", ""))
@@ -96,6 +102,10 @@ class Comparison:
             compared=compared,
             order=self._wide("place") if "place" in kept[0] else None,
         )
+        shortest = min(float(row["value"]) for row in self._rows)
+        start_s = float(self._rows[0].get("start_s", 0.0))
+        self.start_s = start_s if START * start_s > shortest else 0.0
+        self._hidden = 2 * start_s > shortest
         self.noise, self.drift = self.found.noise, self.found.drift
 
     def _wide(self, field: str) -> Array:
@@ -175,7 +185,12 @@ class Comparison:
         ScaleoutError
             There is no such variant.
         """
-        return verdict(self.ratio(variant), self.noise)
+        return self._word(self.ratio(variant))
+
+    def _word(self, ratio: Ratio) -> str:
+        """Judge a ratio; of jobs that are mostly start, none can be shown to be equal."""
+        word = verdict(ratio, self.noise)
+        return "unclear" if self._hidden and word == "no difference shown" else word
 
     def _known(self, variant: str) -> str:
         if variant not in self.found.ratios:
@@ -216,8 +231,9 @@ class Comparison:
         from .. import records
 
         files = {path.parent.name: path for path in results_path().rglob("records.jsonl")}
-        found = records.read(*(files[run] for run in self.runs.run_id if run in files))
-        variants = self.runs[["run_id", "variant"]].drop_duplicates()
+        variants = self.runs[self.runs.run_id.isin(files)][["run_id", "variant"]].drop_duplicates()
+        none = results_path() / "records.jsonl"  # no file, and so no records
+        found = records.read(*([files[run] for run in variants.run_id] or [none]))
         return found.drop(columns="variant").merge(variants, on="run_id")
 
     def sentence(self, variant: str, other: str = "") -> str:
@@ -239,7 +255,7 @@ class Comparison:
             There is no such variant.
         """
         ratio = self.between(variant, other) if other else self.ratio(variant)
-        word, first = verdict(ratio, self.noise), other or self.baseline
+        word, first = self._word(ratio), other or self.baseline
         if ratio.rounds < ROUNDS:
             return f"{variant}: unclear after {count(ratio.rounds, 'round')}; it takes {ROUNDS}."
         times = f"{_times(ratio, ratio.middle)} times as fast as {first}"
@@ -249,6 +265,8 @@ class Comparison:
             return f"{variant}: no difference from {first} is shown (within ±{reach})."
         if word != "unclear":
             return f"{variant}: {word}, {times} ({interval})."
+        if self._hidden and verdict(ratio, self.noise) == "no difference shown":
+            return f"{variant}: unclear, as most of each job's time is its start."
         if ratio.low > 1 or ratio.high < 1:
             return (
                 f"{variant}: unclear. It is {times} ({interval}), "
@@ -279,6 +297,12 @@ class Comparison:
         unit = f" {self.unit}" if self.unit else ""
         base = self.table["median"].iloc[0]
         notes = [f"{count(self.rounds, 'round')}; {self.baseline} gives {rounded(base)}{unit}."]
+        if self.start_s:
+            notes.append(
+                f"An empty job takes {rounded(self.start_s)} s here: the start of a job is so large a part "
+                "of these seconds that the commands themselves may differ by more than the ratios say. Let "
+                "each do its work many times over, or print a time of its own for --metric."
+            )
         if math.isfinite(self.noise):
             notes.append(
                 f"The noise: two identical jobs could differ by {percent(self.noise)}; "
@@ -301,6 +325,7 @@ class Comparison:
                 f"Round {round_ + 1} was disturbed: a run of {self.columns[column][0]} was "
                 f"{percent(abs(share))} {way} than its other runs."
             )
+        notes += dict.fromkeys(text for row in self._rows if (text := row.get("remark")))
         left_out = self.rounds - min(ratio.rounds for ratio in self.found.ratios.values())
         if left_out:
             left = count(self.rounds - left_out, "round")
@@ -404,18 +429,30 @@ class Comparison:
         Raises
         ------
         ScaleoutError
-            There is no comparison in it, or no whole round.
+            There is no comparison in it, or no whole round. A damaged line is named and left out.
         """
         place = Path(folder)
-        try:
-            about = json.loads((place / "compare.json").read_text(encoding="utf-8"))
-            lines = (place / "runs.jsonl").read_text(encoding="utf-8").splitlines()
-        except OSError:
+        about = jsonlines.table(place / "compare.json")
+        rows, left_out = jsonlines.read(place / "runs.jsonl", wrong)
+        if not about or not rows:
             raise ScaleoutError(
                 f"There is no comparison in {show(place)}: give its folder in results/compare/."
-            ) from None
-        rows = [json.loads(line) for line in lines]
-        return cls(rows, about["lower"], about["metric"], place)
+            )
+        if left_out:
+            print(f"{show(place / 'runs.jsonl')}{left_out}.")
+        return cls(rows, about.get("lower") is True, str(about.get("metric", "rate")), place)
+
+
+def wrong(row: Row) -> str:
+    """Say what is wrong with a line of a runs.jsonl; "" when it is whole."""
+    value, counts = row.get("value"), [row.get("round"), row.get("place")]
+    if not isinstance(value, (int, float)) or not math.isfinite(value) or value <= 0:
+        return "a figure is missing"
+    if not all(type(number) is int and number >= 0 for number in counts):
+        return "its place is missing"
+    texts = [row.get("variant"), *(row.get(name, "") for name in ("unit", "run_id", "utc"))]
+    known = row.get("again") in (0, 1) and all(isinstance(text, str) for text in texts)
+    return "" if known else "a word is missing"
 
 
 def explain(

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import ScaleoutError
+from .numbers import NoFigure
+from .numbers import read as read_number
 
 Lines = Sequence[tuple[int | None, str]]
 REDUCE: Mapping[str, Callable[[Sequence[float]], float]] = {
@@ -18,31 +20,43 @@ REDUCE: Mapping[str, Callable[[Sequence[float]], float]] = {
     "max": max,
 }
 LAST_LINES = 5  # lines of output to show when they hold no figure
-THOUSANDS = re.compile(r"[0-9]{1,3}(,[0-9]{3})+(\.[0-9]*)?")
+SAME = 1.01  # figures of ranks that differ by less may be one total, each with its own clock
+UNTOLD = "?"  # the rank of every line, where the launcher tells nobody apart
 
 # Lines that look like a rate:
-NUMBER = r"[0-9][0-9.,]*(?:[eE][+-]?[0-9]+)?"
-# "123.4 images/s", "12.3 it/s", "100 img/sec per CPU", after a word such as "speed "
+NUMBER = r"[0-9]+(?:[.,][0-9]+)*(?:[eEdD][+-]?[0-9]+)?"
+LETTER = r"[kKMGT](?=it/|\s*/|\s|$)"  # 1.2k tok/s, 3.1kit/s
+SPREAD = r"(?:±|\+/?-)"  # 123.4 ± 2.3 images/s
+# "123.4 images/s", "12.3 it/s", "100 img/sec per CPU", "9.5/s", after a word such as "speed "
 AFTER = re.compile(
-    rf"(?P<label>[A-Za-z][A-Za-z ]*?)?[^A-Za-z]*?(?<![0-9.,])(?P<number>{NUMBER})\s*"
-    r"(?P<unit>[A-Za-z]+(?:/(?:second|sec|s)| per second)\b(?: per [A-Za-z]+)?)"
+    rf"(?P<label>[A-Za-z][A-Za-z ]*?)?[^A-Za-z]*?(?<![0-9.,])(?<!±)(?<!± )(?<![+/]-)(?<![+/]- )"
+    rf"(?P<number>{NUMBER})(?:\s?{LETTER})?(?P<spread>\s*{SPREAD}\s*[0-9.]+)?\s*"
+    r"(?P<unit>[A-Za-z]+(?:/(?:second|sec|s)| per second)\b(?: per [A-Za-z]+)?"
+    r"|/(?:second|sec|s)\b)(?!\s*[=:]\s*[0-9])"
 )
 # "Total img/sec on 2 CPU(s): 24.6", "images per second = 7", "throughput: 99"
 BEFORE = re.compile(
-    rf"(?P<label>\b(?=[A-Za-z])[^:=|,]*(?:/s|per s|throughput)[^:=|,]*[:=]\s*)(?P<number>{NUMBER})",
+    rf"(?P<label>\b(?=[A-Za-z])[^:=|,\t]*(?:/s|per[_ ]?s|throughput)[^:=|,\t]*[:=]\s*)"
+    rf"(?P<number>{NUMBER})",
+    re.IGNORECASE,
+)
+# In the label of such a line: the rate itself, and what follows is something else.
+RATED = re.compile(r"[0-9]\s*[A-Za-z]*(?:/| per )s(?:ec(?:ond)?)?\b(?!\s*[=:])")
+# A bar of tqdm writes the inverse, 1.20s/it, when there is less than one a second.
+INVERSE = re.compile(r"(\[[0-9:?<]+, *)([0-9.]+)s/(\w+)(?=[],])")
+# What one rank counts for itself, however many ranks share the work of it.
+STEPS = re.compile(
+    r"(?<![A-Za-z])(?:it(?:er(?:ation)?s?)?|steps?|batch(?:es)?)\s?(?:/|_?per_?| per )\s?s"
+    r"|\bper\b (?!s)",
     re.IGNORECASE,
 )
 BYTES = re.compile(r"[kKMGT]?i?[bB](?:ytes|its?)?/", re.ASCII)  # a download's rate, most likely
-FIGURE = "([0-9]+(?:[.,e+]+[0-9]+)*)"
+FIGURE = f"({NUMBER}[kKMGT]?)"
 LONGEST = 500  # characters of a line that a person would read a rate in
 EXAMPLE = (
     "wall_s  for the seconds that the job takes, or  --metric 'images/s: ([0-9.]+)'  with the words "
     "that your program prints before its rate, or after it."
 )
-
-
-class NoFigure(ScaleoutError):
-    """A job ended well but gave nothing to judge it by."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +66,8 @@ class Figure:
     value: float
     unit: str = ""
     ranks: Mapping[str, list[float]] = field(default_factory=dict)
+    steps: bool = field(default=False, compare=False)  # it counts steps
+    blank: str = field(default="", compare=False)  # what may be one number with blanks in it
 
 
 @dataclass(frozen=True)
@@ -111,22 +127,48 @@ class Metric:
         return replace(self, what=next(iter(found), self.what))
 
     def doubt(self, figure: Figure, ranks: int) -> str:
-        """Say what may be wrong with the figure of a job on several ranks; "" where nothing is."""
-        if ranks < 2 or not self.pattern:
+        """Ask what the figures of several ranks mean; "" where that is plain, or --reduce says it.
+
+        Until it is answered, nothing can be said of the job.
+        """
+        if ranks < 2 or not self.pattern or self.reduce or self.lower:
             return ""
-        each = list(figure.ranks.values())
-        if len(each) == 1 and re.search(r"\bper\b", self.pattern, re.IGNORECASE):
+        each = [statistics.median(given) for given in figure.ranks.values()]
+        if UNTOLD in figure.ranks:
             return (
-                "One rank alone prints that figure: is there a line with the total of all ranks to "
-                "look for instead?"
+                "This MPI does not say which rank has printed a line: add  --reduce sum  if each of "
+                f"the {ranks} ranks prints a rate of its own,  --reduce mean  if each, or one alone, "
+                "prints that of the whole job."
             )
-        equal = len(each) > 1 and all(one == each[0] for one in each)
-        if equal and not self.reduce and not self.lower:
+        if len(each) == 1 and (figure.steps or STEPS.search(self.pattern)):
             return (
-                f"The {len(each)} ranks print the same figure, and it is added up: if each prints "
-                "the total of the job, add  --reduce mean  (else  --reduce sum)."
+                "One rank alone prints that figure, and it counts what each of the ranks may do (steps, or "
+                f"images per rank): look for a line with the total of all {ranks} ranks instead, or add  "
+                "--reduce sum  if it is right as it stands."
+            )
+        if len(each) > 1 and max(each) <= SAME * min(each):
+            return (
+                f"The {len(each)} ranks print the same figure (within {100 * (SAME - 1):.0f} %): add  "
+                "--reduce mean  if each prints the total of the job,  --reduce sum  if each prints a "
+                "rate of its own, to be added up."
             )
         return ""
+
+    def remark(self, figure: Figure) -> str:
+        """Say what may have been read otherwise than it was meant; "" where nothing is."""
+        if not figure.blank:
+            return ""
+        return (
+            f"{figure.blank!r} was read as columns: if it is one number, put all of it in "
+            "parentheses, such as  ([0-9 ]+[0-9.]*)"
+        )
+
+    def combine(self, ranks: Mapping[str, Sequence[float]], of: int) -> float:
+        """Make one figure of those that each rank has printed."""
+        each = [statistics.median(given) for given in ranks.values()]
+        how = self.reduce or ("max" if self.lower else "sum")
+        copies = of if UNTOLD in ranks and how == "sum" else 1
+        return copies * REDUCE[how](each)
 
     def _read(self, found: Any) -> Figure:
         if isinstance(found, (int, float)):
@@ -152,17 +194,22 @@ class Metric:
 
     def _printed(self, run: Any) -> Figure:
         values: dict[str, list[float]] = {}
-        for rank, text in _of_ranks(run.lines):
-            for match in re.finditer(self.pattern, text):
-                words = next((group for group in match.groups() if group is not None), match[0])
-                values.setdefault(rank, []).append(_number(words, text))
+        unit, blank, steps = "", "", False
+        parts = ((rank, part) for rank, text in _of_ranks(run.lines) for part in text.split("\r"))
+        for rank, text in parts:
+            line = _upright(text) if "/s" in self.pattern else text
+            for match in re.finditer(self.pattern, line):
+                found = read_number(match)
+                values.setdefault(rank, []).append(found.value)
+                unit, blank = unit or found.unit, blank or found.blank
+                steps = steps or bool(STEPS.match(line[match.end() :].lstrip()))
         if not values:
             raise NoFigure(self._nothing(run.lines))
-        each = [statistics.median(given) for given in values.values()]
-        if run.talked is False:  # of copies of one job, what one of them gives, never their sum
-            return Figure(statistics.median(each), "", values)
-        how = self.reduce or ("max" if self.lower else "sum")
-        return Figure(REDUCE[how](each), "", values)
+        if run.talked is False and not self.reduce:  # of copies, what one gives, never their sum
+            value = statistics.median(statistics.median(given) for given in values.values())
+        else:
+            value = self.combine(values, getattr(run, "ranks", 1))
+        return Figure(value, unit, values, steps, blank)
 
     def _nothing(self, lines: Lines) -> str:
         said = [text.strip() for _, text in _of_ranks(lines) if text.strip()]
@@ -180,44 +227,46 @@ class Metric:
 def candidates(said: Iterable[str]) -> dict[str, str]:
     """Find the kinds of rates in what a job printed: {pattern: line}."""
     found: dict[str, str] = {}
-    for line in (part for text in said for part in text.split("\r")):
+    for line in (part for text in said for part in _upright(text).split("\r")):
         if len(line) > LONGEST:
             continue
-        seen: set[int] = set()
+        here: dict[int, str] = {}  # by the place of the number
         for match in BEFORE.finditer(line):
-            seen.add(match.start("number"))
-            found[_escaped(match["label"].rstrip()) + " *" + FIGURE] = line.strip()
+            if not RATED.search(match["label"]):
+                here[match.start("number")] = _escaped(match["label"].rstrip()) + r" *" + FIGURE
         for match in AFTER.finditer(line):
-            if match.start("number") not in seen:
-                label = f"{match['label'].strip()}[^A-Za-z]*?(?<![0-9.,])" if match["label"] else ""
-                found[f"{label}{FIGURE} *{_escaped(match['unit'])}"] = line.strip()
+            label = f"{match['label'].strip()}[^A-Za-z]*?(?<![0-9.,])" if match["label"] else ""
+            spread = rf"\s*{SPREAD}\s*[0-9.]+" if match["spread"] else ""
+            unit = match["unit"].removeprefix("k") if "kit/" in match["unit"] else match["unit"]
+            pattern = rf"{label}{FIGURE}{spread} *{_escaped(unit)}"
+            here.setdefault(match.start("number"), pattern)
+        for at, pattern in here.items():  # that finds what it was made from
+            if any(match.start(1) == at for match in re.finditer(pattern, line)):
+                found[pattern] = line.strip()
     rates = {pattern: line for pattern, line in found.items() if not BYTES.search(pattern)}
     return rates or found
 
 
+def _upright(text: str) -> str:
+    """Write a bar's seconds for each as a rate: 1.20s/it is 0.8333it/s."""
+    return INVERSE.sub(
+        lambda bar: f"{bar[1]}{1 / float(bar[2]):.4g}{bar[3]}/s" if float(bar[2]) else bar[0], text
+    )
+
+
 def _escaped(words: str) -> str:
-    """Make a pattern for these words, with any number in place of theirs."""
-    return re.sub("[0-9]+", "[0-9]+", re.sub(r"([.^$*+?{}\[\]\\|()])", r"\\\1", words))
-
-
-def _number(words: str, line: str) -> float:
-    plain = words.replace(",", "") if THOUSANDS.fullmatch(words.strip()) else words
-    try:
-        return float(plain)
-    except ValueError:
-        raise NoFigure(
-            f"--metric finds {words!r} in the line {line.strip()!r}, and that is no number: put the "
-            "number, and only that, in parentheses: ([0-9.]+)"
-        ) from None
+    """Make a pattern for these words, with any number, blanks and quotes in place of theirs."""
+    plain = re.sub(r"([.^$*+?{}\[\]\\|()])", r"\\\1", words)
+    return re.sub("['\"]", ".", re.sub(r"\t| {2,}", r"\\s+", re.sub("[0-9]+", "[0-9]+", plain)))
 
 
 def _of_ranks(lines: Lines) -> list[tuple[str, str]]:
     """List (rank, text) of what the ranks print, mpirun's own lines left out.
 
-    All are of one rank, "?", where mpirun does not tell them apart, as Open MPI's does not.
+    All are UNTOLD where mpirun does not tell them apart, as Open MPI's does not.
     """
     marked = [(str(rank), text) for rank, text in lines if rank is not None]
-    return marked or [("?", text) for _, text in lines]
+    return marked or [(UNTOLD, text) for _, text in lines]
 
 
 def _recorded(frame: Any, name: str) -> Figure:

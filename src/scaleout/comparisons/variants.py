@@ -34,8 +34,11 @@ def variants(words: Sequence[str], env: Sequence[str] = ()) -> dict[str, dict[st
             )
         command.check(each)
     if len(commands) > 1 and several:
+        name, values = next(iter(several.items()))
         raise ScaleoutError(
-            "Compare commands, with :: between them, or values of --env; not both at once."
+            "Compare commands, with :: between them, or values of --env; not both at once. "
+            f"{name} has {len(values)} values, {', '.join(value or 'unset' for value in values)}: give it "
+            f"one, or type  --env '{name}={','.join(values)};'  if that is one value with commas."
         )
     if len(commands) == 1 and not several:
         raise ScaleoutError(

@@ -83,7 +83,7 @@ def untouched(name: str) -> dict[str, str]:
 def read_text(path: Path) -> str:
     """Read a master's or a lab's text; ScaleoutError names the file that cannot be read."""
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ScaleoutError(
             f"{show(path)} cannot be read: {getattr(error, 'strerror', None) or error}."

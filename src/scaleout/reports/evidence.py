@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from .. import __version__, jsonlines, machine, records
-from ..comparisons import compare
+from ..comparisons import comparison
 from ..comparisons.comparison import Comparison
 from ..comparisons.metric import Metric
 from ..errors import ScaleoutError
@@ -109,7 +109,7 @@ def _setting(words: Iterable[str], env: Mapping[str, Any], ranks: int, threads: 
 def _comparison(place: Path, runs: Mapping[str, Path]) -> Entry:
     """Read what `compare` has left in a folder."""
     about = jsonlines.table(place / "compare.json")
-    rows, _ = jsonlines.read(place / "runs.jsonl", compare.wrong)
+    rows, _ = jsonlines.read(place / "runs.jsonl", comparison.wrong)
     metric = str(about.get("metric", "rate"))
     how: dict[str, Entry] = dict(about.get("variants", {}))
     called: dict[str, str] = {}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import jsonlines
-from ..comparisons import compare
+from ..comparisons import comparison
 from ..errors import ScaleoutError
 from ..jobs.environment import exports, thread_variables
 from ..paths import show
@@ -340,7 +340,7 @@ def read(path: Path) -> tuple[str, Entry]:
     try:
         report = json.loads(text.partition(BEGIN)[2].partition(END)[0])
         rows = [row for one in report["comparisons"] for row in one["rows"]]
-        if report["schema"] != SCHEMA or any(map(compare.wrong, rows)):
+        if report["schema"] != SCHEMA or any(map(comparison.wrong, rows)):
             raise ValueError
         draw(report)  # which takes whatever it needs
     except (ScaleoutError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError,

@@ -45,6 +45,8 @@ CERTAINTY = 3  # how many rates that guess is worth
 LARGEST_LOSS = 1000.0  # on the largest count, in units of what a node alone needs
 WIDEST = 10.0  # an interval whose ends differ by more than this factor is no prediction
 WILDEST = 0.5  # scatter; beyond it the rates follow no law
+FASTER = 1.1  # growth of the rate beside that of the count; less may be scatter
+CACHED = 1.25  # no scatter any more
 FARTHEST = 16  # times the most nodes measured
 
 
@@ -155,6 +157,14 @@ class RateFit:
         the loss on the largest count; (SHAKES,).
     errors : ndarray
         Of one more measurement, as logarithms of rates; (SHAKES,).
+    count : str
+        What was counted, in the plural.
+    faster : str
+        Says where the rates grow faster than the count, which no law can; "" where they do not.
+    highest : float
+        The rate on the largest count (the median).
+    excess : float
+        By how much a step's rates have grown faster than the count, at most; 1 where they have not.
     """
 
     nodes: tuple[float, ...]
@@ -164,6 +174,10 @@ class RateFit:
     alone: "Array" = field(repr=False)
     loss: "Array" = field(repr=False)
     errors: "Array" = field(repr=False)
+    count: str = "nodes"
+    faster: str = ""
+    highest: float = 0.0
+    excess: float = 1.0
 
     @property
     def weights(self) -> dict[str, float]:
@@ -213,32 +227,45 @@ class RateFit:
         import numpy as np
 
         if nodes < 1:
-            raise ScaleoutError(f"A prediction needs at least 1 node; asked for {nodes}.")
+            raise ScaleoutError(
+                f"A prediction needs at least 1 {self.count[:-1]}; asked for {nodes}."
+            )
         if nodes > FARTHEST * self.nodes[-1]:
             raise ScaleoutError(
-                f"{nodes} nodes are more than {FARTHEST} times the {self.nodes[-1]:g} that were "
+                f"{nodes} {self.count} are more than {FARTHEST} times the {self.nodes[-1]:g} that were "
                 "measured, too far to trust any law: measure on at least "
-                f"{math.ceil(nodes / FARTHEST)} nodes."
+                f"{math.ceil(nodes / FARTHEST)} {self.count}."
             )
         if self.scatter > WILDEST:
-            raise ScaleoutError(
-                f"No law comes nearer to these rates than {100 * self.scatter:.0f} %: look for a "
-                "wrong number in the table, or measure again."
-            )
+            far = f"No law comes nearer to these rates than {100 * self.scatter:.0f} %"
+            if self.faster:
+                raise ScaleoutError(
+                    f"{far}. {self.faster}: measure on more {self.count}, and leave out the counts "
+                    "before that."
+                )
+            raise ScaleoutError(f"{far}: look for a wrong number in the table, or measure again.")
         answers = self.log_rates(nodes) + self.errors
         low, high = np.exp(np.quantile(answers, [0.025, 0.975])).tolist()
         if high > WIDEST * low:
             raise ScaleoutError(
-                f"The rate on {nodes} nodes lies anywhere between {low:.3g} and {high:.3g}, which "
-                "is no prediction: measure more often, or on more nodes."
+                f"The rate on {nodes} {self.count} lies anywhere between {low:.3g} and {high:.3g}, "
+                f"which is no prediction: measure more often, or on more {self.count}."
             )
+        rate = self.rate(nodes)
+        if self.excess > CACHED and nodes > self.nodes[-1] and rate < self.highest:
+            raise ScaleoutError(
+                f"{self.faster}: they give {nodes} {self.count} less than was measured on "
+                f"{self.nodes[-1]:g}. Measure on more {self.count}, and leave out the counts before "
+                "that."
+            )
+        if self.faster and nodes > self.nodes[-1]:  # what was seen once may come once more
+            high = max(high, self.highest * self.excess * nodes / self.nodes[-1])
         slow = [self.laws[index] for index in np.flatnonzero(answers <= math.log(low))]
         (low_law, _), *_ = Counter(slow).most_common(1)
-        rate = self.rate(nodes)
         return Prediction(nodes, rate, low, high, rate / self.one / nodes, low_law)
 
 
-def fit_rates(nodes: Sequence[float], rates: Sequence[float]) -> RateFit:
+def fit_rates(nodes: Sequence[float], rates: Sequence[float], count: str = "nodes") -> RateFit:
     """Fit the laws to rates on so many nodes, and again to each shaken copy of the rates.
 
     Parameters
@@ -248,6 +275,8 @@ def fit_rates(nodes: Sequence[float], rates: Sequence[float]) -> RateFit:
         a count may come often.
     rates : sequence of float
         Work per second of all nodes together, above 0; as many as nodes.
+    count : str
+        What was counted, in the plural: "ranks", "gpus".
 
     Returns
     -------
@@ -273,12 +302,12 @@ def fit_rates(nodes: Sequence[float], rates: Sequence[float]) -> RateFit:
         np.isfinite(r).all() and (r > 0).all() and np.isfinite(n).all() and (n >= 1).all()
     ):
         raise ScaleoutError(
-            "A fit needs one rate above 0 for each number of nodes, which is 1 or more."
+            f"A fit needs one rate above 0 for each number of {count}, which is 1 or more."
         )
     counts = np.unique(n)
     if len(counts) < FEWEST_COUNTS:
         raise ScaleoutError(
-            f"{len(counts)} different numbers of nodes are too few to say how sure a prediction "
+            f"{len(counts)} different numbers of {count} are too few to say how sure a prediction "
             f"is: measure at least {FEWEST_COUNTS}, such as 1, 2, 4 and 8."
         )
     shapes = {
@@ -307,9 +336,35 @@ def fit_rates(nodes: Sequence[float], rates: Sequence[float]) -> RateFit:
     laws, found = zip(*(best(row) for row in shaken), strict=True)
     alone, loss = np.array(found).T
     errors = scatters[:, 0] * rng.standard_normal(SHAKES)
+    middles = [float(np.median(r[n == one])) for one in counts]
     return RateFit(
-        tuple(counts.tolist()), len(n), math.sqrt(squares / (len(n) - 1)), laws, alone, loss, errors
+        tuple(counts.tolist()),
+        len(n),
+        math.sqrt(squares / (len(n) - 1)),
+        laws,
+        alone,
+        loss,
+        errors,
+        count,
+        *_faster(counts.tolist(), middles, count),
     )
+
+
+def _faster(
+    counts: Sequence[float], rates: Sequence[float], count: str
+) -> tuple[str, float, float]:
+    """Say where rates grow faster than the count does, the last rate, and by how much at most."""
+    steps = zip(counts, rates, counts[1:], rates[1:], strict=False)
+    found = [(at, to, rate / before, rate / before / (to / at)) for at, before, to, rate in steps]
+    found = [step for step in found if step[-1] > FASTER]
+    if not found:
+        return "", rates[-1], 1.0
+    each = [f"from {at:g} to {to:g} ({times:.3g} times)" for at, to, times, _ in found]
+    said = (
+        f"The rates grow faster than proportional (superlinear) to the {count}: {', '.join(each)}, "
+        "most likely since the data then fit into the caches; no law here can say that"
+    )
+    return said, rates[-1], max(excess for *_, excess in found)
 
 
 @dataclass(frozen=True)

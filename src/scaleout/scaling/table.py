@@ -2,11 +2,13 @@
 
 import csv
 import math
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from .. import jsonlines
+from ..comparisons.numbers import plain as plain_number
 from ..errors import ScaleoutError
 from ..words import plain
 from .fit import fit_rates
@@ -55,8 +57,9 @@ def read_measured(path: Path | str) -> Measured:
     Parameters
     ----------
     path : Path or str
-        Text in UTF-8. Lines that begin with # are notes, other columns are left out, and a count
-        may come often.
+        Text in UTF-8, with cells in quotes or without. Lines that begin with # are notes (or the
+        names, where no other line has them), other columns are left out, and a count may come often.
+        Of several counts, such as nodes and ranks, the one that changes is taken.
 
     Returns
     -------
@@ -69,44 +72,80 @@ def read_measured(path: Path | str) -> Measured:
         range; the sentence names the line.
     """
     shown = plain(str(path), 400)
-    lines = [
-        (number, line)
-        for number, line in enumerate(_text(path, shown).splitlines(), 1)
-        if line.strip() and not line.startswith("#")
-    ]
-    header = lines[0][1] if lines else ""
-    for sign, name in ((";", "semicolons"), ("\t", "tabs")):
-        if sign in header and "," not in header:
-            raise ScaleoutError(f"{shown} has {name} between its columns: save it with commas.")
-    names = [name.strip().lower() for name in header.split(",")]
-    count = next((name for name in COUNTS if name in names), "")
-    what = next((name for name in (RATE, STRONG, WEAK) if name in names), "")
-    if not count or not what:
-        raise ScaleoutError(
-            f"{shown} needs a first line that names the columns nodes and rate, such as  "
-            "nodes,rate  (or  nodes,seconds  for times of the same work)"
-        )
-    for name in (count, what):
+    lines = [(n, line) for n, line in enumerate(_text(path, shown).splitlines(), 1) if line.strip()]
+    rows = [(n, line) for n, line in lines if not line.startswith("#")]
+    names, rows = _names(lines, rows, shown)
+    what = next(name for name in (RATE, STRONG, WEAK) if name in names)
+    for name in (*COUNTS, what):
         if names.count(name) > 1:
             raise ScaleoutError(f"{shown} has two columns named {name}: which one is it?")
-    table = Measured(count, what, [], [])
-    for number, line in lines[1:]:
-        cells = next(csv.reader([line]), [])
-        try:
-            if any(cells[len(names) :]):  # 1,200 is two cells
-                raise ValueError
-            nodes, value = (float(cells[names.index(name)]) for name in (count, what))
-        except (ValueError, IndexError):
+    wanted = [name for name in (*COUNTS, what) if name in names]
+    columns: dict[str, list[float]] = {name: [] for name in wanted}
+    for number, line in rows:
+        cells = _cells(line)
+        found = {name: _number(cell) for name, cell in zip(names, cells, strict=False)}
+        values = [value for name in wanted if (value := found.get(name)) is not None]
+        if len(values) < len(wanted) or any(cells[len(names) :]):  # 1,200 is two cells
             cut = line if len(line) <= 60 else line[:60] + "..."
-            raise ScaleoutError(f"{shown}, line {number}: {cut!r} holds no two numbers.") from None
-        if not (1 <= nodes < math.inf and 0 < value < math.inf):
+            raise ScaleoutError(f"{shown}, line {number}: {cut!r} holds no two numbers.")
+        *counts, value = values
+        if not (min(counts) >= 1 and max(counts) < math.inf and 0 < value < math.inf):
             raise ScaleoutError(
-                f"{shown}, line {number}: {count} are 1 or more, and {what} is above 0; it holds "
-                f"{nodes:g} and {value:g}."
+                f"{shown}, line {number}: {', '.join(wanted[:-1])} are 1 or more, and {what} is above "
+                f"0; it holds {' and '.join(f'{one:g}' for one in values)}."
             )
-        table.nodes.append(nodes)
-        table.values.append(value)
-    return table
+        for name, one in zip(wanted, values, strict=True):
+            columns[name].append(one)
+    count = _count({name: columns[name] for name in wanted[:-1]}, shown)
+    return Measured(count, what, columns[count], columns[what])
+
+
+Lines = list[tuple[int, str]]
+
+
+def _names(lines: Lines, rows: Lines, shown: str) -> tuple[list[str], Lines]:
+    """Find the line that names the columns; return the names, and the rows below it."""
+    noted = [line.lstrip("# ") for _, line in lines if line.startswith("#")]
+    first = rows[0][1] if rows else ""
+    for header, below in ((first, rows[1:]), *((line, rows) for line in reversed(noted))):
+        names = [cell.strip().lower() for cell in _cells(header)]
+        if set(names).intersection(COUNTS) and set(names).intersection((RATE, STRONG, WEAK)):
+            return names, below
+    for sign, word in ((";", "semicolons"), ("\t", "tabs"), (" ", "blanks")):
+        known = {name.strip().lower() for name in first.split(sign)}
+        if known.intersection((*COUNTS, RATE, STRONG, WEAK)) and "," not in first:
+            raise ScaleoutError(f"{shown} has {word} between its columns: save it with commas.")
+    named = first if re.search("[A-Za-z]", first) or not noted else noted[-1]
+    there = plain(", ".join(" ".join(cell.split()) for cell in _cells(named)), 120)
+    raise ScaleoutError(
+        f"{shown} needs a first line that names the columns nodes and rate, such as  nodes,rate  (or  "
+        "nodes,seconds  for times of the same work,  nodes,weak_seconds  where each node has its "
+        f"own; ranks, gpus or cores for nodes); what it has there is {there!r}."
+    )
+
+
+def _number(cell: str) -> float | None:
+    """Read a cell, with marks between thousands or without; None for what is no number."""
+    try:
+        return float(cell)
+    except ValueError:
+        return plain_number(cell.strip())
+
+
+def _cells(line: str) -> list[str]:
+    """Split a line at its commas; quotes around a cell are no part of it."""
+    return next(csv.reader([line], skipinitialspace=True), [])
+
+
+def _count(columns: Mapping[str, list[float]], shown: str) -> str:
+    """Choose the count that changes; ask where several do."""
+    change = [name for name, values in columns.items() if len(set(values)) > 1]
+    if len(change) > 1:
+        raise ScaleoutError(
+            f"{shown} counts {' and '.join(change)}, and both change: leave out the column that "
+            "--predict is not to count."
+        )
+    return (change or list(columns))[0]
 
 
 def _text(path: Path | str, shown: str) -> str:
@@ -150,7 +189,7 @@ def main(path: Path, predict: Sequence[int], say: Callable[[str], None] = print)
         The table cannot be read, or is too small for a fit.
     """
     table = read_measured(path)
-    fit = fit_rates(table.nodes, table.rates)
+    fit = fit_rates(table.nodes, table.rates, table.count)
     counts = ", ".join(f"{n:g}" for n in fit.nodes)
     say(f"{fit.points} points on {counts} {table.count}; one alone {_short(fit.one)}/s;"
         f" scatter {100 * fit.scatter:.1f} %")  # fmt: skip
@@ -174,4 +213,6 @@ def main(path: Path, predict: Sequence[int], say: Callable[[str], None] = print)
             f"   low if: {found.low_law}")  # fmt: skip
     for sentence in refused:
         say(sentence)
+    if fit.faster and not refused:
+        say(f"{fit.faster}, so predictions may be too low.")
     return 1 if refused else 0

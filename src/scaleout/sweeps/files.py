@@ -83,10 +83,13 @@ def _script(result: Result, command: Sequence[str], site: Site) -> str:
         f"{percent(result.best.others)} of the CPUs' time meanwhile.",
         "Start it in the folder where the sweep was started, or paste it into a job script.",
     ]
-    if "-bind-to user:" in job["command"]:
+    line = point_of(job).shell(job["command"], site)
+    if site.scheduler:  # the line that is kept is one of the job's own script
+        line = 'exec sbatch "$(dirname "$0")/best.sbatch"'
+    elif "-bind-to user:" in job["command"]:
         about.append(
             "Its mpirun line names CPUs of that machine: on another, put  -bind-to "
             "core:THREADS  there."
         )
     comment = "".join(f"# {line}\n" for line in about)
-    return f"#!/bin/sh\n{comment}{point_of(job).shell(job['command'], site)}\n"
+    return f"#!/bin/sh\n{comment}{line}\n"

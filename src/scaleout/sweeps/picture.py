@@ -1,5 +1,6 @@
 """The figure of a sweep."""
 
+import textwrap
 from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
@@ -13,6 +14,8 @@ from ..words import rounded, sort_key
 if TYPE_CHECKING:
     import pandas as pd
 
+LETTERS = 9  # that the name of a cell has room for
+INCHES = 0.12  # of each letter more
 AXES = {"ranks": "ranks (count)", "threads": "threads of each rank (count)"}
 
 
@@ -40,11 +43,14 @@ def heat_map(
             group = cells[row, column]
             rates[r, c] = group.rate.min() if lower else group.rate.max()
             missing[r][c] = "copies" if group.copies.all() else "failed"
-    figure, axes = plt.subplots(
-        figsize=(max(4.5, 2.2 + 0.9 * len(columns)), max(2.6, 1.5 + 0.6 * len(rows)))
-    )
-    what = unit or ("figure, less is better" if lower else "rate")
     names = [str(value) for value in rows], [str(value) for value in columns]
+    longest_y, longest_x = (max(map(len, each)) for each in names)
+    turned = longest_x > LETTERS  # such long words stand upright
+    right = max(4.5, 2.2 + 0.9 * len(columns))  # of the names of the rows
+    width = right + INCHES * max(0, longest_y - LETTERS)
+    height = max(2.6, 1.5 + 0.6 * len(rows)) + INCHES * (longest_x if turned else 0)
+    figure, axes = plt.subplots(figsize=(width, height))
+    what = unit or ("figure, less is better" if lower else "rate")
     bar = heat(figure, axes, rates, *names, unit=what, lower=lower, missing=missing)
     axes.set(xlabel=AXES.get(x, x), ylabel=AXES.get(y, y))
     notes = _notes(frame, rates, names, (x, y), unit, lower)
@@ -54,7 +60,10 @@ def heat_map(
         notes.append(f"the default: {rounded(default)}" + " (line on the scale)" * within)
         if within:
             bar.ax.axhline(default, color="black", linewidth=2)
-    axes.set_title("\n".join(notes), fontsize=10, loc="left")
+    if turned:
+        axes.tick_params(axis="x", rotation=90)
+    lines = [line for note in notes for line in textwrap.wrap(note, int(11 * right))]
+    axes.set_title("\n".join(lines), fontsize=10, loc="left")
     each = [
         f"{y} {rows[r]}, {x} {columns[c]}: {rounded(v)}"
         for (r, c), v in np.ndenumerate(rates)

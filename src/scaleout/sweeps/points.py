@@ -1,6 +1,7 @@
 """The points of a sweep: ranks, threads and variables; the grid they form; the job and the script
 that each becomes."""
 
+import difflib
 import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -86,14 +87,18 @@ def filled(command: Sequence[str], env: Mapping[str, str | None]) -> list[str]:
 
 
 def check_holes(command: Sequence[str], axes: Iterable[str]) -> None:
-    """Refuse a {NAME} that no --env fills; {name} in small letters is the command's own."""
+    """Refuse a {NAME} that no --env fills; a {name} in small letters like none is the command's."""
     names = [name for name in axes if name not in ("ranks", "threads")]
     for hole in (hole for word in command for hole in holes(word)):
-        if hole not in names and (hole.isupper() or hole.upper() in names):
-            have = f"the names are {', '.join(names)}" if names else "there is no --env"
-            raise ScaleoutError(
-                f"Nothing fills {{{hole}}} in the command: {have}; type  --env {hole}=VALUE1,VALUE2"
-            )
+        near = difflib.get_close_matches(hole.upper(), [name.upper() for name in names], 1)
+        if hole in names or not (near or hole.isupper()):
+            continue
+        have = f"the names are {', '.join(names)}" if names else "there is no --env"
+        meant = "".join(f"{{{name}}}  or  " for name in names if name.upper() in near[:1])
+        raise ScaleoutError(
+            f"Nothing fills {{{hole}}} in the command: {have}; type  {meant}--env "
+            f"{hole}=VALUE1,VALUE2"
+        )
 
 
 def default(axes: Iterable[str], kept: Mapping[str, str] = MappingProxyType({})) -> Point:

@@ -64,6 +64,7 @@ class Result:
         kept = list(rows)
         self.lower, self.folder = lower, folder
         self.unit = next((row["unit"] for row in kept if row.get("unit")), "")
+        self._doubt = next((row["doubt"] for row in kept if row.get("doubt")), "")
         self._of_default = [row for row in kept if row["role"] in (FIRST, LAST)]
         points: dict[Point, list[Mapping[str, Any]]] = {}
         for row in kept:
@@ -138,10 +139,11 @@ class Result:
         """What was found, in a few sentences, with what speaks against it."""
         if self.best is None:
             return "No point gave a figure; points.jsonl says why of each, and so does `frame`."
-        doubt = next((row["doubt"] for row in self.of_best if row.get("doubt")), "")
         finding = self._finding()
-        if doubt:  # what may be read wrongly is no finding yet
-            finding = f"{doubt} If it is right as it was read, {finding[0].lower()}{finding[1:]}"
+        if self._doubt:  # what may be read wrongly is no finding yet
+            finding = (
+                f"{self._doubt} If it is right as it was read, {finding[0].lower()}{finding[1:]}"
+            )
         return " ".join(text for text in (finding, self._taken(), self._left_out()) if text)
 
     def _finding(self) -> str:

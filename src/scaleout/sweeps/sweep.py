@@ -14,7 +14,8 @@ from .. import machine, settings
 from ..clusters import run as launch
 from ..comparisons import command as commands
 from ..comparisons.journal import Journal, folder_name, scripts
-from ..comparisons.metric import Metric, NoFigure
+from ..comparisons.metric import Metric
+from ..comparisons.numbers import NoFigure
 from ..errors import ScaleoutError
 from ..jobs import failures
 from ..jobs.job import TIMEOUT_S, Job, JobFailed, JobInterrupted, JobTimeout, Run
@@ -114,7 +115,7 @@ def sweep(
     measure = Metric(metric, lower, reduce)
     about = {
         "command": words,
-        "metric": {"what": measure.what, "lower": measure.lower, "reduce": measure.reduce},
+        "metric": {"what": measure.what, "lower": measure.lower},
         "scripts": scripts(words),
         "machine": [machine.cpu_model(), cores],
         "site": {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(site).items()},
@@ -125,7 +126,7 @@ def sweep(
     journal = Journal("sweep", folder_name(name, stem, about), "points.jsonl", wrong)
     say = echo or (lambda text: None)
     with journal.held():
-        done = _measured_before(journal, about, say)
+        done = _measured_before(journal, about, measure, say)
         work = _Work(words, measure, site, cores, timeout, journal, done, say, repeat)
         work.measure(choices, only, search)
         result = Result(done.values(), bool(measure.lower), journal.folder)
@@ -133,8 +134,13 @@ def sweep(
     return result
 
 
-def _measured_before(journal: Journal, about: Mapping[str, Any], say: Say) -> dict[Key, Row]:
-    """Read what was measured of this sweep, without what failed: that is tried once more."""
+def _measured_before(
+    journal: Journal, about: Mapping[str, Any], metric: Metric, say: Say
+) -> dict[Key, Row]:
+    """Read what was measured of this sweep, without what failed: that is tried once more.
+
+    What ranks have printed is put together anew, as --reduce may have another answer now.
+    """
     rows, left_out = journal.rows()
     if left_out:
         say(f"{show(journal.path)}{left_out}.")
@@ -149,7 +155,15 @@ def _measured_before(journal: Journal, about: Mapping[str, Any], say: Say) -> di
             f"{show(journal.folder)} holds a sweep with another {' and '.join(differ)}: name this "
             "one with --name, so that the two are not mixed."
         )
-    return {key: row for key, row in done.items() if row["status"] in ("ok", COPIES)}
+    kept = {key: row for key, row in done.items() if row["status"] in ("ok", COPIES)}
+    for row in kept.values():
+        if row["status"] == "ok" and row.get("metric") and row.get("values"):
+            row["rate"] = metric.combine(row["values"], row["ranks"])
+    return kept
+
+
+class Unclear(ScaleoutError):
+    """Nobody can say what the figures mean before a person has."""
 
 
 @dataclass
@@ -179,8 +193,7 @@ class _Work:
         grid = points.ends(grid) if settings.quick() else grid
         default = points.default(choices, points.programs(choices, self.words))
         rounds = range(self.repeat)
-        begun = any(role == POINT for role, _, _ in self.done)
-        first = [key for r in rounds if (key := (FIRST, default, r)) in self.done or not begun]
+        first = [(FIRST, default, r) for r in rounds]
         last = [(LAST, default, r) for r in rounds]
         plan = list(self._shuffled(list(grid.values())))[
             : min(trials or len(grid), len(grid)) * self.repeat
@@ -279,7 +292,11 @@ class _Work:
         left = duration((self.total - self.count) * self._job_s())
         number = f"{self.count:>{len(str(self.total))}}/{self.total}"
         self.say(f"{number}  {called}: {_in_words(row)}   ({left} left)")
-        for remark in (row["reason"] if row["status"] == COPIES else "", row["doubt"]):
+        copies = row["reason"] if row["status"] == COPIES else ""
+        again = ""
+        if row["status"] == "failed" and any(old["status"] == "ok" for old in self.done.values()):
+            again = commands.left_behind(row["reason"], self.words) * ("xist" in row["reason"])
+        for remark in (copies, row["doubt"], again):
             self._remark(remark)
         self._give_up(row)
         if not self.told:
@@ -292,7 +309,7 @@ class _Work:
 
     def _remark(self, text: str) -> None:
         """Say once what may be wrong with the figures."""
-        kind = text.partition("ranks")[2]  # said of 2 ranks, it need not be said of 4
+        kind = text.partition("ranks")[2] or text  # said of 2 ranks, it need not be said of 4
         if text and kind not in self.remarks:
             self.remarks.add(kind)
             self.say(text)
@@ -300,9 +317,14 @@ class _Work:
     def _give_up(self, row: Row) -> None:
         """Stop a sweep whose command does not work at all."""
         failed = {point for (_, point, _), row in self.done.items() if row["status"] != "ok"}
-        if len(failed) >= HOPELESS and len(failed) == len({point for _, point, _ in self.done}):
+        worked = {point for _, point, _ in self.done} - failed
+        same = len({row["reason"] for row in self.done.values() if row["status"] == "failed"}) == 1
+        only_first = same and all(point.threads is None for point in worked)
+        if len(failed) >= HOPELESS and (not worked or only_first):
+            once = any(row["status"] == "ok" for row in self.done.values())
+            which = "All jobs but the first" if once else f"The first {len(failed)} settings all"
             raise ScaleoutError(
-                f"The first {len(failed)} settings all failed ({row['reason']}): mend the command, "
+                f"{which} failed ({row['reason']}): mend the command, "
                 "then type the same "
                 f"line. What they said is in {show(self.journal.folder / 'jobs')}."
             )
@@ -324,7 +346,7 @@ class _Work:
             )
             run = launch.start(job, None)
             figure, status, reason = self._figure(run, point), "ok", ""
-            if run.copies:
+            if run.copies and not self.metric.reduce:
                 status, reason = COPIES, run.copies
         except JobTimeout as error:
             run, status = error.run, "timeout"
@@ -334,7 +356,7 @@ class _Work:
         except NoFigure as error:
             if not any(row["status"] == "ok" for row in self.done.values()):
                 raise  # a slip in --metric, most likely: better said at once than after the grid
-            status, reason = "no figure", str(error).splitlines()[0]
+            status, reason = "no figure", " ".join(str(error).split())
         remote = self.site.hosts or self.site.scheduler
         return {
             "status": status,
@@ -354,11 +376,16 @@ class _Work:
         """Read what a job gave, by the metric that all are judged by."""
         before, self.metric = self.metric, self.metric.settled(run)
         if self.metric != before:
-            self.say(f"Judged by what this finds:  --metric {shlex.quote(self.metric.pattern)}")
+            bar = " (of a bar's s/it the inverse)" * self.metric.pattern.endswith("it/s")
+            self.say(
+                f"Judged by what this finds:  --metric {shlex.quote(self.metric.pattern)}{bar}"
+            )
         found = self.metric.read(run)
-        doubt = "" if run.talked is False else self.metric.doubt(found, point.ranks)
+        if question := "" if run.talked is False else self.metric.doubt(found, point.ranks):
+            raise Unclear(f"{point}: {question}")
         values = {rank: list(given) for rank, given in found.ranks.items()}
-        return {"rate": found.value, "unit": found.unit, "values": values, "doubt": doubt}
+        remark = self.metric.remark(found)
+        return {"rate": found.value, "unit": found.unit, "values": values, "doubt": remark}
 
 
 def duration(seconds: float) -> str:

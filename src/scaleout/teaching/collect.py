@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 TEXTS = ["lab", "variant", "rate_unit", "cpu"]
 FIELDS = [*TEXTS, "ranks", "threads_per_rank", "cores", "rate"]
 STATES = ("passed", "not yet", "not started", "not judged")
+DEEP = 3  # folders in which a platform for teaching may wrap what was handed in
+ARCHIVES = (".zip", ".tgz", ".tar", ".gz", ".xz", ".bz2", ".7z", ".rar")
 GROUPS = 4  # kinds of job drawn for a topic: those that most attendees have run
 
 
@@ -47,38 +49,73 @@ class Attendee:
 
 
 def gather(folders: Iterable[Path], names: bool = False) -> list[Attendee]:
-    """Read the results folders of a class."""
-    found: dict[Path, None] = {}  # each once, in order
+    """Read the results folders of a class, and say where there are none."""
+    found: dict[Path, str] = {}  # each once, in order, with the entry of the class that it is in
     for folder in folders:
         if not folder.is_dir():
             raise ScaleoutError(
                 f"There is no folder {plain(str(folder))}: give the results folders, or one that "
                 "holds them all."
             )
-        inside = [folder] if _holds_results(folder) else sorted(folder.iterdir())
-        for f in inside:
-            if _holds_results(f):
-                found[(f / "results" if (f / "results").is_dir() else f).resolve()] = None
-            elif f.suffix == ".html" and is_report(f):  # alone
-                found[f.resolve()] = None
+        for entry in [folder] if _holds_results(folder) else sorted(folder.iterdir()):
+            inside = _handed_in(entry, DEEP)
+            found |= {one.resolve(): entry.name for one in inside}
+            if not inside and not entry.name.startswith("."):
+                print(_nothing(entry))
     if not found:
         raise ScaleoutError(
             "No results there: each attendee's folder holds results/NN_topic/RUN/records.jsonl, or "
             "a report's page."
         )
+    own = [_own_name(place) for place in found]
     class_ = []
-    for number, place in enumerate(found, 1):
-        own = place.parent.name if place.name == "results" else place.stem
-        class_.append(_attendee(plain(own) if names else f"{number:02}", place))
+    for number, (place, wrapped) in enumerate(found.items(), 1):
+        name = own[number - 1]
+        name = name if own.count(name) == 1 else f"{wrapped}/{name}"
+        class_.append(_attendee(plain(name) if names else f"{number:02}", place))
     return class_
 
 
-def _holds_results(folder: Path) -> bool:
+def _handed_in(place: Path, deep: int) -> list[Path]:
+    """List the results folders and the reports' pages in a place, so many folders deeper at most."""
+    if _holds_results(place):
+        return [place / "results" if _holds_results(place, "results/") else place]
+    if not place.is_dir():
+        return [place] if place.suffix == ".html" and is_report(place) else []
+    try:
+        inside = sorted(place.iterdir()) if deep else []
+    except OSError:  # a folder that may not be read
+        inside = []
+    return [found for entry in inside for found in _handed_in(entry, deep - 1)]
+
+
+def _nothing(entry: Path) -> str:
+    """Say that somebody's entry holds no results, and what may be the matter."""
+    files = [path for path in (entry, *entry.glob("*")) if path.name.lower().endswith(ARCHIVES)]
+    if files:
+        return (
+            f"{plain(entry.name)}: left out, {plain(files[0].name)} is an archive: unpack it first."
+        )
+    return (
+        f"{plain(entry.name)}: left out, it holds no results/NN_topic/RUN/records.jsonl, also not "
+        f"{DEEP} folders deeper."
+    )
+
+
+def _own_name(place: Path) -> str:
+    """Return the name of the folder that a person has handed in, or of the page."""
+    if not place.is_dir():
+        return place.stem
+    return next((at.name for at in (place, *place.parents) if at.name != "results"), place.name)
+
+
+def _holds_results(folder: Path, inside: str = "") -> bool:
+    """Tell whether a folder holds results, itself or (only there, if asked) in `results/`."""
     patterns = ("[0-9][0-9]_*/checks.jsonl", "[0-9][0-9]_*/*/records.jsonl", PAGE)
     try:
         return folder.is_dir() and any(
-            next(folder.glob(inside + pattern), None)
-            for inside in ("", "results/")
+            next(folder.glob(where + pattern), None)
+            for where in ([inside] if inside else ["", "results/"])
             for pattern in patterns
         )
     except OSError:  # a folder that may not be read
@@ -135,6 +172,8 @@ def collect(folders: Iterable[Path], names: bool = False) -> Path:
     for attendee in class_:
         for what in attendee.left_out:
             print(f"{attendee.name}: {what}")
+        if attendee.records.empty and not attendee.report:
+            print(f"{attendee.name}: 0 runs, as no record in that folder counts.")
     class_folder = results("class")
     # Pictures of half a class would look like those of a whole one: they are put in place at the end.
     with tempfile.TemporaryDirectory(prefix=".part-", dir=class_folder) as scratch:

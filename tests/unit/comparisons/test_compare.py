@@ -10,11 +10,14 @@ import numpy as np
 import pytest
 
 from scaleout import Comparison, compare
+from scaleout import records as books
+from scaleout.clusters import run as launch
+from scaleout.comparisons.command import left_behind
 from scaleout.comparisons.compare import columns, plan
 from scaleout.comparisons.intervals import paired
 from scaleout.comparisons.variants import variants
 from scaleout.errors import ScaleoutError
-from scaleout.jobs.job import JobInterrupted
+from scaleout.jobs.job import JobInterrupted, Run
 
 TWO = {"base": {"speed": 1.0}, "fast": {"speed": 1.3}}
 
@@ -282,3 +285,161 @@ def test_values_of_a_variable_are_variants_and_single_ones_are_for_all() -> None
     assert list(found) == ["A=1", "A=unset"]
     assert found["A=1"] == {"script": ["python", "-V"], "env": {"B": "2", "A": "1"}}
     assert found["A=unset"] == {"script": ["python", "-V"], "env": {"A": None, "B": "2"}}
+
+
+# What ranks print
+
+
+class Printed:
+    """A script whose ranks print these lines in each variant."""
+
+    def __init__(self, folder: Path, ranks: int = 2, talked: bool | None = None) -> None:
+        self.folder, self.ranks, self.talked, self.started = folder, ranks, talked, 0
+
+    def run(self, says: list[str], ranks: int = 0) -> Run:
+        self.started += 1
+        lines = [(rank, text) for rank, text in enumerate(says)]
+        return Run("id", "x", "", self.folder, ranks or self.ranks, 1, 0, 1.0, lines, self.talked)
+
+
+BOTH, ONE, OWN = ["r: 100", "r: 100.4"], ["r: 100"], ["r: 40", "r: 60"]
+
+
+@pytest.mark.parametrize(
+    ("metric", "says", "words"),
+    [
+        ("r: (.*)", {"a": BOTH, "b": OWN}, "a, round 1: The 2 ranks print the same figure"),
+        ("r: (.*)", {"a": OWN, "b": BOTH}, "b, round 1: The 2 ranks print the same figure"),
+        ("r: (.*)", {"a": OWN, "b": ONE}, "a prints a figure on each rank, b on 1 of 2"),
+        ("steps/s: (.*)", {"a": ["steps/s: 5"], "b": ["steps/s: 6"]}, "One rank alone"),
+    ],
+)
+def test_no_verdict_comes_from_sums_that_may_be_totals(
+    here: Path, metric: str, says: dict[str, list[str]], words: str
+) -> None:
+    job, variants = Printed(here), {name: {"says": lines} for name, lines in says.items()}
+    with pytest.raises(ScaleoutError, match=re.escape(words)) as caught:
+        compare(job.run, variants, rounds=3, metric=metric, echo=None)
+    assert "--reduce " in str(caught.value) and job.started <= 3
+    found = compare(job.run, variants, rounds=3, metric=metric, reduce="mean")
+    assert found.rounds == 3, "--reduce says it"
+
+
+@pytest.mark.parametrize("how", [{"lower": True}, {"reduce": "sum"}, {"reduce": "max"}])
+def test_a_time_and_what_reduce_says_are_asked_about_no_more(here: Path, how: dict) -> None:
+    variants = {"a": {"says": BOTH}, "b": {"says": OWN}}
+    assert compare(Printed(here).run, variants, rounds=3, metric="r: (.*)", **how).rounds == 3
+
+
+def test_other_numbers_of_ranks_are_no_question(here: Path) -> None:
+    variants = {"one": {"says": ONE, "ranks": 1}, "two": {"says": OWN, "ranks": 2}}
+    assert compare(Printed(here).run, variants, rounds=3, metric="r: (.*)").rounds == 3
+
+
+def test_what_may_be_one_number_is_noted_under_the_comparison(here: Path) -> None:
+    variants = {"a": {"says": ["r: 1 234.5"]}, "b": {"says": ["r: 2 234.5"]}}
+    found = compare(Printed(here, 1).run, variants, rounds=3, metric="r: ([0-9.]+)")
+    assert "'1 234.5' was read as columns" in " ".join(found.notes)
+
+
+# What is read again
+
+
+@pytest.mark.parametrize("damage", ['{"round": 3, "va', '{"round": 1}', "[]", "\x00\x00"])
+def test_a_damaged_line_of_a_comparison_is_named_and_left_out(
+    here: Path, capsys: pytest.CaptureFixture[str], damage: str
+) -> None:
+    found = compare(Job().run, TWO, rounds=4)
+    with open(found.folder / "runs.jsonl", "a") as file:
+        file.write(damage)
+    again = Comparison.read(found.folder)
+    assert again.rounds == found.rounds and "no record" in capsys.readouterr().out
+    lines = (found.folder / "runs.jsonl").read_text().splitlines()
+    lines[4] = lines[4][:20]  # of the second round
+    (found.folder / "runs.jsonl").write_text("\n".join(lines))
+    assert Comparison.read(found.folder).rounds == found.rounds - 1
+
+
+def test_a_comparison_without_records_has_none_of_a_strangers(here: Path) -> None:
+    found = compare(Job().run, TWO, rounds=3)
+    books.write(lab="04_kmeans", rate=6.0)
+    assert found.records.empty
+
+
+# The words of a command
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["sleep 0.1"], "leave the quotes out and type  sleep 0.1"),
+        (["python train.py --lr 1"], "leave the quotes out and type  python train.py"),
+        (["sort words.txt | wc -l"], "type  sh -c 'sort words.txt | wc -l'"),
+        (["ulimit", "-a"], "type  sh -c 'ulimit -a'"),
+        (["cd", "x"], "type  sh -c 'cd x'"),
+        (["a $(nproc)"], "sh -c 'a $(nproc)'"),
+        (["OMP_NUM_THREADS=2", "python", "x.py"], "type  --env OMP_NUM_THREADS=2"),
+        (["python", "x.py --lr 1"], "leave the quotes out and type  python x.py --lr 1"),
+        (["nosuchprogram"], "There is no program nosuchprogram to start"),
+    ],
+)
+def test_a_command_that_cannot_start_is_told_with_what_to_type(words: list[str], said: str) -> None:
+    with pytest.raises(ScaleoutError) as caught:
+        variants([*words, "::", "true"])
+    assert said in str(caught.value)
+
+
+def test_values_beside_commands_are_named() -> None:
+    with pytest.raises(ScaleoutError, match="not both at once. A has 2 values, 1, unset: give it"):
+        variants(["true", "::", "false"], ["A=1,"])
+
+
+@pytest.mark.parametrize(
+    ("reason", "name"),
+    [
+        ("FileExistsError: [Errno 17] File exists: 'output'", "output"),
+        ('RuntimeError: logs already exist: "logs/a b"', "logs/a b"),
+        ("mkdir: cannot create directory", "WHAT"),
+    ],
+)
+def test_what_the_first_run_may_have_left_behind_is_told(reason: str, name: str) -> None:
+    said = left_behind(reason, ["python", "train.py"])
+    assert f"rm -rf {name}; python train.py" in said
+
+
+class Clock:
+    """Jobs that take so many seconds beside their start."""
+
+    def __init__(self, folder: Path, start_s: float) -> None:
+        self.folder, self.start_s, self.asked = folder, start_s, []
+
+    def __call__(self, script: list[str], name: str, echo: None = None, **how: Any) -> Run:
+        self.asked.append(script[0])
+        seconds = self.start_s + float(script[1] if len(script) > 1 else 0)
+        return Run("id", "x", "", self.folder, 1, 1, 0, seconds * (1 + len(self.asked) / 1e4))
+
+
+@pytest.mark.parametrize(
+    ("start_s", "seconds", "verdict", "hidden"),
+    [
+        (0.3, (0.005, 0.00501), "unclear", True),
+        (0.3, (0.02, 0.06), "slower", True),
+        (0.3, (0.005, 1.0), "slower", True),
+        (0.3, (1.0, 1.0001), "no difference shown", True),
+        (0.3, (9.0, 9.0001), "no difference shown", False),
+        (0.04, (0.5, 0.5001), "no difference shown", False),
+    ],
+)
+def test_the_start_of_a_job_that_hides_a_difference_is_measured_and_said(
+    here: Path, monkeypatch: pytest.MonkeyPatch, start_s: float, seconds: tuple, verdict: str,
+    hidden: bool,
+) -> None:  # fmt: skip
+    clock = Clock(here, start_s)
+    monkeypatch.setattr(launch, "run", clock)
+    a, b = ({"script": ["sleep", str(each)]} for each in seconds)
+    found = compare(clock, {"a": a, "b": b}, rounds=3, metric="wall_s")
+    assert found.verdict("b") == verdict
+    assert clock.asked.count("true") == (2 if start_s + seconds[0] < 10 else 0)
+    notes = " ".join(Comparison.read(found.folder).notes)
+    assert ("An empty job takes" in notes) == hidden
+    assert ("no difference" in repr(found)) == (verdict == "no difference shown")

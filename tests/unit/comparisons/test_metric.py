@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from scaleout import records
-from scaleout.comparisons.metric import Figure, Metric, NoFigure, candidates
+from scaleout.comparisons.metric import Figure, Metric, candidates
+from scaleout.comparisons.numbers import NoFigure
 from scaleout.jobs.job import Run
 
 SAID = [
@@ -48,6 +49,18 @@ def _job(folder: Path, *said: str, ranks: int = 1) -> Run:
         (["speed 1.2e+03 samples per second"], ["1.2e+03"]),
         (["Downloading 12 MB/s", "step 3: 10 steps/s"], ["10"]),
         (["rate on 4 ranks, img/s: 100, done"], ["100"]),
+        (["Epoch 1, images/s=123.4 (12 left)"], ["123.4"]),
+        (["Throughput: 123.4 +/- 2.3 images/s"], ["123.4"]),
+        (["123.4 ± 2.3 images/s"], ["123.4"]),
+        (["Batch [20]\tSpeed: 123.40 samples/sec\taccuracy=0.51"], ["123.40"]),
+        (["Loss: 6.9 (6.91)  Time: 0.259s,  123.40/s  (0.26s, 123.40/s)"], ["123.40", "123.40"]),
+        (["{'runtime': 12.3, 'train_samples_per_second': 123.4}"], ["123.4"]),
+        (["step=10, SamplesPerSec=123.4, Mem=0.1GB"], ["123.4"]),
+        (["throughput: 1.2k tok/s"], ["1.2k"]),
+        (["1.2M tok/s"], ["1.2M"]),
+        (["9.00E+02 images/s"], ["9.00E+02"]),
+        (["step 3: 12.3 it/s: loss 0.4"], ["12.3"]),
+        (["rank 0 img/s: 100"], ["100"]),
     ],
 )
 def test_one_kind_of_rate_is_found_by_itself(said: list[str], figures: list[str]) -> None:
@@ -126,15 +139,120 @@ def test_numbers_are_read_as_programs_print_them(job, text: str, rate: float) ->
     assert Metric("r=(.*)!").read(job([(0, f"r={text}!")])).value == rate
 
 
+S = "images/s: ([0-9.]+)"  # README's own pattern
+
+
+@pytest.mark.parametrize(
+    ("pattern", "line", "value"),
+    [
+        (S, "images/s: 1,234.5", 1234.5),
+        (S, "images/s: 1.2345e+03", 1234.5),
+        (S, "images/s: 1'234.5", 1234.5),
+        (S, "images/s: 1’234’567", 1234567),
+        (S, "images/s: 1_234.5", 1234.5),
+        (S, "images/s: 1\u202f234.5", 1234.5),
+        (S, "images/s: 1\u00a0234", 1234),
+        ("([0-9.]+) images/s", "1,234.5 images/s", 1234.5),
+        ("([0-9.]+) images/s", "speed 1\u2009234.5 images/s", 1234.5),
+        (".*?([0-9.]+) images/s", "speed 1,234.5 images/s", 1234.5),
+        ("([0-9]+) images/s", "1234.5 images/s", 1234.5),
+        ("r=([0-9.]+)", "r=9.00D+02", 900),
+        ("r=([0-9.]+)", "r=5.E-1", 0.5),
+        ("([0-9.]+) steps", "rate: 1.2E3 steps/s", 1200),
+        ("IOPS=([0-9.]+)", "write: IOPS=10.4k, BW=40.8MiB/s", 10400),
+        ("IOPS=([0-9.]+)", "write: IOPS=4477, BW=17.5MiB/s", 4477),
+        ("BW=([0-9.]+)", "write: IOPS=10.4k, BW=0.5MiB/s", 2**19),
+        ("speed: ([0-9.]+)", "speed: 1.2 GB/s", 1.2e9),
+        ("([0-9.]+)k? tok/s", "1.2k tok/s", 1200),
+        ("speed ([0-9.]+)", "speed 1.2Ktok/s", 1200),
+        ("speed ([0-9.]+)", "speed 5GPUs", 5),
+        ("speed ([0-9.]+)", "speed 1,234.5k/s", 1234500),
+        ("([0-9.]+) GB/s", "1.2 GB/s", 1.2),  # the pattern names the unit
+        ("time: ([0-9.]+)", "time: 950 ms", 0.95),
+        ("time: ([0-9.]+) *ms", "time: 950 ms", 950),
+        ("^[0-9]+,([0-9.]+),", "10,123.4,0.5", 123.4),  # the pattern names the commas
+        ("real +0m([0-9.]+)s", "real 0m1.234s", 1.234),
+        ("gap ([0-9.]+)", "gap 12.3+-0.4", 12.3),
+        ("([0-9.]+) img/s", "gpu0:12.5 img/s", 12.5),
+        ("step ([0-9]+)", "step 10/100", 10),
+        ("loss ([0-9.]+)", "loss 3 k=5", 3),
+        ("r ([0-9 ]+[0-9.]*)", "r 1 234.5", 1234.5),
+    ],
+)
+def test_the_whole_number_is_read_of_which_the_pattern_finds_a_part(
+    job, pattern: str, line: str, value: float
+) -> None:
+    assert Metric(pattern).read(job([(0, line)])).value == pytest.approx(value, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "line", "whole"),
+    [
+        (S, "images/s: 0,125", "'0,125'"),
+        (S, "images/s: 12,5", "'12,5'"),
+        (S, "images/s: 1.234,5", "'1.234,5'"),
+        ("([0-9.]+) images/s", "1.234.567 images/s", "'1.234.567'"),
+        (S, "images/s: 1,23,456", "'1,23,456'"),
+        (S, "images/s: 1\u202f234,5", "'1\\u202f234,5'"),
+        ("([0-9.]+) steps", "-5.0 steps", "is -5,"),
+        ("real +([0-9.]+)", "real 0m1.234s", "'0m1.234'"),
+        ("time: ([0-9.]+)", "time: 1:30.5", "'1:30.5'"),
+        ("r=([0-9.]+)", "r=1.2 x 10^3", "'1.2 x 10^3'"),
+    ],
+)
+def test_a_number_that_can_be_read_in_two_ways_is_shown_whole_and_refused(
+    job, pattern: str, line: str, whole: str
+) -> None:
+    with pytest.raises(NoFigure) as caught:
+        Metric(pattern).read(job([(0, line)]))
+    assert whole in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "line", "remark"),
+    [
+        (S, "images/s: 1 234.5", "'1 234.5' was read as columns"),
+        ("([0-9.]+) images/s", "12 345 images/s", "'12 345' was read as columns"),
+        ("[0-9] ([0-9.]+) images/s", "12 345 images/s", ""),  # the pattern names the blank
+        ("([0-9.]+) images/s", "step 100 12.5 images/s", ""),
+    ],
+)
+def test_a_blank_between_thousands_is_remarked_upon(job, pattern: str, line: str, remark) -> None:
+    metric = Metric(pattern)
+    said = metric.remark(metric.read(job([(0, line)])))
+    assert remark in said and bool(said) == bool(remark)
+
+
 @pytest.mark.parametrize("text", ["12,3", "fast", "nan", "0", "-1", "inf"])
 def test_what_is_no_number_is_not_taken_for_one(job, text: str) -> None:
     with pytest.raises(NoFigure):
         Metric("r=(.*)!").read(job([(0, f"r={text}!")]))
 
 
+def test_a_bars_seconds_for_each_are_read_as_the_inverse(job) -> None:
+    slow = job(
+        [(0, "33%|##| 1/3 [00:01<00:02,  1.25s/it]"), (0, "2/3 [00:04<00:05, 5.00s/it, loss=3]")]
+    )
+    metric = Metric().settled(slow)
+    assert metric.read(slow).value == pytest.approx(0.5)
+    assert metric.read(job([(0, "33%|##| 1/3 [00:01<00:02, 3.1kit/s]")])).value == 3100
+    assert Metric("([0-9.]+)s/it", lower=True).read(slow).value == pytest.approx(3.125)
+
+
 @pytest.mark.parametrize(
     ("metric", "values", "ranks", "words"),
     [
+        (Metric("([0-9.]+) *it/s"), {"0": [1.0]}, 2, "One rank alone prints that figure"),
+        (Metric("steps/s: (.*)"), {"0": [1.0]}, 2, "add  --reduce sum"),
+        (Metric("global_step/sec: (.*)"), {"0": [1.0]}, 2, "One rank alone"),
+        (Metric("batches per second: (.*)"), {"0": [1.0]}, 4, "total of all 4 ranks"),
+        (Metric("total images/s: (.*)"), {"0": [1.0]}, 2, ""),
+        (Metric("steps/s: (.*)", reduce="sum"), {"0": [1.0]}, 2, ""),
+        (Metric("rate: (.*)"), {"0": [48.0], "1": [48.1]}, 2, "within 1 %"),
+        (Metric("rate: (.*)"), {"0": [100.0], "1": [99.5], "2": [100.4]}, 3, "The 3 ranks"),
+        (Metric("rate: (.*)"), {"0": [1, 48.0, 90], "1": [48.2]}, 2, "--reduce mean"),
+        (Metric("rate: (.*)"), {"0": [48.0], "1": [49.0]}, 2, ""),
+        (Metric("rate: (.*)"), {"?": [48.0, 60.0]}, 2, "does not say which rank"),
         (Metric("Img/sec per CPU: (.*)"), {"0": [1.0]}, 2, "One rank alone prints that figure"),
         (Metric("Img/sec per CPU: (.*)"), {"0": [1.0]}, 1, ""),
         (Metric("rate: (.*)"), {"0": [5.0], "1": [5.0]}, 2, "The 2 ranks print the same figure"),

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from scaleout import scaling
+from scaleout.errors import ScaleoutError
 
 
 def _file(tmp_path: Path, text: str | bytes) -> Path:
@@ -57,3 +58,77 @@ def test_a_table_of_seconds_is_predicted_in_seconds(tmp_path: Path) -> None:
     assert head.endswith("seconds")
     seconds = float(row.partition("low if")[0].split()[-1])
     assert seconds == pytest.approx(100 * (0.02 + 0.98 / 32), rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "values"),
+    [
+        ('"","nodes","rate"\n"1",1,182\n"2",4,705\n', "nodes", [182, 705]),
+        ('"nodes","rate"\n"1","182.0"\n"8","1,402.0"\n', "nodes", [182, 1402]),
+        ('"Ranks", "rate"\n1, "1\'402"\n2, 3e3\n', "ranks", [1402, 3000]),
+        ("#nodes,rate\n1,5\n2,9\n", "nodes", [5, 9]),
+        ("# mine, of May\n# gpus,rate\n1,5\n2,9\n", "gpus", [5, 9]),
+        ("# nodes,rate\ncores,rate\n1,5\n2,9\n", "cores", [5, 9]),
+        ("nodes,ranks,rate\n1,1,5\n1,2,9\n", "ranks", [5, 9]),
+        ("cores,nodes,rate\n8,1,5\n8,2,9\n", "nodes", [5, 9]),
+        ("nodes,ranks,gpus,rate\n2,2,1,5\n2,2,2,9\n", "gpus", [5, 9]),
+    ],
+)
+def test_a_table_is_read_as_programs_write_it(
+    tmp_path: Path, text: str, count: str, values: list[float]
+) -> None:
+    table = scaling.read_measured(_file(tmp_path, text))
+    assert (table.count, table.values) == (count, values)
+    assert min(table.nodes) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "NodeCount,RunsPerNode,Time\n1,512,88\n",
+            "what it has there is 'NodeCount, RunsPerNode, T",
+        ),
+        ("# OSU\n# Size       Avg Latency(us)\n4    7.9\n", "there is 'Size Avg Latency(us)'"),
+        ("4,7.9\n8,7.1\n", "what it has there is '4, 7.9'"),
+        ("nodes   seconds\n1  2\n", "has blanks between its columns: save it with commas"),
+        ("nodes\tseconds\n1\t2\n", "has tabs between"),
+        ('"nodes";"seconds"\n1;2,5\n', "needs a first line"),
+        ("nodes,seconds\n1,9\n4,\n", "line 3: '4,' holds no two numbers"),
+        ("nodes,seconds\n1,9\n2,OOM\n", "line 3"),
+        ('nodes,seconds\n1,"9,5"\n', "line 2"),
+        ("nodes,seconds\n1,inf\n", "seconds is above 0; it holds 1 and inf"),
+        ("nodes,rate\n8,1,402\n", "line 2"),
+        ("nodes,ranks,rate\n1,4,5\n2,8,9\n", "counts nodes and ranks, and both change"),
+    ],
+)
+def test_a_table_that_is_none_is_told_by_what_it_holds(
+    tmp_path: Path, text: str, words: str
+) -> None:
+    with pytest.raises(ScaleoutError) as caught:
+        scaling.read_measured(_file(tmp_path, text))
+    assert words in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "words"),
+    [
+        ("ranks,seconds\n1,100\n2,11.1\n4,2.86\n8,1.35\n", 1, "from 1 to 2 (9.01 times)"),
+        ("cores,rate\n1,10\n2,20\n4,40\n8,100\n", 0, "faster than proportional (superlinear)"),
+        ("gpus,rate\n16,10\n32,19\n64,37\n128,90\n", 0, "from 64 to 128 (2.43 times)"),
+        ("nodes,rate\n1,10\n2,19\n4,40\n8,79\n", 0, ""),
+    ],
+)
+def test_faster_than_proportional_is_said(
+    tmp_path: Path, text: str, status: int, words: str
+) -> None:
+    printed: list[str] = []
+    table = scaling.read_measured(path := _file(tmp_path, text))
+    most = int(2 * max(table.nodes))
+    assert scaling.main(path, [most], printed.append) == status
+    assert words in printed[-1] and bool(words) == ("superlinear" in printed[-1])
+    if words and not status:  # the growth that was seen once may come again
+        high = printed[-2].split(" to ")[1].split()[0].replace(",", "")
+        assert float(high) >= 2 * table.rates[-1]
+    with pytest.raises(ScaleoutError, match=f"measure on at least 10000 {table.count}"):
+        scaling.fit_rates(table.nodes, [n for n in table.nodes], table.count).predict(160000)

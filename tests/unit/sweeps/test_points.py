@@ -80,3 +80,59 @@ def test_values_are_split_at_commas_or_where_they_hold_some_at_semicolons(
 ) -> None:
     assert points.typed_variables([typed]) == {"A": values}
     assert points.typed_variables(["A=1", "A=2"]) == {"A": ["1", "2"]}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "KMP_AFFINITY=granularity=fine,compact,1,0",
+        "KMP_AFFINITY=verbose,granularity=fine,scatter",
+        "OPTS=lr=0.1,batch=32",
+        "MALLOC_CONF=oversize_threshold:1,background_thread:true",
+        "NUMA=--interleave=0,1",
+        "OMP_PLACES={0,1},{2,3}",
+        "KMP_AFFINITY=proclist=[0,1],explicit",
+        "UCX_TLS=tcp,self,sm",
+        "A=x=1,y if ranks=2",
+    ],
+)
+def test_a_value_that_may_hold_commas_is_asked_about(text: str) -> None:
+    with pytest.raises(ScaleoutError, match="may be one value with commas in it: type  --env '"):
+        points.typed_variables([text])
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("A=x=1,y;", ["x=1,y"]),
+        ("A=x=1,y;z", ["x=1,y", "z"]),
+        ("A=x=1,x=2", ["x=1", "x=2"]),
+        ("A=--localalloc,--interleave=all", ["--localalloc", "--interleave=all"]),
+        ("A=host:80,host:81", ["host:80", "host:81"]),
+        ("A=1,2,", ["1", "2", ""]),
+        ("A=x=1", ["x=1"]),
+        ("PY=a/bin/python,b/bin/python", ["a/bin/python", "b/bin/python"]),
+    ],
+)
+def test_values_between_commas_are_several(text: str, values: list[str]) -> None:
+    assert points.typed_variables([text]) == {"A" if text[0] == "A" else "PY": values}
+
+
+@pytest.mark.parametrize(
+    ("hole", "names", "meant"),
+    [
+        ("bacth", ["batch"], "{batch}"),
+        ("Bacth", ["BATCH"], "{BATCH}"),
+        ("batch", ["BATCH"], "{BATCH}"),
+        ("learning_rat", ["LEARNING_RATE", "B"], "{LEARNING_RATE}"),
+        ("BACTH", ["BATCH"], "{BATCH}"),
+        ("EPOCHS", ["BATCH"], "--env EPOCHS=VALUE1,VALUE2"),
+    ],
+)
+def test_a_hole_that_nothing_fills_is_refused_with_the_nearest_name(
+    hole: str, names: list[str], meant: str
+) -> None:
+    with pytest.raises(ScaleoutError, match=f"Nothing fills {{{hole}}} in the command: ") as caught:
+        points.check_holes(["python", "t.py", f"--x={{{hole}}}"], ["ranks", *names])
+    assert f"type  {meant}" in str(caught.value)
+    points.check_holes(["awk", "{print}", "${HOME}"], ["ranks", *names])

@@ -4,6 +4,7 @@ import html
 import importlib
 import json
 import math
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,9 @@ import pytest
 from scaleout import sweeps
 from scaleout.clusters import run as launch
 from scaleout.errors import ScaleoutError
-from scaleout.jobs.job import Job, Run
+from scaleout.jobs.job import Job, JobFailed, Run
+from scaleout.jobs.site import Site
+from scaleout.sweeps import files
 from scaleout.sweeps.picture import heat_map
 from scaleout.sweeps.rows import FIRST, LAST, POINT
 
@@ -49,7 +52,7 @@ def test_the_same_call_again_starts_nothing_and_more_repeats_add(jobs, measure) 
     again = measure(ranks=[1, 2], name="mine")
     assert len(jobs) == 4 and again.frame.equals(one.frame)
     more = measure(ranks=[1, 2], name="mine", repeat=2)
-    assert len(jobs) == 4 + 2 + 2 and more.frame.repeats.tolist() == [2, 2]
+    assert len(jobs) == 4 + 1 + 2 + 2 and more.frame.repeats.tolist() == [2, 2]
     assert sweeps.read(more.folder).frame.equals(more.frame)
 
 
@@ -102,7 +105,37 @@ def test_a_damaged_line_costs_its_job_alone(jobs, measure) -> None:
         file.write('{"role": "poi')  # and no end of line
     again = measure(ranks=[1, 2], name="mine", repeat=2, echo=said.append)
     assert "line 5: no record" in said[0] and again.frame.repeats.tolist() == [2, 2]
-    assert len(jobs) == 8
+    assert len(jobs) == 9
+
+
+def test_a_sweep_that_is_taken_up_with_more_repeats_gets_its_interval(jobs, measure) -> None:
+    measure(ranks=[1, 2], name="mine")
+    measure(ranks=[1, 2], name="mine", repeat=2)
+    said = measure(ranks=[1, 2], name="mine", repeat=3).summary
+    assert "The interval of that ratio" in said and "for an interval, add" not in said
+
+
+@pytest.mark.parametrize(
+    ("says", "metric", "words"),
+    [
+        ("total: 48.0", "total: (.*)", "2 ranks x 1 thread: The 2 ranks print the same figure"),
+        ("total: 48.{rate}", "total: (.*)", "2 ranks x 1 thread: The 2 ranks print the same"),
+        ("r: {rate} s, 1,234 img/s", "([0-9.]+) img/s", "--reduce sum"),
+    ],
+)
+def test_sums_that_may_be_totals_are_no_figure_until_reduce_says_so(
+    jobs, measure, says: str, metric: str, words: str
+) -> None:
+    Path("says").write_text(says)
+    for _ in range(2):  # the same line asks again
+        with pytest.raises(ScaleoutError, match=words):
+            measure(ranks=[1, 2], metric=metric, name="mine")
+    started = len(jobs)
+    mean = measure(ranks=[1, 2], metric=metric, reduce="mean", name="mine")
+    assert len(jobs) == started + 3, "what one rank gave is kept"
+    assert abs(mean.best.ratio - 1) < 0.01
+    added = measure(ranks=[1, 2], metric=metric, reduce="sum", name="mine")
+    assert len(jobs) == started + 3 and added.best.ratio == pytest.approx(2, rel=0.01)
 
 
 def test_what_others_took_is_kept_and_said_everywhere_and_nothing_runs_again(
@@ -232,3 +265,50 @@ def test_a_heat_map_shows_each_cell_failed_and_unmeasured_ones_apart() -> None:
     assert axes.get_xlabel() == "threads of each rank (count)" and bar.get_ylabel() == "images/s"
     assert axes.get_title("left").startswith("best: 20.0 images/s with ranks 1, threads 16")
     assert "ranks 1, threads 1: 10.0" in figure.get_label()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("x", "y"), [("ranks", "A"), ("A", "ranks")])
+def test_a_picture_has_room_for_long_names(x: str, y: str, tmp_path: Path) -> None:
+    values = ["granularity=fine,compact,1,0", "granularity=fine,scatter", "a:8,b" * 10]
+    frame = pd.DataFrame({"ranks": [1, 1, 1], "A": values, "rate": [1.0, 2.0, 3.0]})
+    figure = heat_map(frame, x, y, "images/s", 2.5)
+    figure.savefig(tmp_path / "a.png")
+    box = figure.axes[0].get_tightbbox()
+    assert box.x0 >= 0 and box.x1 <= figure.bbox.x1 and box.y1 <= figure.bbox.y1
+
+
+def test_a_command_that_works_once_ends_the_sweep_with_what_it_left(
+    jobs, measure, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    said: list[str] = []
+
+    def start(job: Job, echo: None) -> Run:
+        jobs.append(())
+        error = "FileExistsError: [Errno 17] File exists: 'output'"
+        lines = [(0, "rate: 5 steps/s" if len(jobs) == 1 else error)]
+        run = Run("id", "job", "mpirun", tmp_path, job.ranks, 1, int(len(jobs) > 1), 2.0, lines)
+        if len(jobs) > 1:
+            raise JobFailed(f"job failed first on rank 0:\n{error}", run)
+        return run
+
+    monkeypatch.setattr(launch, "start", start)
+    with pytest.raises(ScaleoutError, match="All jobs but the first failed .* File exists"):
+        measure(ranks=[1, 2, 4, 8], echo=said.append)
+    assert len(jobs) == 4
+    assert sum("rm -rf output; python train.py" in line for line in said) == 1
+
+
+def test_best_sh_of_a_sweep_on_slurm_submits_its_job_script(tmp_path: Path) -> None:
+    rows = [*_jobs(FIRST, [10.0], threads=None), *_jobs(POINT, [20.0], 2)]
+    inner = 'mpirun -prepend-pattern "$MARK" "${TELL[@]}" python train.py'
+    about = {"cpu": "X", "cores": 2, "command": inner, "others": 0.0}
+    result = sweeps.Result([row | about for row in rows], folder=tmp_path)
+    files.write(result, ["python", "train.py"], Site(scheduler="slurm", cores=2))
+    fake = tmp_path / "bin/sbatch"
+    fake.parent.mkdir()
+    fake.write_text("#!/bin/sh\necho submitted $1\n")
+    fake.chmod(0o755)
+    path = {"PATH": f"{fake.parent}:/usr/bin:/bin"}
+    said = subprocess.run([tmp_path / "best.sh"], env=path, capture_output=True, text=True)
+    assert said.stdout == f"submitted {tmp_path}/best.sbatch\n" and not said.stderr

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -119,3 +120,56 @@ def test_the_small_jobs_of_checks_are_no_measurements(person: Path) -> None:
     for env, runs in (({}, 1), ({STACKS: "1"}, 0)):
         about.write_text(json.dumps({"env": env}))
         assert len(collect.gather([person])[0].records) == runs
+
+
+@pytest.mark.parametrize(
+    ("place", "names"),
+    [
+        ("anna/results", ["anna"]),
+        ("Bea_123_assignsubmission_file_/bea/results", ["bea"]),
+        ("dora/results/results", ["dora"]),
+        ("Eve_7/hand-in/eve/results", ["eve"]),
+        ("Gus_8/a/b/gus", ["gus"]),
+        ("Hal_9/a/b/c/d/results", []),
+    ],
+)
+def test_what_a_platform_has_wrapped_is_found_or_named(
+    person: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str, names: list[str]
+) -> None:
+    folder = tmp_path / "handed" / place
+    folder.parent.mkdir(parents=True)
+    person.rename(folder)
+    (tmp_path / "handed/zoe/results/04_kmeans/run").mkdir(parents=True)
+    (tmp_path / "handed/zoe/results/04_kmeans/run/records.jsonl").touch()
+    (tmp_path / "handed/carl").mkdir()
+    (tmp_path / "handed/carl/carl.tgz").touch()
+    (tmp_path / "handed/notes.txt").touch()
+    found = collect.gather([tmp_path / "handed"], names=True)
+    assert [a.name for a in found if a.name != "zoe"] == names
+    said = capsys.readouterr().out.splitlines()
+    assert [line.partition(":")[0] for line in said] == [
+        *(() if names else ["Hal_9"]),
+        "carl",
+        "notes.txt",
+    ]
+    assert "carl.tgz is an archive: unpack it first" in said[-2]
+    collect.collect([tmp_path / "handed"], names=True)
+    assert "zoe: 0 runs" in capsys.readouterr().out
+
+
+def test_two_people_whose_folders_have_one_name_are_told_apart(person: Path) -> None:
+    for who in ("ann", "bob"):
+        shutil.copytree(person, person.parent / who / "work/results")
+    people = collect.gather([person.parent], names=True)
+    assert [a.name for a in people] == ["ann/work", "bob/work", "one"]
+
+
+@pytest.mark.parametrize("mark", ["\ufeff", ""])
+def test_a_mark_that_an_editor_put_at_the_start_hides_no_record(person: Path, mark: str) -> None:
+    path = person / "04_kmeans/run-1/records.jsonl"
+    path.write_bytes((mark + path.read_text().replace("\n", "\r\n")).encode())
+    checks = person / "04_kmeans/checks.jsonl"
+    checks.write_bytes(("\ufeff" + checks.read_text()).encode())
+    (found,) = collect.gather([person])
+    assert len(found.records) == 1 and found.checks == {("04_kmeans", 1): "passed"}
+    assert not found.left_out
