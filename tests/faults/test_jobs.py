@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from helpers import COMMAND, left_of, run_script
+from helpers import COMMAND, heed_signals, left_of, run_script
 
 from scaleout.clusters import run as launch
 from scaleout.jobs import fallen, supervise
@@ -245,12 +245,6 @@ def test_when_mpirun_itself_is_killed_the_job_ends(
 # The command, from outside
 
 
-def _heed_signals() -> None:
-    """Under nohup, or behind a shell's `&`, what the tests start would ignore these too."""
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
-        signal.signal(number, signal.SIG_DFL)
-
-
 class Started:
     """A `scaleout run` in a session of its own, as in a terminal; its output arrives in `lines`."""
 
@@ -258,7 +252,7 @@ class Started:
         line = [COMMAND, "run", str(path), "-n", "2", "-t", "1", *words]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         self.process = subprocess.Popen(
-            line, start_new_session=True, **{**pipes, "preexec_fn": _heed_signals, **options}
+            line, start_new_session=True, **{**pipes, "preexec_fn": heed_signals, **options}
         )
 
     def wait_for(self, *wanted: str) -> None:
