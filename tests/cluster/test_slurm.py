@@ -25,7 +25,7 @@ from scaleout.clusters import slurm_commands
 from scaleout.doctor.examine import examine_site
 from scaleout.errors import ScaleoutError
 from scaleout.jobs.job import JobFailed, JobTimeout, Run
-from scaleout.jobs.site import Site
+from scaleout.site import Site
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = Site(
