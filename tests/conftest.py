@@ -124,7 +124,7 @@ def script(tmp_path: Path) -> Callable[..., Path]:
 
 
 @pytest.fixture
-def time_is_up_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+def time_is_up_at(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """time_is_up_at("ready"): a job's time limit strikes when one of its lines holds this word.
 
     So a test of the limit neither waits for it nor depends on how fast a job starts."""
@@ -136,7 +136,7 @@ def time_is_up_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
         def monotonic(self) -> float:
             return time.monotonic() + ahead_s
 
-    def at(word: str) -> None:
+    def at(word: str, settle_s: float = 0.2) -> None:
         def add(
             self: output.Transcript,
             lines: Iterable[output.Line],
@@ -147,8 +147,8 @@ def time_is_up_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
             nonlocal ahead_s
             lines = list(lines)
             add(self, lines, quietly=quietly)
-            if any(word in text for _, text in lines):
-                time.sleep(0.2)  # for the job to reach what it does after the word
+            if not ahead_s and any(word in text for _, text in lines):
+                time.sleep(settle_s)  # for the job to reach what it does after the word
                 ahead_s += 24 * 3600
 
         monkeypatch.setattr(output.Transcript, "add", add)

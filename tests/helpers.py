@@ -3,6 +3,7 @@ left."""
 
 import re
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -36,6 +37,12 @@ def until(happened: Callable[[], Any], within_s: float = PATIENCE_S, what: str =
         assert time.monotonic() < end, f"{what} did not happen within {within_s:g} s"
         time.sleep(0.02)
     return found
+
+
+def heed_signals() -> None:
+    """Under nohup, or behind a shell's `&`, what the tests start would ignore these too."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def flags(given: dict[str, object]) -> list[str]:

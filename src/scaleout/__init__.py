@@ -21,7 +21,7 @@ _PUBLIC = {
     "Lab": "course.lab:Lab",
     "Run": "jobs.job:Run",
     "ScaleoutError": "errors:ScaleoutError",
-    "Site": "jobs.site:Site",
+    "Site": "site:Site",
     "compare": "comparisons.compare:compare",
     "data": "data:",
     "doctor": "doctor:",

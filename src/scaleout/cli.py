@@ -17,7 +17,7 @@ from .words import plain, sentence
 
 if TYPE_CHECKING:
     from .jobs.job import Job
-    from .jobs.site import Site
+    from .site import Site
 
 Verb = Callable[[argparse.Namespace, list[str]], int]
 LAB = "a topic such as 04_kmeans, or a script's path"
@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _doctor(args: argparse.Namespace, rest: list[str]) -> int:
     from . import doctor
-    from .jobs.site import Site
+    from .site import Site
 
     return doctor.main(args.json, Site.read(args.site) if args.site else None)
 
@@ -81,7 +81,7 @@ def _run(args: argparse.Namespace, rest: list[str]) -> int:
 def _submit(args: argparse.Namespace, rest: list[str]) -> int:
     from .clusters.run import start
     from .clusters.slurm import dry_run
-    from .jobs.site import Site
+    from .site import Site
 
     site = Site.read(args.site)
     if not site.scheduler:
@@ -268,7 +268,7 @@ def _site(args: argparse.Namespace) -> "Site | None":
     """Read the site of --site, with the machines of --hosts where a verb has that."""
     from dataclasses import replace
 
-    from .jobs.site import Site
+    from .site import Site
 
     found = Site.read(args.site) if args.site else None
     if getattr(args, "hosts", None) is None:

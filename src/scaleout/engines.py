@@ -19,8 +19,8 @@ from .jobs import rank, supervise
 from .jobs.binding import Placement, place
 from .jobs.environment import inherited_environment, program
 from .jobs.job import Job
-from .jobs.site import Site
 from .settings import RUN_ID
+from .site import Site
 
 if TYPE_CHECKING:
     import ipyparallel as ipp

@@ -17,7 +17,7 @@ from scaleout.clusters import run as launch
 from scaleout.doctor.examine import examine_site
 from scaleout.jobs import local
 from scaleout.jobs.job import JobError, JobFailed, Run
-from scaleout.jobs.site import Site
+from scaleout.site import Site
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import mini_slurm as slurm
 import pytest
-from helpers import COMMAND, until
+from helpers import COMMAND, heed_signals, until
 from torch_scripts import TELLS, TORCH, TORCHRUN, said, told, with_torch
 
 from scaleout import lab
@@ -25,7 +25,7 @@ from scaleout.clusters import slurm_commands
 from scaleout.doctor.examine import examine_site
 from scaleout.errors import ScaleoutError
 from scaleout.jobs.job import JobFailed, JobTimeout, Run
-from scaleout.jobs.site import Site
+from scaleout.site import Site
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = Site(
@@ -274,7 +274,7 @@ def _begun(path: Path) -> Iterator["subprocess.Popen[str]"]:
     site.write_text('scheduler = "slurm"\nbind = "none"\n')
     words = [COMMAND, "submit", str(path), "--site", str(site)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(words, **pipes) as job:  # type: ignore[call-overload]
+    with subprocess.Popen(words, preexec_fn=heed_signals, **pipes) as job:  # type: ignore[call-overload]
         assert any("began" in line for line in job.stdout)
         yield job
 

@@ -12,7 +12,7 @@ from scaleout.clusters import run as launch
 from scaleout.comparisons.compare import compare
 from scaleout.engines import Engines
 from scaleout.errors import ScaleoutError
-from scaleout.jobs.site import Site
+from scaleout.site import Site
 
 GO = ["python", "train.py"]
 

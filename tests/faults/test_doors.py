@@ -18,7 +18,7 @@ from scaleout.clusters import slurm
 from scaleout.course import history
 from scaleout.errors import ScaleoutError
 from scaleout.jobs.job import Job
-from scaleout.jobs.site import Site
+from scaleout.site import Site
 from scaleout.teaching.collect import STATES
 
 usual = settings(

@@ -15,7 +15,7 @@ from helpers import run_script
 
 from scaleout import lab, machine
 from scaleout.jobs.job import JobFailed, Run
-from scaleout.jobs.site import Site
+from scaleout.site import Site
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from ..jobs import local
 from ..jobs.job import Job, JobFailed, JobTimeout, Run
-from ..jobs.site import Site
+from ..site import Site
 from . import slurm_commands
 
 

@@ -8,8 +8,8 @@ takes the place of its libmpi.so.12; for Open MPI, mpi4py brings a second build.
 import os
 from pathlib import Path
 
-from ..jobs.site import Site
 from ..paths import show, side
+from ..site import Site
 
 FOLDERS = {"Intel MPI": "impi", "Open MPI": "openmpi"}
 

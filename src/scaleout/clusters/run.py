@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ..jobs.job import TIMEOUT_S, Job, Run
-from ..jobs.site import Site
+from ..site import Site
 from . import hosts
 
 

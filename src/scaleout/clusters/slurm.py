@@ -12,8 +12,8 @@ from ..errors import ScaleoutError
 from ..jobs import failures, talking
 from ..jobs.job import Job, JobFailed, JobInterrupted, JobTimeout, Run, new_run
 from ..jobs.output import READ_BYTES, Line, Pieces, Transcript
-from ..jobs.site import Site
 from ..paths import show
+from ..site import Site
 from ..words import count
 from . import slurm_commands
 from .jobscript import STATUS, job_script

@@ -14,8 +14,8 @@ from ..clusters.run import start
 from ..errors import ScaleoutError
 from ..jobs.environment import interpreter
 from ..jobs.job import TIMEOUT_S, Job, Run
-from ..jobs.site import Site
 from ..paths import home, results, show, topic
+from ..site import Site
 from . import checks, marks, masters
 
 if TYPE_CHECKING:

@@ -14,8 +14,9 @@ from typing import Any
 
 from .. import machine, paths, words
 from ..jobs import messages
-from ..jobs.environment import allocated_nodes, clean_environment
+from ..jobs.environment import clean_environment
 from ..machine import Machine
+from ..site import allocated_nodes
 
 REBUILD = "make clean && make lab"
 # Below the first of each pair is a failure, below the second a warning.

@@ -24,8 +24,8 @@ from ..clusters import slurm_commands as slurm
 from ..errors import ScaleoutError
 from ..jobs import supervise
 from ..jobs.environment import clean_environment
-from ..jobs.site import Site
 from ..machine import Machine
+from ..site import Site
 from . import checks, remote
 from .checks import Check, Pair
 

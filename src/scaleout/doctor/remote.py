@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import machine
 from ..clusters import hosts
-from ..jobs.site import Site
+from ..site import Site
 
 HOST_LIMIT_S = 25.0  # for a host's whole answer, Python's start on a cold disk included
 ON_EVERY_HOST = ("mpi4py", "mpich", "horovod", "tensorflow-cpu", "scikit-learn-intelex", "scaleout")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from .. import machine, words
 from ..jobs.job import JobInterrupted
-from ..jobs.site import Site
+from ..site import Site
 from .checks import Check
 from .examine import examine, examine_site
 

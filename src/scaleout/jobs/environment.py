@@ -10,7 +10,6 @@ from pathlib import Path
 from .. import settings
 from ..errors import ScaleoutError
 from ..paths import programs, search_path, show
-from ..words import number
 
 # What each job is told anew, whatever was asked for.
 OURS = (settings.RUN_ID, "SCALEOUT_RECORDS", "SCALEOUT_CORES", "SCALEOUT_NODES")
@@ -138,9 +137,3 @@ def interpreter(python: str | Path) -> str:
             f"There is no Python to start at {path or repr(path)}: give its path, such as {known}"
         )
     return path
-
-
-def allocated_nodes(environ: Mapping[str, str]) -> int:
-    """Count the nodes of the Slurm allocation that these variables speak of; 0 outside of one."""
-    inside = environ.get("SLURM_JOB_ID") and environ.get("SLURM_JOB_NODELIST")
-    return number(environ.get("SLURM_JOB_NUM_NODES", "")) if inside else 0

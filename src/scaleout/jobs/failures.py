@@ -19,6 +19,8 @@ MESSAGE_LINES = 8
 MEANS, ALL = "What it means: ", "All it said: "  # before where more is told
 POINTERS = (MEANS, ALL)
 MOST_PLACES = 8  # ranks whose place is told
+# Of a rank that is in no line of its script: before it has said anything, and after.
+OUTSIDE = "not begun its script, or had come to its end", "come to the end of its script"
 BY_TORCH = re.compile(r"\[rank\d+\]: ?")  # what torch puts before each line of a traceback
 TRACEBACK = "Traceback (most recent call last)"
 FATAL = "Fatal Python error: "  # faulthandler's, before the stack of a process that crashes
@@ -115,9 +117,10 @@ def places(run: Run) -> list[str]:
     there = standing(run.lines, lambda file: not _of_a_library(file))
     told = {rank: f"rank {rank} stood in {show(Path(file))}, line {line}"
             for rank, (file, line) in there.items()}  # fmt: skip
-    # Python says nothing any more once it has come to the end of the script.
+    # Python says nothing before a script begins, nor once it has come to its end.
     silent = set(range(run.ranks)) - standing(run.lines, lambda file: True).keys() if told else ()
-    told |= {rank: f"rank {rank} had come to the end of its script" for rank in silent}
+    begun = {rank for rank, _ in run.lines}
+    told |= {rank: f"rank {rank} had {OUTSIDE[rank in begun]}" for rank in silent}
     return [told[rank] for rank in sorted(told)][:MOST_PLACES]
 
 
@@ -128,15 +131,22 @@ def standing(lines: Iterable[Line], wanted: Callable[[str], bool]) -> dict[int, 
     """
     found: dict[int, tuple[str, int]] = {}
     asked: set[int] = set()  # ranks whose own line has not come yet
+    named: set[int] = set()  # ranks that have said which thread speaks for them
     crashes: Counter[int] = Counter()  # after a rank's own come those of processes that it started
     for rank, text in lines:
         if rank is None:
             continue
-        crashes[rank] += text.startswith(FATAL)
+        if text.startswith(FATAL):
+            crashes[rank] += 1
+            named.discard(rank)
         if stack := STACK.match(text):
             asked.discard(rank)
-            if stack[1] != "Thread" and crashes[rank] < 2:
+            # Where the signal has met a thread that is not Python's, all are called alike, and the
+            # main one comes last.
+            alike = stack[1] == "Thread"
+            if crashes[rank] < 2 and not (alike and (rank in named or not crashes[rank])):
                 asked.add(rank)
+                named |= set() if alike else {rank}
         elif rank in asked and (frame := FRAME.match(text)) and wanted(frame[1]):
             found[rank] = frame[1], int(frame[2])
             asked.discard(rank)

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from .. import jsonlines, machine
 from ..errors import ScaleoutError
 from ..paths import results
+from ..site import Site, allocated_nodes
 from ..words import count, veiled
 from . import talking
-from .environment import allocated_nodes, check_variables, job_environment
+from .environment import check_variables, job_environment
 from .output import prefixed
-from .site import Site
 
 if TYPE_CHECKING:
     import pandas as pd

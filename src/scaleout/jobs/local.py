@@ -133,62 +133,53 @@ def _stream(
     end = time.monotonic() + job.timeout
     talk, port = talking.Talk(), environment.get("MASTER_PORT", "")
     look_at = time.monotonic() + LOOK_S
+    own = [out for out, _ in errors]
+
+    def take_quietly(started: "subprocess.Popen[bytes]", within_s: float) -> None:
+        for lines in read(started, run.id, time.monotonic() + within_s, own):
+            transcript.add(lines, quietly=True)
+
+    inherited = [into for _, into in errors]
     with (
         Transcript(run.name, run.folder, run.lines, say) as transcript,
-        _supervised(line, environment, job.stdin, [into for _, into in errors]) as started,
+        _supervised(line, environment, job.stdin, inherited, take_quietly) as started,
     ):
-        own, fallen = [out for out, _ in errors], Fallen(started.pid)
-        try:
-            for lines in read(started, run.id, end, own):
-                transcript.add(one for one in lines if not (job.counted and talk.takes(*one)))
-                if time.monotonic() >= look_at:
-                    if job.counted and not talk.met:
-                        talk.met = talking.connections(port)
-                    fallen.look(run.lines)
-                    look_at = time.monotonic() + LOOK_S
-                if fallen.long():
-                    break
-            if job.counted and not talk.calls:
-                talk.met = talk.met or talking.connections(port)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                left_s = 0.0 if fallen.long() else max(0.0, end - time.monotonic())
-                run.status = started.wait(left_s)
-            if run.status is None:
-                run.waited = fallen.since is not None
-                _end(started, run, own, transcript, failed=run.waited)
-        except BaseException:
-            _end(started, run, own, transcript, failed=True)
-            raise
+        fallen = Fallen(started.pid)
+        for lines in read(started, run.id, end, own):
+            transcript.add(one for one in lines if not (job.counted and talk.takes(*one)))
+            if time.monotonic() >= look_at:
+                if job.counted and not talk.met:
+                    talk.met = talking.connections(port)
+                fallen.look(run.lines)
+                look_at = time.monotonic() + LOOK_S
+            if fallen.long():
+                break
+        if job.counted and not talk.calls:
+            talk.met = talk.met or talking.connections(port)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            left_s = 0.0 if fallen.long() else max(0.0, end - time.monotonic())
+            run.status = started.wait(left_s)
+        run.waited = run.status is None and fallen.since is not None
         if run.waited:
             run.status = 1
+        elif run.status is None:
+            started.send_signal(supervise.STAND)
+            take_quietly(started, PLACES_S)
     run.talked = talk.verdict()
-
-
-def _end(
-    started: "subprocess.Popen[bytes]",
-    run: Run,
-    own: Sequence[FileIO],
-    transcript: Transcript,
-    failed: bool,
-) -> None:
-    """Ask for the end of the job, or first where its ranks stand, and take what they say to it.
-
-    Ranks may save their state now; and mpirun would die at once of what nobody reads.
-    """
-    number = supervise.END if failed else supervise.STAND
-    started.send_signal(number)
-    within_s = supervise.END_WITHIN_S if failed else PLACES_S
-    for lines in read(started, run.id, time.monotonic() + within_s, own):
-        transcript.add(lines, quietly=True)
 
 
 @contextlib.contextmanager
 def _supervised(
-    line: list[str], environment: dict[str, str], stdin: bool, inherited: Sequence[FileIO]
+    line: list[str],
+    environment: dict[str, str],
+    stdin: bool,
+    inherited: Sequence[FileIO],
+    listen: Callable[["subprocess.Popen[bytes]", float], None],
 ) -> Iterator["subprocess.Popen[bytes]"]:
     """Start a command below a supervisor, which inherits these files.
 
-    All that it has started has ended with the block.
+    All that it has started has ended with the block; `listen` takes what it says so late, within
+    so many seconds.
     """
     try:
         if not os.access(line[0], os.X_OK):
@@ -217,13 +208,12 @@ def _supervised(
         yield started
     finally:
         if started.poll() is None:
-            # Nobody reads it any more: mpirun need not wait for somebody.
-            for pipe in (started.stdout, started.stderr):
-                if pipe:
-                    pipe.close()
             started.send_signal(supervise.END)
             # A second Ctrl-C leaves here: the supervisor ends the job in our place.
             try:
+                # Ranks may save their state now; and mpirun would die of what nobody reads.
+                with contextlib.suppress(ScaleoutError):
+                    listen(started, supervise.END_WITHIN_S)
                 started.wait(supervise.END_WITHIN_S)
             except subprocess.TimeoutExpired:
                 started.kill()  # it does not answer; mpirun ends with it

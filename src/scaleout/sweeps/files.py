@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..clusters.jobscript import job_script
 from ..jobs.job import Job
-from ..jobs.site import Site
+from ..site import Site
 from ..words import markdown_table, percent, rounded
 from .result import Result
 from .rows import point_of

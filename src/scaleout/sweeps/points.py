@@ -18,7 +18,7 @@ from ..jobs.environment import (
     programs_first,
     thread_variables,
 )
-from ..jobs.site import Site
+from ..site import Site
 
 IF = " if "
 HOLE = re.compile(r"(?<!\$)\{([A-Za-z_][A-Za-z0-9_]*)\}")

@@ -19,9 +19,9 @@ from ..comparisons.numbers import NoFigure
 from ..errors import ScaleoutError
 from ..jobs import failures
 from ..jobs.job import TIMEOUT_S, Job, JobFailed, JobInterrupted, JobTimeout, Run
-from ..jobs.site import Site
 from ..jsonlines import Row
 from ..paths import show
+from ..site import Site
 from ..words import rounded
 from . import files, points
 from .points import Place, Point

@@ -10,8 +10,8 @@ from scaleout import machine
 from scaleout.clusters import mpis
 from scaleout.jobs.binding import place
 from scaleout.jobs.job import Job
-from scaleout.jobs.site import Site
 from scaleout.machine import Core
+from scaleout.site import Site
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from scaleout.doctor import checks
 from scaleout.errors import ScaleoutError
 from scaleout.jobs.job import Job, JobFailed, JobTimeout, Run
 from scaleout.jobs.output import Transcript
-from scaleout.jobs.site import Site
+from scaleout.site import Site
 
 SITE = Site(scheduler="slurm")
 COMMAND = ["python", "-m", "mpi4py", "labs/x y/runme.py", "--scale", "2"]

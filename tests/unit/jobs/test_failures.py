@@ -20,6 +20,25 @@ LAUNCHER = [
 MINE = ['  File "/home/me/mpi4py/train.py", line 4, in <module>', "    step()", "    ^^^^^^"]
 
 
+ABORTED = "Fatal Python error: Aborted"
+
+
+@pytest.mark.parametrize("head", ["Thread", "Current thread"])
+def test_a_rank_stands_where_its_main_thread_does_also_where_none_is_called_current(
+    head: str,
+) -> None:
+    of_mpi = ["Stack (most recent call first):", '  File "a.py", line 1 in <module>', ABORTED]
+    loader = ["Thread 0x02 (most recent call first):", '  File "a.py", line 2 in load']
+    main = [f"{head} 0x01 (most recent call first):", '  File "a.py", line 3 in <module>']
+    theirs = [
+        ABORTED,
+        "Current thread 0x07 (most recent call first):",
+        '  File "a.py", line 4 in work',
+    ]
+    told = [(1, text) for text in [*of_mpi, *loader, *main, *theirs]]
+    assert failures.standing(told, lambda file: True) == {1: ("a.py", 3)}
+
+
 def test_the_first_traceback_is_shown_without_the_launchers_frames() -> None:
     one = [
         (1, text) for text in [HEAD, *LAUNCHER, *MINE, "ValueError: my own", "Abort(1) on node 1"]

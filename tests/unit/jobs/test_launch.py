@@ -10,7 +10,7 @@ from scaleout import lab, machine
 from scaleout.jobs import output
 from scaleout.jobs.binding import place
 from scaleout.jobs.job import Job
-from scaleout.jobs.site import Site
+from scaleout.site import Site
 
 ID = "20300101T000000-abcdef"
 

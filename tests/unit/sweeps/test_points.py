@@ -3,7 +3,7 @@
 import pytest
 
 from scaleout.errors import ScaleoutError
-from scaleout.jobs.site import Site
+from scaleout.site import Site
 from scaleout.sweeps import points
 from scaleout.sweeps.points import Point
 

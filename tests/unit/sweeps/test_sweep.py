@@ -16,7 +16,7 @@ from scaleout import sweeps
 from scaleout.clusters import run as launch
 from scaleout.errors import ScaleoutError
 from scaleout.jobs.job import Job, JobFailed, Run
-from scaleout.jobs.site import Site
+from scaleout.site import Site
 from scaleout.sweeps import files
 from scaleout.sweeps.picture import heat_map
 from scaleout.sweeps.rows import FIRST, LAST, POINT

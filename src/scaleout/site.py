@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from .. import jsonlines
-from ..errors import ScaleoutError
-from ..words import plain
-from .environment import allocated_nodes
+from . import jsonlines
+from .errors import ScaleoutError
+from .words import number, plain
 
 NAME = r"[\w.,:@+-]*"
 HOST = (
@@ -103,6 +102,12 @@ def _misfit(key: str, value: object) -> str:
 
 def _scalar(value: object) -> bool:
     return isinstance(value, (str, int, float)) and "\0" not in str(value)
+
+
+def allocated_nodes(environ: Mapping[str, str]) -> int:
+    """Count the nodes of the Slurm allocation that these variables speak of; 0 outside of one."""
+    inside = environ.get("SLURM_JOB_ID") and environ.get("SLURM_JOB_NODELIST")
+    return number(environ.get("SLURM_JOB_NUM_NODES", "")) if inside else 0
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from scaleout.errors import ScaleoutError
-from scaleout.jobs.site import Site
+from scaleout.site import Site
 
-SITES = sorted(Path(__file__).resolve().parents[3].glob("sites/*.toml"))
+SITES = sorted(Path(__file__).resolve().parents[2].glob("sites/*.toml"))
 
 
 @pytest.fixture
