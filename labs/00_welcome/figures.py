@@ -33,8 +33,8 @@ def limits(gflops, gb_per_s, guess: float | None = None):
                   fontsize=10, color=look.INK)
     axes.text(0.011, bandwidth * 0.06, f"memory:\n{bandwidth:.0f} GB/s",
               va="bottom", color=look.DARK)
-    axes.text(corner, peak * 1.2, f"cores: {peak:.0f} GFLOP/s",
-              color=look.DARK)
+    axes.text(corner * 1.5, peak * 0.8, f"cores: {peak:.0f} GFLOP/s",
+              va="top", color=look.DARK)
     axes.set(xlabel="operations for each byte moved (FLOP/byte)",
              ylabel="within reach (GFLOP/s)",
              ylim=(lowest, max(peak, guess or 0) * 5))

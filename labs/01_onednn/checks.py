@@ -107,7 +107,7 @@ def warm_up_is_left_out(job):
         f"{len(timed)} steps that are not these 4. {because}"
     )
     rate = record["rate"]
-    wanted = 16 * STEPS / sum(timed)
+    wanted = record["batch_per_rank"] * STEPS / sum(timed)
     assert np.isclose(rate, wanted), (
         f"expected the rate of the 4 timed steps, {wanted:.1f} images/s; saw "
         f"{rate:.1f}. Do other steps count in it?"

@@ -4,7 +4,7 @@
 
 One rank, as here, trains one copy of a small network on handwritten digits.
 You will see its images per second after about 8 seconds; with
---network resnet50 it takes about 40. With -n 2, two copies that know nothing
+--network resnet50 it takes about 30. With -n 2, two copies that know nothing
 of each other share the cores, and their rates add up.
 
 Put ONEDNN_VERBOSE=1 before the command, and oneDNN prints a line for each
@@ -39,7 +39,7 @@ def settings() -> argparse.Namespace:
                         default="keras",
                         help="Keras's layer, or one operation (keras)")
     parser.add_argument("--batch-per-rank", type=one_or_more,
-                        help="images in a step of each rank (64, or 16 of "
+                        help="images in a step of each rank (64, or 8 of "
                         "resnet50)")
     parser.add_argument("--steps", type=one_or_more, default=10,
                         help="steps that are timed (10)")
@@ -49,7 +49,7 @@ def settings() -> argparse.Namespace:
                         help="keep a profile of the steps that are timed")
     args = parser.parse_args()
     if args.batch_per_rank is None:
-        args.batch_per_rank = 16 if args.network == "resnet50" else 64
+        args.batch_per_rank = 8 if args.network == "resnet50" else 64
     if data.quick():
         args.steps = min(args.steps, 20)
     return args
