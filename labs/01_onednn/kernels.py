@@ -1,7 +1,7 @@
 """The kinds of 01_onednn compared: which can run here, in turns within one
 job, and a summary beside published figures."""
 
-from math import nan
+from math import inf, nan
 from statistics import geometric_mean
 
 import pandas as pd
@@ -173,7 +173,9 @@ def _beside_default(result, name: str) -> tuple[float, float, float]:
         found = result.ratio(name)
     elif name == result.baseline:
         found = result.ratio("default")
-        return 1 / found.middle, 1 / found.high, 1 / found.low
+        # Few rounds may leave the interval without an end.
+        high = 1 / found.low if found.low else inf
+        return 1 / found.middle, 1 / found.high, high
     else:
         found = result.between(name, "default")
     return found.middle, found.low, found.high

@@ -140,3 +140,9 @@ def test_the_summary_compares_with_the_default_kernels_and_the_roof(first: str) 
     assert ours["images/s"] / table.loc["default", "images/s"] == pytest.approx(ours["speed-up"])
     assert ours["of the roof"] == pytest.approx(ours["images/s"] * 10 / 90)
     assert table.loc["MKL-DNN, 2019", "speed-up"] == pytest.approx(4.6, abs=0.01)
+
+
+def test_an_interval_that_reaches_zero_has_no_upper_end_the_other_way_round() -> None:
+    found = SimpleNamespace(middle=0.5, low=0.0, high=4.0)
+    result = SimpleNamespace(baseline="oneDNN", ratio=lambda variant: found)
+    assert kernels._beside_default(result, "oneDNN") == (2.0, 0.25, float("inf"))
