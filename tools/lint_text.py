@@ -91,7 +91,7 @@ def prose(path: Path) -> str:
     return "\n\n".join(cell["source"] for cell in cells(path, "markdown"))
 
 
-def measured(code: list[dict[str, Any]]) -> bool:
+def has_run(code: list[dict[str, Any]]) -> bool:
     """Whether anything is stored but what is the same everywhere."""
     return any(cell["outputs"] for cell in code if SAME not in cell["metadata"].get("tags", []))
 
@@ -100,7 +100,7 @@ def run_whole(path: Path) -> Problems:
     """The stored outputs are those of one run from top to bottom without an error, or there are none
     yet but those that are the same everywhere; cells that went out since leave gaps in its numbers."""
     code = cells(path, "code")
-    if not measured(code):
+    if not has_run(code):
         return
     numbers = [cell["execution_count"] for cell in code]
     if None in numbers or numbers != sorted(set(numbers)) or numbers[0] != 1:
@@ -114,12 +114,8 @@ def run_whole(path: Path) -> Problems:
 # it goes, and with it what asks for it.
 UNHASHED = "run before outputs were hashed"
 STALE = {
-    "00": "keeps its books by records.Books since its run",
-    "01": UNHASHED,
-    "02": UNHASHED,
-    "03": UNHASHED,
-    "04": UNHASHED,
-    "05": UNHASHED,
+    "02": "not run since it was cut",
+    "05": "not run since it was cut",
     "06": UNHASHED,
     "07": UNHASHED,
     "08": UNHASHED,
@@ -308,7 +304,7 @@ def stamps() -> Problems:
         stored = [output for cell in code for output in cell["outputs"]]
         text = "\n".join("".join(output.get("text", "")) for output in stored)
         machines[path.stem] = set(stamp.findall(text))
-        if measured(code) and len(machines[path.stem]) != 1:
+        if has_run(code) and len(machines[path.stem]) != 1:
             yield f"{path.stem} names {len(machines[path.stem])} machines, not one"
     if not STALE and len(set().union(*machines.values())) != 1:
         yield f"the notebooks come from several machines: {machines}"
