@@ -115,6 +115,7 @@ def run_whole(path: Path) -> Problems:
 UNHASHED = "run before outputs were hashed"
 STALE = {
     "02": "not run since it was cut",
+    "04": "its last cell bears no guess since its run",
     "05": "not run since it was cut",
     "06": UNHASHED,
     "07": UNHASHED,

@@ -98,11 +98,11 @@ def main(folder: Path = DEFAULT, answers: bool = False) -> int:
 
 
 def _write(path: Path, title: str, body: str, names: dict[str, str]) -> None:
-    page = r'href="(?:notebooks/|docs/|\.\./docs/|\.\./)?([\w-]+)\.(?:ipynb|md)(#[^"]*)?"'
+    page = r'href="(?:\.\./)?(?:notebooks/|docs/)?([\w-]+)\.(?:ipynb|md)(#[^"]*)?"'
     body = re.sub(page, r'href="\1.html\2"', body).replace(
         'href="README.html"', 'href="index.html"'
     )
-    body = re.sub(r'src="([\w-]+\.png)"', r'src="docs/\1"', body)  # beside a page of docs/
+    body = re.sub(r'src="(?:\.\./docs/)?([\w-]+\.png)"', r'src="docs/\1"', body)
     body = re.sub(r'href="\.\./((?:labs|sites)/[^"]+)"', r'href="\1"', body)
     for page in ("CONTRIBUTING", "AGENTS"):  # read as they are
         body = body.replace(f'href="{page}.html"', f'href="{page}.md"')
