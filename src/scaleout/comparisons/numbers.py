@@ -104,7 +104,7 @@ def read(match: re.Match[str]) -> Number:
             times, unit = _scaled(scale)
     elif scale := re.search("[kKMGT]$", text):  # inside of the group
         times, text = 1000.0 ** THOUSAND[scale[0]], text[:-1].rstrip()
-    value = plain(text)
+    value = one_number(text)
     if value is None:
         raise _refused(words, line, text)
     parts = next((m for m in BLANKS.finditer(line, *near) if m.start() <= first < m.end()), None)
@@ -115,7 +115,7 @@ def read(match: re.Match[str]) -> Number:
     return Number(times * value, unit, blank)
 
 
-def plain(text: str) -> float | None:
+def one_number(text: str) -> float | None:
     """Read a text that is one number, with or without marks between thousands; None for any other."""
     if THOUSANDS.fullmatch(text):
         text = re.sub(f"[{MARKS} ]", "", text)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import jsonlines
-from ..comparisons.numbers import plain as plain_number
+from ..comparisons.numbers import one_number
 from ..errors import ScaleoutError
 from ..words import plain
 from .fit import fit_rates
@@ -129,7 +129,7 @@ def _number(cell: str) -> float | None:
     try:
         return float(cell)
     except ValueError:
-        return plain_number(cell.strip())
+        return one_number(cell.strip())
 
 
 def _cells(line: str) -> list[str]:
