@@ -54,9 +54,9 @@ def main(args: argparse.Namespace) -> float:
     rank = 0
     ranks = 1
 
-    cores = sorted(os.sched_getaffinity(0))
+    cpus = sorted(os.sched_getaffinity(0))
     print(f"Hello from rank {rank} of {ranks}: "
-          f"process {os.getpid()} may run on cores {cores}.", flush=True)
+          f"process {os.getpid()} may run on CPUs {cpus}.", flush=True)
 
     # TODO 2: the strips from first to last - 1 are mine. Together the ranks
     # take each strip once, and none takes more than it must: 10 strips on
@@ -78,7 +78,7 @@ def main(args: argparse.Namespace) -> float:
 
     # What each rank did, for the picture and the checks.
     books.note(rank=rank, first=first, last=last, part=part, pi=pi,
-               cores=cores)
+               cpus=cpus)
     # Distributed: one record of all ranks; the slowest of them counts
     strips_per_s = args.strips / np.median(books.slowest_s())
     books.write(rate=strips_per_s, rate_unit="strips/s", pi=pi,

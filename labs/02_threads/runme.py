@@ -14,6 +14,8 @@ import argparse
 import os
 from pathlib import Path
 
+# The kernels of oneDNN, on every processor; see 01.
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 # Distributed: this import also starts MPI
 from mpi4py import MPI
 from training import train

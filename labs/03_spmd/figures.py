@@ -19,7 +19,8 @@ WAYS = {
     "tree": (2, "binary tree"),
     "mpi": (3, "MPI's own"),
 }
-DOES = {"compute": ("computes", {"color": look.DARK, "edgecolor": "white"}),
+DOES = {"compute": ("computes (the slow one sleeps)",
+                    {"color": look.DARK, "edgecolor": "white"}),
         "wait": ("waits", look.WAITING)}
 SIZES = {"xscale": "log", "yscale": "log",
          "xlabel": "size of the array (bytes)"}

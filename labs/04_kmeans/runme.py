@@ -2,8 +2,9 @@
 
     mpirun -n 2 python -m mpi4py labs/04_kmeans/runme.py --colours 16
 
-Each rank works on its own pixels, and all ranks find one palette: in each
-iteration daal4py adds up what each has found. You will see how long the fit
+mpirun starts this file twice, and each copy that runs is a rank. It works on
+its own pixels, and all ranks find one palette: in each iteration daal4py adds
+up what each has found. You will see how long the fit
 took and how well the palette fits. The picture in its new colours,
 quantised.png, lies beside the record. It takes 3 seconds.
 """
@@ -109,8 +110,8 @@ def settings() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    # The threads of this rank: daal4py does not read this variable by itself.
-    # With -1 it takes all the cores that it may run on.
+    # daal4py starts, with the threads of this rank: it does not read this
+    # variable by itself. With -1 it takes all the cores that it may run on.
     d4p.daalinit(int(os.environ.get("OMP_NUM_THREADS", -1)))
     try:
         main(settings())

@@ -12,6 +12,7 @@ import argparse
 import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before the next lines
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # oneDNN, as in 01
 import horovod.tensorflow as hvd
 import keras
 import tensorflow as tf

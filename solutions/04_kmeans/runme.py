@@ -2,8 +2,9 @@
 
     mpirun -n 2 python -m mpi4py solutions/04_kmeans/runme.py --colours 16
 
-Each rank works on its own pixels, and all ranks find one palette: in each
-iteration daal4py adds up what each has found. You will see how long the fit
+mpirun starts this file twice, and each copy that runs is a rank. It works on
+its own pixels, and all ranks find one palette: in each iteration daal4py adds
+up what each has found. You will see how long the fit
 took and how well the palette fits. The picture in its new colours,
 quantised.png, lies beside the record. It takes 3 seconds.
 """
@@ -37,7 +38,7 @@ def main(args: argparse.Namespace) -> np.ndarray:
     # TODO 1: the rows of this rank, such that the ranks together have each of
     # the n rows once.  (1 line)
     # BEGIN SOLUTION
-    # Distributed: each rank has its own part of the rows
+    # Distributed: of two ranks, rank 0 has the first half of the rows
     mine = data.shard(n, rank, ranks)
     # STARTER: mine = slice(0, n)
     # END SOLUTION
@@ -53,7 +54,7 @@ def main(args: argparse.Namespace) -> np.ndarray:
     # Distributed: one start, drawn from the rows of all ranks
     init = d4p.kmeans_init(k, fptype, "plusPlusDense", engine=engine,
                            distributed=True)
-    # Distributed: in each iteration the sums of all ranks are added up
+    # Distributed: in each iteration the ranks add up their pixels' sums
     lloyd = d4p.kmeans(k, args.iterations, fptype, distributed=True)
     # STARTER: init = d4p.kmeans_init(k, fptype, "plusPlusDense",
     # STARTER:                        engine=engine)
@@ -131,8 +132,8 @@ def settings() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    # The threads of this rank: daal4py does not read this variable by itself.
-    # With -1 it takes all the cores that it may run on.
+    # daal4py starts, with the threads of this rank: it does not read this
+    # variable by itself. With -1 it takes all the cores that it may run on.
     d4p.daalinit(int(os.environ.get("OMP_NUM_THREADS", -1)))
     try:
         main(settings())

@@ -10,6 +10,7 @@ the images that come with scikit-learn.
 import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before the next lines
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # oneDNN, as in 01
 import keras
 import numpy as np
 import tensorflow as tf

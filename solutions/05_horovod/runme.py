@@ -4,17 +4,20 @@
 
 mpirun starts this file twice; each copy that runs is a rank, and with -m
 mpi4py one that fails ends the others too. Every rank holds the whole network
-and all images. In each step it computes the gradients of its own share of
-them, Horovod averages the gradients of all ranks, and all make the same
-update. You will see the accuracy after each epoch, on images that nobody
-trained on, and at the end images/s. The trained network lies beside the
-record. It takes 15 seconds with the images that come with scikit-learn.
+and all images. In each step it computes the gradients of a few images of its
+own, Horovod averages the gradients of all ranks, and all make the same update.
+No rank can run ahead, because the average needs them all.
+
+You will see the accuracy after each epoch, on images that nobody trained on,
+and at the end images/s. The trained network lies in this run's folder, under
+results. It takes 15 seconds with the images that come with scikit-learn.
 """
 
 import argparse
 import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before the next lines
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # oneDNN, as in 01
 import horovod.tensorflow as hvd
 import keras
 import numpy as np
@@ -56,7 +59,7 @@ def main(args: argparse.Namespace) -> float:
     n = len(x)
     batch = args.batch_per_rank
 
-    # Other weights on each rank, so that you see it if TODO 3 is missing.
+    # Distributed: other weights on each rank; TODO 3 makes them equal
     keras.utils.set_random_seed(rank)
     model = network()
     optimizer = keras.optimizers.SGD(args.lr, momentum=0.9)
@@ -67,8 +70,8 @@ def main(args: argparse.Namespace) -> float:
     def train_step(images, labels, mean_rows):
         """Learn from this rank's images; return the gradient's length."""
         with tf.GradientTape() as tape:
-            # By the average number of images of a rank, the same on each: the
-            # average over the ranks is then the mean over all images.
+            # mean_rows: the images of a rank in this step, on average over
+            # the ranks. So their average is the mean over all images.
             loss = sum_of_losses(labels, model(images)) / mean_rows
         # TODO 2: wrap the tape, so that it averages the gradients over all
         # ranks.  (1 line)
@@ -101,7 +104,7 @@ def main(args: argparse.Namespace) -> float:
     # TODO 5: the learning rate grows with the images of one step, those of
     # all ranks together, over BASE_BATCH.  (1 line)
     # BEGIN SOLUTION
-    # Distributed: there are fewer steps, and each averages more images
+    # Distributed: fewer steps, over more images each, may be longer ones
     scale = batch * ranks / BASE_BATCH
     # STARTER: scale = batch / BASE_BATCH
     # END SOLUTION
@@ -129,6 +132,7 @@ def main(args: argparse.Namespace) -> float:
 
         accuracy = accuracy_on(model, x_test, y_test, rank, ranks)
         seconds = books.log(accuracy=accuracy)
+        # Distributed: one report, not one from each rank
         if rank == 0:
             print(f"epoch {epoch + 1}: accuracy {accuracy:.2%} after "
                   f"{seconds:.1f} s", flush=True)

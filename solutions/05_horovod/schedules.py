@@ -15,6 +15,7 @@ import os
 from time import perf_counter
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # oneDNN, as in 01
 import horovod.tensorflow as hvd
 import keras
 import numpy as np

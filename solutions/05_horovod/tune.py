@@ -24,6 +24,7 @@ from pathlib import Path
 os.environ.setdefault("HOROVOD_STALL_CHECK_TIME_SECONDS", "30")
 os.environ.setdefault("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "60")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # oneDNN, as in 01
 import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf

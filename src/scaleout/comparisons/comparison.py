@@ -287,7 +287,7 @@ class Comparison:
             if name != best:
                 others.setdefault(FOUND.get(word, word), []).append(name)
         told = "; ".join(
-            f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} {word}"
+            f"{_listed(names)} {'is' if len(names) == 1 else 'are'} {word}"
             for word, names in others.items()
         )
         if best == self.baseline:
@@ -515,6 +515,11 @@ def explain(
         texts[verdict].format(**words) if math.isfinite(ratio.high) else ""
     )  # else too few rounds
     print(told or result.sentence(name))
+
+
+def _listed(names: list[str]) -> str:
+    """Put names behind one another; where one holds a comma, in quotes."""
+    return ", ".join(f'"{name}"' if any("," in each for each in names) else name for name in names)
 
 
 def _times(ratio: Ratio, value: float) -> str:

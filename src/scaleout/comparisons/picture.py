@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from ..plots.look import DARK, MIDDLE, finish, guess_line, style
 from ..plots.primitives import interval, noise_band
@@ -42,13 +43,27 @@ def comparison(
     _ratios(right, table, noise, guess)
     left.set_yticks(range(len(names)), ["\n".join(textwrap.wrap(name, NAME)) for name in names])
     left.set_ylim(len(names) - 0.5, -0.5)
-    # Ticks of seven digits and more would run into one another
-    unit = 1e6 if runs.value.max() >= 1e6 else 1
-    left.set_xlabel(f"million {axis}" if unit > 1 else axis)
-    left.locator_params(axis="x", nbins=4)
-    left.xaxis.set_major_formatter(lambda value, place: f"{value / unit:,.10g}")
+    _values_axis(left, runs.value, axis)
     right.set_xlabel(f"times as fast as {names[0]}")
     return finish(figure, title, _values(table, noise, values, axis), legend=3)
+
+
+def _values_axis(axes: Axes, values: "pd.Series[float]", name: str) -> None:
+    """Scale and name the axis of the runs such that the ticks are short and every variant is seen."""
+    unit, prefix = 1.0, ""
+    if values.max() >= 1e6:  # ticks of seven digits would run into one another
+        unit, prefix = 1e6, "million "
+    elif name == "seconds" and values.max() < 0.1:
+        unit, prefix = (1e-3, "milli") if values.max() >= 1e-4 else (1e-6, "micro")
+    if values.max() > 8 * values.min() > 0:
+        axes.set_xscale("log")
+        narrow = values.max() < 100 * values.min()
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if narrow else (1,), numticks=6))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    else:
+        axes.locator_params(axis="x", nbins=4)
+    axes.xaxis.set_major_formatter(lambda value, place: f"{value / unit:,.10g}")
+    axes.set_xlabel(f"{prefix}{name}")
 
 
 def _single_runs(

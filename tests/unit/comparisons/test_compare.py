@@ -180,6 +180,15 @@ def test_the_others_of_a_finding_are_named() -> None:
     assert found.finding.endswith("Of the others, b is slower; c is not shown to differ.")
 
 
+def test_names_with_a_comma_are_told_apart() -> None:
+    turns = [[100, 100, 50, 60, 70], [101, 101, 51, 61, 71], [99, 99, 49, 59, 69]]
+    found = Comparison(rows(*turns, *turns))
+    for row in found._rows:
+        row["variant"] = {"a": "a, threads"}.get(row["variant"], row["variant"])
+    found = Comparison(found._rows)
+    assert found.finding.endswith(': "a, threads", "b", "c" are slower.')
+
+
 def test_no_gain_smaller_than_what_the_baselines_differ_by() -> None:
     """The second baseline is always 20 % faster: a gain of 11 % on their mean counts for nothing."""
     odd = [[100, 120.5, 121], [100.5, 120, 121], [100, 120, 121.5], [99.5, 120, 121]]
@@ -234,14 +243,32 @@ def test_the_figure_says_what_was_found_and_shows_the_guess() -> None:
     assert "a: median 130 (images/s), ratio 1.30" in words and "your guess: 1.7." in words
 
 
-def test_ticks_of_millions_do_not_run_into_one_another() -> None:
-    picture = Comparison(rows(*[[v * 1e5 for v in row] for row in STEADY], unit="rows/s")).plot()
+@pytest.mark.parametrize(
+    ("times", "unit", "axis"),
+    [
+        ((1e5, 1.3e5), "rows/s", "rows/s"),
+        ((1e7, 1.3e7), "rows/s", "million rows/s"),
+        ((0.008, 0.0004), "s", "milliseconds"),
+        ((2e-6, 3e-6), "s", "microseconds"),
+        ((2.0, 900.0), "images/s", "images/s"),
+    ],
+)
+def test_ticks_are_short_and_apart_and_each_variant_is_seen(
+    times: tuple[float, float], unit: str, axis: str
+) -> None:
+    base, other = times
+    turns = [[base * wide, base, other * wide] for wide in (1, 1.01, 0.99, 1.005)]
+    picture = Comparison(rows(*turns, unit=unit), lower=unit == "s").plot()
     picture.canvas.draw()
     axes = picture.axes[0]
-    assert axes.get_xlabel() == "million rows/s"
+    assert axes.get_xlabel() == axis
     boxes = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_text()]
     assert len(boxes) > 1
     assert all(one.x1 < other.x0 for one, other in itertools.pairwise(boxes))
+    ends = sorted(
+        axes.transAxes.inverted().transform(axes.transData.transform([[v, 0]]))[0][0] for v in times
+    )
+    assert ends[1] - ends[0] > 0.1
 
 
 # What it is judged by
