@@ -22,6 +22,27 @@ BY_MPI = """
         print("rate 10", flush=True)
 """
 
+# Ranks that choose their own port, as many do for torch; one line of output, and it comes late.
+BY_OWN_PORT = """
+    import os, socket, time
+    rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    place = "127.0.0.1", 29500 + os.getppid() % 400
+    if rank == 0:
+        with socket.create_server(place) as server:
+            for other in [server.accept()[0] for _ in range(ranks - 1)]:
+                other.sendall(b"1")
+            time.sleep(1.5)
+        print("rate 10", flush=True)
+    else:
+        for _ in range(100):
+            try:
+                with socket.create_connection(place) as way:
+                    way.recv(1)
+                break
+            except OSError:
+                time.sleep(0.1)
+"""
+
 
 @pytest.fixture
 def run(script: Callable[..., Path], results: Path) -> Callable[..., tuple[launch.Run, list[str]]]:
@@ -49,6 +70,11 @@ def test_ranks_that_talk_through_mpi_are_not_called_copies(run) -> None:
     """Those of daal4py and of Horovod neither: see the tests of 04 and 05."""
     job, said = run(BY_MPI)
     assert job.talked is True and not any("never talked" in line for line in said)
+
+
+def test_ranks_that_meet_at_a_port_of_their_own_are_not_called_copies(run) -> None:
+    job, said = run(BY_OWN_PORT)
+    assert job.talked is None and not any("never talked" in line for line in said)
 
 
 def test_a_single_rank_has_nobody_to_talk_to(run) -> None:

@@ -146,10 +146,12 @@ def _stream(
     ):
         fallen = Fallen(started.pid)
         for lines in read(started, run.id, end, own):
+            heard_before = bool(run.lines)
             transcript.add(one for one in lines if not (job.counted and talk.takes(*one)))
-            if time.monotonic() >= look_at:
+            if time.monotonic() >= look_at or (run.lines and not heard_before):
                 if job.counted and not talk.met:
                     talk.met = talking.connections(port)
+                    talk.by_own_sockets |= talking.own_sockets(*_processes(started.pid))
                 fallen.look(run.lines)
                 look_at = time.monotonic() + LOOK_S
             if fallen.long():
@@ -166,6 +168,15 @@ def _stream(
             started.send_signal(supervise.STAND)
             take_quietly(started, PLACES_S)
     run.talked = talk.verdict()
+
+
+def _processes(supervisor: int) -> tuple[list[int], list[int]]:
+    """List the processes of Hydra's ranks, and those of Hydra itself."""
+    hydra = supervise.children(supervisor)
+    launched = [both for both in map(supervise.ranks, hydra) if both]
+    ranks = [pid for _, there in launched for pid in there]
+    workers = [pid for rank in ranks for pid in supervise.below(rank)]
+    return ranks + workers, hydra + [pid for proxies, _ in launched for pid in proxies]
 
 
 @contextlib.contextmanager
