@@ -30,6 +30,7 @@ FIELDS = {
     *("operation", "primitive", "implementation", "prop_kind", "memory_descriptors", "attributes"),
     *("auxiliary", "problem_desc", "exec_time"),
 }
+WEIGHTS = re.compile("A|a$")
 TYPE = r"undef|boolean|e\d+m\d+|[a-z]+\d+(?:_e\d+m\d+)?"  # f32, bf16, u8, f8_e5m2, e8m0
 
 
@@ -167,7 +168,37 @@ def shares(frame: "pd.DataFrame") -> "pd.DataFrame":
         `primitive`, `prop_kind`, `calls`, `time_ms` (milliseconds of all calls) and `share` (of all
         of oneDNN's time, from 0 to 1), the longest first.
     """
-    times = frame.groupby(["primitive", "prop_kind"], sort=False)["time_ms"]
+    return _added_up(frame, ["primitive", "prop_kind"], frame.time_ms.sum())
+
+
+def reorders(frame: "pd.DataFrame") -> "pd.DataFrame":
+    """Add up the time of reorders by what was moved, from which layout to which.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        As `parse` returns it.
+
+    Returns
+    -------
+    pandas.DataFrame
+        `moved` ("images" or "weights"), `from` and `to` in the usual letters (nhwc, nChw16c, OIhw16i16o),
+        `calls`, `time_ms` (milliseconds of all calls) and `share` (of all of oneDNN's time, from 0 to
+        1), the longest first. oneDNN itself names dimensions a, b, c, d; weights are told by a layout
+        that no images have: the first dimension moves fastest, or is cut into blocks.
+    """
+    moved = frame[frame.primitive == "reorder"]
+    weights = [any(map(WEIGHTS.search, ends)) for ends in zip(moved.src, moved.dst, strict=True)]
+    told = moved.assign(moved=["weights" if each else "images" for each in weights])
+    for end, name in (("src", "from"), ("dst", "to")):
+        letters = ["oihw" if each else "nchw" for each in weights]
+        spelled = [str.maketrans("abcdABCD", each + each.upper()) for each in letters]
+        told[name] = [tag.translate(table) for tag, table in zip(moved[end], spelled, strict=True)]
+    return _added_up(told, ["moved", "from", "to"], frame.time_ms.sum())
+
+
+def _added_up(frame: "pd.DataFrame", by: list[str], whole_ms: float) -> "pd.DataFrame":
+    """Count the calls of each group and add up their time, the longest first."""
+    times = frame.groupby(by, sort=False)["time_ms"]
     table = times.agg(calls="size", time_ms="sum").sort_values("time_ms", ascending=False)
-    table = table.reset_index()
-    return table.assign(share=table.time_ms / max(frame.time_ms.sum(), 1e-12))
+    return table.reset_index().assign(share=lambda rows: rows.time_ms / max(whole_ms, 1e-12))

@@ -218,6 +218,16 @@ def test_shares_add_up() -> None:
     }
 
 
+def test_reorders_say_what_moved_from_where_to_where() -> None:
+    table = onednn.reorders(onednn.parse([*LINES, MOVED_IMAGES, REORDER]))
+    assert table[["moved", "from", "to", "calls"]].values.tolist() == [
+        ["images", "nhwc", "nChw16c", 1],
+        ["weights", "hwio", "Owhi16o", 2],
+    ]
+    assert table.share.tolist() == pytest.approx([0.3 / 1.2, 0.2 / 1.2])
+    assert len(onednn.reorders(onednn.parse([*HEADER, CONVOLUTION]))) == 0
+
+
 COUNT = """
 import sys
 sys.path.insert(0, sys.argv[1])
