@@ -208,9 +208,10 @@ class Follower:
                 transcript.add([line], quietly=launchers)
 
     def _labelled(self, line: Line) -> Line:
-        """Read the rank of a line that srun --label has written."""
+        """Read the rank of a line that srun --label has written; mpirun marks its own."""
         rank, text = line
-        label = re.match(r" *(\d+): (.*)", text) if rank is None else None
+        by_srun = rank is None and self.job.site.start == "srun"
+        label = re.match(r" *(\d+): (.*)", text) if by_srun else None
         if label and int(label[1]) < self.job.ranks:
             return int(label[1]), label[2]
         return line

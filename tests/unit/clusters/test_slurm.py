@@ -108,6 +108,18 @@ def follower(tmp_path: Path) -> Follower:
 
 
 @pytest.mark.parametrize(
+    ("start", "line"), [("mpirun", (None, "1: module")), ("srun", (1, "module"))]
+)
+def test_only_srun_labels_lines(
+    follower: Follower, start: str, line: tuple[int | None, str]
+) -> None:
+    """Under mpirun such a line is from the prelude, or from mpirun itself."""
+    follower.job = _job(replace(SITE, start=start), ranks=2)
+    assert follower._labelled((None, "1: module")) == line
+    assert follower._labelled((None, "2: of no rank")) == (None, "2: of no rank")
+
+
+@pytest.mark.parametrize(
     ("state", "kind", "words"),
     [
         ({"JobState": "TIMEOUT"}, JobTimeout, "reached its limit of 10 minutes"),
@@ -199,6 +211,7 @@ def test_what_launchers_say_of_an_end_is_kept_and_not_shown(
     follower: Follower, tmp_path: Path, line: str
 ) -> None:
     said: list[str] = []
+    follower.job = _job(replace(SITE, start="srun"), ranks=2)
     (tmp_path / "slurm.txt").write_text(f"0: its own\n{line}\n")
     with Transcript("x", tmp_path, follower.run.lines, said.append) as taken:
         follower._take_output(taken, last=True)
