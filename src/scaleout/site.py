@@ -157,7 +157,8 @@ class Site:
     Raises
     ------
     ScaleoutError
-        A host is no name of a machine, or is named twice.
+        A host is no name of a machine, or is named twice; two values exclude each other; an option or a
+        line of shell stands where it has no effect.
     """
 
     mpirun: str = "mpirun"
@@ -192,6 +193,10 @@ class Site:
                     f"{host} is there twice: name each machine once, and give -n as many ranks as "
                     "you want."
                 )
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        stated = {f.name: given[f.name] for f in fields(self) if given[f.name] != f.default}
+        if wrong := _contradiction(stated) or _pasted(stated):
+            raise ScaleoutError(wrong)
 
     @classmethod
     def read(cls, path: Path | str) -> "Site":
@@ -227,8 +232,6 @@ class Site:
                 )
             if wrong := _misfit(key, value):
                 raise ScaleoutError(f"{path}: {wrong}")
-        if wrong := _contradiction(table) or _pasted(table):
-            raise ScaleoutError(f"{path}: {wrong}")
         lists = {key: tuple(map(str, value)) for key, value in table.items() if type(value) is list}
         table["env"] = {k: str(v) for k, v in table.get("env", {}).items()}
         try:
@@ -263,7 +266,7 @@ class Site:
 
 
 def _contradiction(table: Mapping[str, Any]) -> str:
-    """Say which keys of a site file exclude each other; "" when they agree."""
+    """Say which of the values that a site states exclude each other; "" when they agree."""
     cluster = (
         "slurm_conf",
         "start",

@@ -45,6 +45,11 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     "no nodes": (_run(nodes=0), "0 nodes asked for"),
     "a command as a text": (_run("python train.py"), "A command is a list of words"),
     "an option for a host": (lambda: Site(hosts=("-V",)), "'-V' is no name of a machine"),
+    "a site: an option of ours": (
+        lambda: Site(scheduler="slurm", sbatch=("--array=1-4",)),
+        "'--array=1-4' is not for a site",
+    ),
+    "a site: srun without Slurm": (lambda: Site(start="srun"), "start needs a scheduler"),
     "sweep: a quotation": (_sweep("python 'x", ranks=[1, 2]), "is no command (No closing quot"),
     "sweep: no values": (_sweep(env={"A": []}), "A has no value to try"),
     "sweep: none to read": (lambda: sweeps.read("nosuch"), "There is no sweep in nosuch"),
