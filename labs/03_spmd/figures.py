@@ -16,10 +16,10 @@ RANKS = (look.DARK, look.LIGHT, look.MIDDLE, "#c9b458", "#8a8a8a", "#5b8c5a",
 WAYS = {
     "ring": (0, "ring"),
     "gather-broadcast": (1, "gather and broadcast"),
-    "tree": (2, "binary tree"),
+    "tree": (2, "binomial tree"),
     "mpi": (3, "MPI's own"),
 }
-DOES = {"compute": ("computes (the slow one sleeps)",
+DOES = {"compute": ("computes, then sleeps",
                     {"color": look.DARK, "edgecolor": "white"}),
         "wait": ("waits", look.WAITING)}
 SIZES = {"xscale": "log", "yscale": "log",

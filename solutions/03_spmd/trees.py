@@ -35,7 +35,7 @@ def up_and_down(comm: MPI.Comm, x: np.ndarray, spare: np.ndarray,
 
 
 def tree(comm: MPI.Comm, x: np.ndarray, spare: np.ndarray) -> None:
-    """A binary tree, so that rank 0 has less to do. x becomes the sum.
+    """A binomial tree, so that rank 0 has less to do. x becomes the sum.
 
     Rank 1 sends to 0 and 3 to 2, then 2 to 0, and so on; then back down.
 

@@ -154,7 +154,8 @@ def each_row_is_on_one_rank(job):
     ],
 )
 def all_ranks_find_one_palette(job):
-    """Four ranks find the one palette that a single process would find."""
+    """Four ranks find the one palette that a single process finds from their
+    start."""
     metrics, _ = small_job(job)
     rows_are_split(metrics)
     shares = metrics["shares"]

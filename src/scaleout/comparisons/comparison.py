@@ -58,7 +58,7 @@ class Comparison:
     unit : str
         Of `value`; "" where it has none.
     noise : float
-        By how much two identical jobs could differ here, as a share; no smaller gain counts.
+        By how much two identical variants could differ here, as a share; no smaller gain counts.
     start_s : float
         Seconds that an empty job takes, where that is a large part of jobs compared by their
         seconds; else 0. Where it is most of them, "no difference shown" is no verdict.
@@ -308,7 +308,7 @@ class Comparison:
             )
         if math.isfinite(self.noise):
             notes.append(
-                f"The noise: two identical jobs could differ by {percent(self.noise)}; "
+                f"The noise: two identical variants could differ by {percent(self.noise)}; "
                 "no smaller gain counts."
             )
         if len(self.variants) > 1:

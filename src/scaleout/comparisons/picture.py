@@ -76,7 +76,7 @@ def _single_runs(
     spread = np.linspace(-0.22, 0.22, int(runs["round"].max()) + 1)
     for again, fill, label in ((0, DARK, "a run"), (1, "white", "the same job again")):
         some = runs[runs.again == again]
-        places = row + spread[some["round"]]
+        places = row + spread[some["round"]] + 0.06 * again
         axes.scatter(
             some.value,
             places,
@@ -86,13 +86,13 @@ def _single_runs(
             zorder=3,
             label="" if row else label,
         )
-    median = runs.value.median()
+    median = runs.value[runs.again == 0].median()
     bar: dict[str, Any] = {"color": MIDDLE, "linewidth": 3, "zorder": 2}
     axes.plot([median] * 2, [row - 0.34, row + 0.34], label="" if row else "median", **bar)
     for index, (round_, name, again) in enumerate(disturbed):
         own = runs[(runs["round"] == round_) & (runs.variant == name) & (runs.again == again)]
         label = "disturbed: left out" if index == 0 and len(own) else ""
-        places = row + spread[own["round"]]
+        places = row + spread[own["round"]] + 0.06 * again
         axes.scatter(own.value, places, s=110, marker="x", color="black", zorder=4, label=label)
 
 
@@ -101,7 +101,7 @@ def _ratios(axes: Axes, table: "pd.DataFrame", noise: float, guess: float | None
 
     The first row is the baseline against itself.
     """
-    noise_band(axes, noise, "noise: identical jobs could differ by this much")
+    noise_band(axes, noise, "noise: identical variants could differ by this much")
     for row, line in enumerate(table.iloc[1:].itertuples()):
         known = math.isfinite(line.high)
         look: dict[str, Any] = {} if row else {"fmt": "D", "markerfacecolor": "white"}

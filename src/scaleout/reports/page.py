@@ -39,7 +39,7 @@ def blocks(report: Entry) -> list[Block]:
         ("h2", "The machine and its limits"),
         ("table", [["what", "here"], *report["machine"]["about"]]),
         ("h2", "The baseline, twice"),
-        ("p", "In each round the baseline ran twice. Two identical jobs could differ by as much as "
+        ("p", "In each round the baseline ran twice. Two identical variants could differ by as much as "
          "the noise says, and no smaller gain is called one."),
         ("table", [["comparison", "baseline", "first", "again", "ratio", "95 % interval", "noise"],
                    *map(_twice, found)]),
