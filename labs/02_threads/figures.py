@@ -53,8 +53,8 @@ def thread_census(runs, guess: float | None = None):
     look.guess_line(panels[0], guess, upright=True)
     panels[0].xaxis.get_major_locator().set_params(integer=True)
     panels[0].set_yticks(range(len(runs)), [fill(name, 16) for name in runs])
-    found = [f"{name}: {threads:.0f} threads keep {busy:.1f} of "
-             f"{count(n, 'core')} busy."
+    found = [f"{name}: {threads:.0f} threads keep {busy:.1f} CPUs busy, on "
+             f"{count(n, 'core')}."
              for name, threads, busy, n in zip(
                  runs, totals["threads"], totals["cpus"], cores, strict=True)]
     return look.finish(figure, " ".join(found), legend=5)

@@ -56,6 +56,12 @@ def decayed(done: float, scale: float, power: int) -> float:
     return scale * left**power
 
 
+def named(name: str, batch: int) -> str:
+    """The name of a schedule, with the large batch that it was used for."""
+    times = f"{batch / SMALL:g} times"
+    return name.replace("512", str(batch), 1).replace("8 times", times)
+
+
 def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
     parser = Parser(__doc__)
@@ -174,7 +180,8 @@ class Trainer:
                 rows = order[step * batch:(step + 1) * batch]
                 self.train_step(x[rows], y[rows])
         return {
-            "seed": seed, "variant": name, "images": len(x),
+            "seed": seed, "variant": named(name, args.batch),
+            "images": len(x),
             "accuracy": self.accuracy(x_test, y_test), "tested": len(x_test),
         }
 
@@ -191,7 +198,8 @@ def main(args: argparse.Namespace) -> None:
     started = perf_counter()
     for seed, name in todo[rank::ranks]:
         rows.append(trainer.train(name, seed, args))
-        print(f"{perf_counter() - started:4.0f} s  seed {seed}, {name}: "
+        print(f"{perf_counter() - started:4.0f} s  seed {seed}, "
+              f"{rows[-1]['variant']}: "
               f"{rows[-1]['accuracy']:.2%}", flush=True)
 
     # Distributed: started here, as it would ask for work all the while
@@ -204,7 +212,8 @@ def main(args: argparse.Namespace) -> None:
         done = np.linspace(0, 1, 101)
         scale = args.batch / SMALL
         rates = {
-            name: [args.lr * schedule(at, scale) for at in done]
+            named(name, args.batch): [args.lr * schedule(at, scale)
+                                      for at in done]
             for name, schedule in chosen.items()
         }
         records.write(

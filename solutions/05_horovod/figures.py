@@ -389,6 +389,8 @@ def your_day(steps: dict, gflops: float, guess: str | None = None):
     if brought:
         most = max(brought, key=lambda name: brought[name])
         title += f"; the largest step: {most}, {brought[most]:.1f} times"
+    elif len(names) > 1:
+        title += "; no single step is shown to count"
     missing = [f"{name} ({topic})" for name, topic in DAY.items()
                if name not in steps]
     if missing:

@@ -233,7 +233,7 @@ FIGURES: dict[str, tuple[Draw, str, object]] = {
     ),
     "02_threads thread_census": (
         thread_census,
-        "nothing set: 5 threads keep 1.6 of 2 cores busy.",
+        "nothing set: 5 threads keep 1.6 CPUs busy, on 2 cores.",
         3,
     ),
     "02_threads which_knob": (
