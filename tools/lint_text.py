@@ -114,10 +114,6 @@ def run_whole(path: Path) -> Problems:
 # it goes, and with it what asks for it.
 UNHASHED = "run before outputs were hashed"
 STALE = {
-    "00": "its ranks name CPUs since its run",
-    "03": "the names in a figure have changed since its run",
-    "02": "not run since it was cut",
-    "04": "its comments and its last cell have changed since its run",
     "05": "not run since it was cut",
     "06": UNHASHED,
     "07": UNHASHED,

@@ -154,8 +154,7 @@ def each_row_is_on_one_rank(job):
     ],
 )
 def all_ranks_find_one_palette(job):
-    """Four ranks find the one palette that a single process finds from their
-    start."""
+    """Four ranks find one palette, that of a process with their start."""
     metrics, _ = small_job(job)
     rows_are_split(metrics)
     shares = metrics["shares"]

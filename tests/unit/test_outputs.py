@@ -1,6 +1,7 @@
 """What a stored output belongs to: the sentences of the lint, and the tool that runs the masters."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -167,6 +168,19 @@ def test_a_run_writes_outputs_and_what_they_belong_to(book: Path) -> None:
     assert list(lint_text.belongs(book)) == [] and make_masters.chosen([], book.parent) == []
     assert make_masters.chosen(["5"], book.parent) == [book]
     assert [path.name for path in book.parent.glob("*.part")] == []
+
+
+def test_what_earlier_notebooks_measured_last_is_there(book: Path) -> None:
+    """So 02 can begin with the number of 01, and 05 can draw the day."""
+    masters = book.parent / "results/masters"
+    for at, folder in enumerate(("01_a/run-x/01_a", "01_a/run-a/01_a", "07_z/run-x/07_z")):
+        (masters / folder / "ID").mkdir(parents=True)
+        (masters / folder / "ID/records.jsonl").write_text(folder)
+        os.utime(masters / folder, (at, at))
+    make_masters.bring_earlier("05_tiny", book.parent / "own")
+    found = {path.name: path for path in (book.parent / "own").iterdir()}
+    assert list(found) == ["01_a"]
+    assert (found["01_a"] / "ID/records.jsonl").read_text() == "01_a/run-a/01_a"
 
 
 def test_a_notebook_with_an_error_stays_as_it_was(book: Path) -> None:
