@@ -2,10 +2,10 @@
 
     python tools/make_masters.py [05 ...]       (make masters ARGS=05)
 
-A notebook is written when it has run to its end without an error. Broken off by Ctrl-C it stays as
-it was, and the same command goes on with those that are still stale. Before each run the machine
-must be quiet. Where two identical jobs could differ by more than 10 %, the notebook is run again,
-three times at most, and the run with the quietest null pair is kept."""
+A notebook is written when it has run to its end without an error. Broken off by Ctrl-C a run leaves
+it as it was, and the same command goes on with those that are still stale. Before each run the
+machine must be quiet. Where two identical jobs could differ by more than 10 %, the notebook is run
+again, three times at most, and the run with the quietest null pair is kept."""
 
 import contextlib
 import json
@@ -63,7 +63,7 @@ def main(names: Iterable[str], folder: Path = SOLUTIONS) -> int:
         print(error)
         return 1
     except KeyboardInterrupt:
-        print("Broken off: this notebook is as it was. The same command goes on from here.")
+        print("Broken off: what has run to its end is kept. The same command goes on from here.")
         return 130
     return status
 
@@ -96,32 +96,34 @@ def needs(path: Path) -> list[str]:
 
 
 def make(path: Path, wait: bool = True) -> None:
-    """Run a notebook until its null pair is quiet, three times at most; write the quietest run."""
-    before, scripts = path.read_bytes(), outputs.scripts(path.with_suffix(""))
-    quietest, best, runs = math.inf, None, 0
-    while runs < MOST_RUNS and (best is None or quietest > MOST_NOISE):
+    """Run a notebook until its null pair is quiet, three times at most.
+
+    After each run the quietest so far is written, so breaking off loses no run that has ended."""
+    text, scripts = path.read_bytes(), outputs.scripts(path.with_suffix(""))
+    seen, quietest, minutes, runs = text, math.inf, 0.0, 0
+    best = nbformat.reads(text.decode(), as_version=4)
+    while runs < MOST_RUNS and quietest > MOST_NOISE:
         runs += 1
         print(f"{path.stem}: run {runs}, as soon as the machine is quiet", flush=True)
         if wait:
             wait_until_quiet()
         results = Path(tempfile.mkdtemp(prefix="run-", dir=paths.results("masters", path.stem)))
         bring_earlier(path.stem, results)
-        book, seconds = run(path, before.decode(), results)
+        book, seconds = run(path, text.decode(), results)
         noise = null_pair(results)
         print(f"{seconds / 60:.1f} minutes, identical jobs could differ by {100 * noise:.0f} %")
-        if best is None or noise < quietest:
-            quietest, best = noise, (book, round(seconds / 60, 1))
-    assert best is not None
-    book, minutes = best
-    if path.read_bytes() != before:
-        raise ScaleoutError(f"{path.stem} was edited while it ran, and is left as it is.")
-    about = {"stamp": machine.stamp(), "data": data.source(), "minutes": minutes, "runs": runs}
-    about |= {"null_pair": round(quietest, 3), "scripts": scripts}
-    about |= outputs.record(json.loads(nbformat.writes(book)))
-    book.metadata["scaleout"] = {**book.metadata.get("scaleout", {}), **about}
-    partial = path.with_name(path.name + ".part")
-    partial.write_text(nbformat.writes(book) + "\n", encoding="utf-8")
-    os.replace(partial, path)
+        if noise < quietest:
+            quietest, best, minutes = noise, book, round(seconds / 60, 1)
+        if path.read_bytes() != seen:
+            raise ScaleoutError(f"{path.stem} was edited while it ran, and is left as it is.")
+        about = {"stamp": machine.stamp(), "data": data.source(), "minutes": minutes, "runs": runs}
+        about |= {"null_pair": round(quietest, 3), "scripts": scripts}
+        about |= outputs.record(json.loads(nbformat.writes(best)))
+        best.metadata["scaleout"] = {**best.metadata.get("scaleout", {}), **about}
+        partial = path.with_name(path.name + ".part")
+        partial.write_text(nbformat.writes(best) + "\n", encoding="utf-8")
+        os.replace(partial, path)
+        seen = path.read_bytes()
 
 
 def bring_earlier(stem: str, results: Path) -> None:

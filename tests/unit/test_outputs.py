@@ -183,6 +183,28 @@ def test_what_earlier_notebooks_measured_last_is_there(book: Path) -> None:
     assert (found["01_a"] / "ID/records.jsonl").read_text() == "01_a/run-a/01_a"
 
 
+def test_the_quietest_run_is_kept_also_when_the_next_is_broken_off(
+    book: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noises = iter([0.4, 0.2, 0.3])
+    monkeypatch.setattr(make_masters, "null_pair", lambda results: next(noises))
+    make_masters.make(book, wait=False)
+    about = nbformat.read(book, as_version=4).metadata.scaleout
+    assert (about.runs, about.null_pair) == (3, 0.2) and list(lint_text.belongs(book)) == []
+
+    def broken_off(results: Path) -> float:
+        if noise := next(noises, 0.0):
+            return noise
+        raise KeyboardInterrupt
+
+    noises = iter([0.5])
+    monkeypatch.setattr(make_masters, "null_pair", broken_off)
+    with pytest.raises(KeyboardInterrupt):
+        make_masters.make(book, wait=False)
+    about = nbformat.read(book, as_version=4).metadata.scaleout
+    assert (about.runs, about.null_pair) == (1, 0.5) and list(lint_text.belongs(book)) == []
+
+
 def test_a_notebook_with_an_error_stays_as_it_was(book: Path) -> None:
     _change(book, lambda whole, code: code[1].update(source="1 / 0"))
     before = book.read_bytes()

@@ -32,11 +32,11 @@ class Reference(Comparison):
         return self._kept
 
 
-def whose(frame: "pd.DataFrame", why: str) -> None:
-    """Say that what follows was measured on a reference machine, on which one, and why."""
+def whose(frame: "pd.DataFrame", why: str, what: str = "What follows is") -> None:
+    """Say that something was measured on a reference machine, on which one, and why."""
     first = frame.iloc[0]
     print(
-        f"{why}\nWhat follows is from a reference machine, not yours: {first.cpu}, "
+        f"{why}\n{what} from a reference machine, not yours: {first.cpu}, "
         f"{first.cores} cores, measured {first.utc[:10]}."
     )
 
