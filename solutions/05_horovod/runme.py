@@ -104,7 +104,7 @@ def main(args: argparse.Namespace) -> float:
     # TODO 5: the learning rate grows with the images of one step, those of
     # all ranks together, over BASE_BATCH.  (1 line)
     # BEGIN SOLUTION
-    # Distributed: fewer steps, over more images each, may be longer ones
+    # Distributed: there are fewer steps, and each averages more images
     scale = batch * ranks / BASE_BATCH
     # STARTER: scale = batch / BASE_BATCH
     # END SOLUTION
