@@ -161,8 +161,7 @@ def crowded(job, ranks):
     ],
 )
 def tensorflow_has_the_threads_that_were_asked_for(job):
-    """TensorFlow takes the 9 of --intra 9; with --leave, it takes the \
-shell's"""
+    """TensorFlow takes --intra 9, and with --leave the number of the shell."""
     small = {"ranks": 1, "threads": 1, "steps": 1, "warmup": 1,
              "intra": 9, "inter": 1}
     # The launcher, which is our shell here, has set both to 1.

@@ -27,6 +27,11 @@ def python() -> str | None:
     return show(folder / "bin" / "python") if folder else None
 
 
+def build() -> str:
+    """What a figure calls it."""
+    return "OpenMP build" if python() else "OpenMP build, reference machine"
+
+
 def on_openmp(lab, variants, *, name: str, **how):
     """Compare variants on the OpenMP build; where it is not here, take the
     reference machine's comparison of that name and say whose it is."""
@@ -35,7 +40,7 @@ def on_openmp(lab, variants, *, name: str, **how):
         return compare(lab.run, variants, name=name, python=interpreter,
                        **how)
     found = reference(lab.folder / REFERENCE, name, list(variants), MISSING)
-    whose(found.records, MISSING)
+    whose(found.records, MISSING, "The OpenMP build's numbers are")
     return found
 
 
