@@ -131,7 +131,8 @@ def bring_earlier(stem: str, results: Path) -> None:
     for other in sorted(paths.results_path("masters").glob("[0-9][0-9]_*")):
         runs = sorted(other.glob(f"run-*/{other.name}"), key=lambda folder: folder.stat().st_mtime)
         if runs and other.name < stem:
-            shutil.copytree(runs[-1], results / other.name)
+            for kept in (runs[-1], *runs[-1].parent.glob("sweep")):
+                shutil.copytree(kept, results / kept.name, dirs_exist_ok=True)
 
 
 def wait_until_quiet(within_s: float = PATIENCE_S) -> None:
@@ -179,13 +180,20 @@ def run(path: Path, text: str, results: Path) -> tuple[NotebookNode, float]:
 
 
 def as_shown(given: list[NotebookNode]) -> list[NotebookNode]:
-    """Outputs as a terminal shows them at the end: streams joined, bars of progress wiped away."""
+    """Outputs as a terminal shows them at the end: streams joined, bars of progress wiped away, and
+    of a path what is the same on every machine."""
     whole = _joined(given)
     for output in whole:
         if output.output_type == "stream":
             text = re.sub(r"^.*\r(?=[^\n])", "", output.text, flags=re.M)
-            output.text = re.sub(r"^ *\r\Z", "", text, flags=re.M)
+            output.text = _anywhere(re.sub(r"^ *\r\Z", "", text, flags=re.M))
     return _joined([output for output in whole if output.get("text", True)])
+
+
+def _anywhere(text: str) -> str:
+    """Take this workshop's folder, Python's, and that in which pip has built, off the paths in a text."""
+    built = rf"{re.escape(sys.prefix)}/\S*?/pip-install-\w+/\w+/"
+    return re.sub(rf"{built}|{re.escape(str(paths.home()))}/|{re.escape(sys.base_prefix)}/", "", text)
 
 
 def _joined(given: list[NotebookNode]) -> list[NotebookNode]:

@@ -12,4 +12,4 @@ def sleep_until_all_are_here(comm: "MPI.Comm") -> None:
     # MPI's own barrier asks again and again, and keeps a core busy.
     request = comm.Ibarrier()
     while not request.Test():
-        time.sleep(0.001)
+        time.sleep(0.01)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import nbformat
 import outputs
 import pytest
 
+from scaleout import paths
 from scaleout.fetching import MNIST
 
 SCRIPT = '"""A lab."""\n\n\ndef add(a, b):\n    """Add."""\n    return a + b  # like this\n'
@@ -241,6 +243,13 @@ def test_a_bar_that_was_wiped_away_leaves_nothing() -> None:
     texts = [("stdout", "a\n"), ("stderr", "\r 10 %\r100 %\r      \r"), ("stdout", "b\n")]
     given = [nbformat.v4.new_output("stream", name=name, text=text) for name, text in texts]
     assert [output.text for output in make_masters.as_shown(given)] == ["a\nb\n"]
+
+
+def test_no_path_of_this_machine_is_kept() -> None:
+    built = f"{sys.prefix}/.scaleout/tmp/pip-install-x1/horovod_2be/horovod/common/stall.cc:107"
+    text = f'"{paths.home()}/src/scaleout/records.py", "{sys.base_prefix}/lib/python3/os.py", {built}'
+    (shown,) = make_masters.as_shown([nbformat.v4.new_output("stream", name="stdout", text=text)])
+    assert shown.text == '"src/scaleout/records.py", "lib/python3/os.py", horovod/common/stall.cc:107'
 
 
 @pytest.mark.parametrize(("values", "noise"), [((10, 10.1), 0.2), ((10, 30), None)])
