@@ -97,6 +97,16 @@ def test_ranks_on_two_hosts_are_told_what_torchrun_would_tell(site: Site, script
     assert subprocess.run(words, capture_output=True, text=True).stdout == "free\n"
 
 
+def test_copies_that_never_talk_are_named(site: Site, script) -> None:
+    said: list[str] = []
+    job = _run(
+        site, "python", script("import time; time.sleep(0.5); print('rate 10')"), echo=said.append
+    )
+    assert job.talked is False and "never talked to each other" in said[-1]
+    by_mpi = script("from mpi4py import MPI\nMPI.COMM_WORLD.Barrier()")
+    assert _run(site, "python", by_mpi).talked is True
+
+
 @with_torch
 def test_a_script_for_torchrun_runs_unedited_on_two_hosts(site: Site, script) -> None:
     run = _run(site, TORCH / "bin" / "python", script(TORCHRUN), timeout=200)

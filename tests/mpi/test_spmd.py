@@ -145,9 +145,21 @@ def test_the_lab_runs_on_each_mpi_library(name: str, no_process_left) -> None:
     run = _spmd(ranks=2, site=site, sizes=[7, 65537], repeats=2)
     assert all(found.startswith(name.split()[0]) for found in run.records.mpi), set(run.records.mpi)
     assert "agrees" in run.output and "WRONG" not in run.output
+    assert run.talked is not False
     no_process_left(run.id)
     more = _spmd(
         ranks=3, site=site, algorithm="ring", sizes=[7], repeats=1
     )  # more ranks than cores, on two cores
     shares = more.records["metrics.shares"].iloc[0]
     assert np.all([share["right"] for share in shares])
+
+
+@pytest.mark.parametrize("name", mpis.FOLDERS)
+def test_copies_are_named_under_each_mpi_library(name: str, script, results: Path) -> None:
+    site = mpis.sites().get(name)
+    if site is None:
+        pytest.skip(f"{name} is not here: make mpis brings it")
+    command = ["python", str(script("import time; time.sleep(0.5); print('rate 10')"))]
+    run = launch.run(command, name="talk", ranks=2, threads=1, site=site, echo=None)
+    assert run.talked is False and run.output.count("rate 10") == 2
+    assert "whether rank 0 talks" not in run.output

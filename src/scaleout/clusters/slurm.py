@@ -106,7 +106,7 @@ class Follower:
     ) -> None:
         self.job, self.run, self.number, self.output, self.say = job, run, number, output, say
         self.waiting = ""
-        self.talk = talking.Talk()
+        self.talk = talking.Talk(job.counted)
         self._read: dict[str, int] = {}  # how far each file was read
         self._pieces: dict[str, Pieces] = {}  # and what of it is no whole line yet
 

@@ -93,6 +93,7 @@ def _line(
     by_us = [rank.BIND, placement.cpus] if placement.cpus else []
     own = ",".join(str(into.fileno()) for _, into in errors)
     by_us += [rank.ERRORS, own] if errors else []
+    by_us += [rank.WATCH] if job.watched else []
     binding = [] if placement.cpus else placement.options
     options = [*count, *marks, *_options(job, where, binding)]
     return [*options, *(limit if job.site.hosts else []), *rank.COMMAND, *by_us, *job.command]
@@ -131,7 +132,7 @@ def _stream(
 ) -> None:
     """Start mpirun below its supervisor, and take its lines until the end."""
     end = time.monotonic() + job.timeout
-    talk, port = talking.Talk(), environment.get("MASTER_PORT", "")
+    talk, port = talking.Talk(job.counted), environment.get("MASTER_PORT", "")
     look_at = time.monotonic() + LOOK_S
     own = [out for out, _ in errors]
 
@@ -147,11 +148,13 @@ def _stream(
         fallen = Fallen(started.pid)
         for lines in read(started, run.id, end, own):
             heard_before = bool(run.lines)
-            transcript.add(one for one in lines if not (job.counted and talk.takes(*one)))
+            transcript.add(one for one in lines if not talk.takes(*one))
             if time.monotonic() >= look_at or (run.lines and not heard_before):
                 if job.counted and not talk.met:
                     talk.met = talking.connections(port)
-                    talk.by_own_sockets |= talking.own_sockets(*_processes(started.pid))
+                    ranks, launchers = _processes(started.pid)
+                    inherited_too = talking.files(launchers)
+                    talk.by_own_sockets |= talking.own_sockets(ranks, inherited_too)
                 fallen.look(run.lines)
                 look_at = time.monotonic() + LOOK_S
             if fallen.long():

@@ -15,6 +15,12 @@ BIND = "--bind"
 # And each rank's own standard error, 7,9, as open files: the launcher may end before it has handed
 # on what a rank said last.
 ERRORS = "--errors"
+# And that rank 0 is to be watched: whether it ever talks to the others, see talking.py.
+WATCH = "--watch"
+WATCHER = (
+    "import sys; sys.path.insert(0, sys.argv[1]); from scaleout.jobs.talking import watch; "
+    "watch(int(sys.argv[2]), sys.argv[3])"
+)
 # What the launchers say: Hydra (MPICH, Intel MPI), Open MPI, srun.
 NAMES = {
     "RANK": ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"),
@@ -127,6 +133,22 @@ def _by_default() -> list[str]:
     return [line[0] for line in lines if len(line) > 1 and line[1] == "00000000"]
 
 
+def _watch(port: str) -> None:
+    """Start what watches this process, and is no child of what it becomes."""
+    own = os.getpid()
+    if child := os.fork():
+        os.waitpid(child, 0)
+        return
+    if not os.fork():
+        nothing = os.open(os.devnull, os.O_RDWR)
+        os.dup2(nothing, 0)
+        os.dup2(nothing, 1)
+        package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+        words = [sys.executable, "-I", "-S", "-c", WATCHER, package, str(own), port]
+        os.execv(sys.executable, words)
+    os._exit(0)
+
+
 def _become(command: list[str]) -> int:
     """Turn into the command; return an exit status when there is none of that name."""
     import signal
@@ -143,6 +165,10 @@ def _become(command: list[str]) -> int:
         for file in files:
             os.close(file)
         command = command[2:]
+    if command[:1] == [WATCH]:
+        if not rank:
+            _watch(environment.get("MASTER_PORT", ""))
+        command = command[1:]
     if rank:  # which mpirun lets wait for ever
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores, and its heirs would
