@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import numpy as np
+from scipy.stats import ttest_ind
 
 from scaleout import ScaleoutError
 from scaleout.plots import look
@@ -100,11 +101,12 @@ def schedules(record, guess: str | None = None):
     right.set(xlabel="accuracy (%)", xlim=(low, 100))
     large = [name for name in told if not name.startswith("batch")]
     best = max(large, key=lambda name: percent[name].mean())
-    title = f"Highest mean with the large batch: {best}, {told[best]} %"
-    alike = [name for name in large if name != best
-             and _overlap(percent[name], percent[best])]
+    batch, _, rate = best.partition(", ")
+    title = f"Highest mean with a batch of {batch}: {rate}, {told[best]} %."
+    alike = [name.partition(", ")[2] for name in large if name != best
+             and not _apart(percent[name], percent[best])]
     if alike:
-        title += f"; not told apart from it: {', '.join(alike)}"
+        title += f" Not told apart from it: {'; '.join(alike)}."
     values = [f"{name}: {text} %." for name, text in told.items()]
     return look.finish(figure, title, " ".join(values), legend=3)
 
@@ -120,11 +122,11 @@ def _error(percent) -> float:
     return percent.std(ddof=1) / np.sqrt(len(percent))
 
 
-def _overlap(one, other) -> bool:
-    """Whether the means are no further apart than their errors reach."""
+def _apart(one, other) -> bool:
+    """Whether Welch's t-test tells the two means apart, at 5 %."""
     if min(len(one), len(other)) < 2:
-        return True
-    return abs(one.mean() - other.mean()) <= _error(one) + _error(other)
+        return False
+    return ttest_ind(one, other, equal_var=False).pvalue < 0.05
 
 
 def _seeds(axes, row, percent, low) -> None:
@@ -263,9 +265,9 @@ def step_timeline(timeline, alone_s: float, steps: int = 2):
                     fontsize=9)
     mean = _typical(table).mean()
     ready = mean["alone_s"] + mean["longer_s"]
-    title = (f"Alone, a rank takes {1e3 * alone_s:.1f} ms for a step. Here, "
-             f"in the median, its gradients are ready after {ready:.1f} ms; "
-             f"then it waits {mean['waiting_s']:.1f} ms for the slowest and "
+    title = (f"The gradients of a step are ready after {ready:.1f} ms, where "
+             f"a rank alone takes {1e3 * alone_s:.1f} ms for all of it. Then "
+             f"a rank waits {mean['waiting_s']:.1f} ms for the slowest, and "
              f"communicates for {mean['communication_s']:.1f} ms.")
     return look.finish(figure, title)
 
@@ -297,12 +299,12 @@ def flops_per_image() -> float:
     return sum(forward) + sum(forward) + sum(forward[1:])
 
 
-def day(found, two=None, last=None, tuned: str = "") -> dict:
+def day(found, last=None, tuned: str = "") -> dict:
     """The small network's steps of this day that have been measured: the
     rates of each, in images/s, with 64 images in a step of each rank.
 
-    found: all records; those of 01 and 02 count. two: the comparison of 1, 2
-    and 4 ranks. last: the one that holds the tuned ranks.
+    found: all records; those of 01 and 02 count. last: the comparison that
+    holds two ranks, untuned and tuned.
     """
     wanted = ["lab", "utc", "cpu", "ranks", "rate", "step_s", "versions",
               "batch_per_rank", "threads_per_rank", "metrics.network",
@@ -322,11 +324,10 @@ def day(found, two=None, last=None, tuned: str = "") -> dict:
         "oneDNN": _rates(of_01[kinds == "onednn"]),
         "threads": _rates(of_02, choose=True),
     }
-    for name, result, variant in (("two ranks", two, "2 ranks"),
-                                  ("tuned", last, tuned)):
-        if result is not None:
-            runs = result.runs
-            steps[name] = runs.value[runs.variant == variant]
+    if last is not None:
+        for name, variant in (("two ranks", "2 ranks, unbound"),
+                              ("tuned", tuned)):
+            steps[name] = last.runs.value[last.runs.variant == variant]
     return {name: np.array(rates)
             for name, rates in steps.items() if len(rates)}
 
