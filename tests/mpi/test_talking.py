@@ -86,6 +86,7 @@ def run(
         assert "whether rank 0 talks" not in job.output and "PMI calls" not in job.output
         return job, said
 
+    start.watched = site is not None
     return start
 
 
@@ -100,7 +101,9 @@ def test_ranks_that_never_talk_are_named(run) -> None:
 def test_ranks_that_talk_are_not_called_copies(run, text: str) -> None:
     """Those of daal4py and of Horovod neither: see the tests of 04 and 05."""
     job, said = run(text)
-    assert job.talked is True and not any("never talked" in line for line in said)
+    assert not any("never talked" in line for line in said)
+    # Who watches may have looked too late to be certain.
+    assert job.talked is True or (run.watched and job.talked is None)
 
 
 def test_ranks_that_meet_at_a_port_of_their_own_are_not_called_copies(run) -> None:

@@ -4,7 +4,7 @@ import os
 import re
 import shlex
 
-from ..jobs import rank
+from ..jobs import rank, talking
 from ..jobs.binding import on_cores
 from ..jobs.environment import exports, programs_first
 from ..jobs.job import Job
@@ -43,7 +43,10 @@ def job_script(job: Job, run_id: str, folder: str) -> str:
     label = mark(run_id).replace("\x1e", r"\x1e").replace("\x1f", r"\x1f")
     own = [f"MARK=$'{label}'   # before each piece of output: tells scaleout whose it is"]
     at_end = f"echo $? > {shlex.quote(f'{folder}/{STATUS}')}"
-    tell = [python, shlex.quote(rank.__file__), *([rank.WATCH] if job.watched else [])]
+    if job.counted:
+        at_end += (
+            f'; {python} {shlex.quote(talking.__file__)} "$MASTER_PORT"'  # did the ranks meet?
+        )
     lines = [
         "#!/bin/bash",
         *(f"#SBATCH --{key}={_quoted(value)}" for key, value in asks.items() if value),
@@ -56,7 +59,7 @@ def job_script(job: Job, run_id: str, folder: str) -> str:
         *given,
         "",
         *meeting,
-        f"TELL=({' '.join(tell)})   # tells a rank what torchrun would",
+        f"TELL=({python} {shlex.quote(rank.__file__)})   # tells a rank what torchrun would",
         f"cd {shlex.quote(os.getcwd())}",
         f"trap {shlex.quote(at_end)} EXIT",
         *([EXPORT_ALL] if site.start == "srun" else own),
@@ -86,7 +89,8 @@ def _start_line(job: Job, folder: str) -> str:
         return f"{shlex.join(['srun', *site.srun, *own])} {TELL} {command}"
     size = ["-n", str(job.ranks), "-ppn", str(job.ranks_per_node)]
     fits = job.ranks_per_node * job.threads <= job.cores
-    line = [site.mpirun, *size, *(on_cores(job) if fits else []), *site.options]
+    count = [talking.COUNT] if job.counted else []
+    line = [site.mpirun, *size, *(on_cores(job) if fits else []), *site.options, *count]
     return f'{shlex.join(line)} -prepend-pattern "$MARK" {TELL} {command}'
 
 

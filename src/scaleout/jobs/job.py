@@ -122,13 +122,14 @@ class Job:
 
     @property
     def counted(self) -> bool:
-        """Whether our own mpirun starts the ranks here, and counts the calls that they make to it."""
-        return self.ranks > 1 and not self.elsewhere and self.site.ours()
+        """Whether our own mpirun starts the ranks, and counts the calls that they make to it."""
+        by_mpirun = self.site.start == "mpirun" if self.queued else not self.elsewhere
+        return self.ranks > 1 and by_mpirun and self.site.ours()
 
     @property
     def watched(self) -> bool:
-        """Whether rank 0 is watched in place of that."""
-        return self.ranks > 1 and not self.counted
+        """Whether rank 0 is watched in place of that; not in a job of Slurm's."""
+        return self.ranks > 1 and not self.counted and not self.queued
 
 
 def check_size(ranks: int, threads: int | None, timeout: float) -> None:

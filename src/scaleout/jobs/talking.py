@@ -4,8 +4,9 @@ Hydra, the launcher of our MPICH, counts the calls that ranks make to it: a rank
 itself or through Horovod or daal4py, makes some. What meets without MPI, as torch and JAX do, does so
 at MASTER_PORT, where a connection can be seen while it lasts and for a minute after. Ranks that meet
 at another port have sockets of their own: then nobody can know from outside.
-Where another launcher starts the ranks, or ours starts them on another machine, a small process
-beside rank 0 looks for the same, and for a library of MPI in place of the calls: `watch`."""
+Where another launcher starts the ranks, or ours starts them over ssh, a small process beside rank 0
+looks for the same, and for a library of MPI in place of the calls: `watch`.
+Also the look at MASTER_PORT, for a job in Slurm: `python talking.py PORT` says what it has seen."""
 
 import contextlib
 import os
@@ -16,11 +17,10 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 
-from . import supervise
-
 COUNT = "-profile"  # Hydra's option that makes it say how many calls it has seen
 SEEN = re.compile(r"\[mpiexec@.*\] Number of PMI calls seen by the server: (\d+)")
 RULE = "=" * 80  # what stands above and below that line
+MET = "Connections at MASTER_PORT: "
 LISTENING = "0A"  # a state of a socket in /proc/net/tcp
 # What a watcher says of rank 0, in the order in which one outdoes the other.
 WATCHED = [f"scaleout looked whether rank 0 talks: {seen}" for seen in ("no", "maybe", "yes")]
@@ -29,7 +29,7 @@ MPI = re.compile(rb"/\S*/lib(?:mpi|mpich)[\w-]*\.so\S*")
 SHARED = re.compile(rb" /dev/shm/(?!sem\.)")  # memory by which an MPI without a library talks too
 LOOK_S = 0.02  # between two looks at the least
 LOOKS = 20  # so many times as long as a look takes is the pause after it
-LATE_S = 0.5  # a look that comes so late may have come too late
+LATE_S = 1.0  # a look that comes so late may have come too late
 
 
 def sentence(ranks: int) -> str:
@@ -84,18 +84,22 @@ def _sockets() -> Iterator[tuple[str, str, str, str]]:
 
 def watch(pid: int, port: str) -> None:
     """Say on standard error whether rank 0, this process, talks, until that is certain or it ends."""
+    from . import supervise  # only here: this file is run by its path, too
+
     inherited = files([os.getpid()])
     preloaded = {*MPI.findall(_maps(os.getpid()))}  # into whatever starts: it tells nothing
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)  # it ends with the rank, and takes a last look then
     try:
-        ended = os.pidfd_open(pid)
-    except OSError:  # it has, or this Linux is older than 5.3
+        ended = [os.pidfd_open(pid)]
+    except ProcessLookupError:  # it has: what it did can be known by connections alone
+        ended = []
+    except OSError:  # this Linux is older than 5.3
         return
     told, pause, due, there = -1, 0.0, time.monotonic(), True
     while there and told < YES:
-        there = not select.select([ended], [], [], pause)[0]
+        there = bool(ended) and not select.select(ended, [], [], pause)[0]
         start = time.monotonic()
         processes = [pid, *supervise.below(pid)] if there else []
         seen = _seen(processes, port, inherited, preloaded)
@@ -149,7 +153,9 @@ class Talk:
             return False
         if counted := SEEN.fullmatch(text):
             self.calls = int(counted[1])
-        return bool(counted) or text in ("", RULE)
+        elif text.startswith(MET):
+            self.met = int(text.removeprefix(MET))
+        return bool(counted) or text.startswith(MET) or text in ("", RULE)
 
     def verdict(self) -> bool | None:
         """Return whether ranks have talked; None when that is not certain."""
@@ -158,3 +164,7 @@ class Talk:
         if self.by_own_sockets or self.watched == MAYBE:
             return None
         return False if (self.calls, self.met) == (0, 0) or self.watched == NO else None
+
+
+if __name__ == "__main__":
+    print(f"{MET}{connections(sys.argv[1])}", flush=True)

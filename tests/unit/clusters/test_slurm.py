@@ -46,7 +46,7 @@ def test_a_script_asks_for_what_was_asked_and_no_more() -> None:
     assert not [
         line for line in asked if line.endswith("=") or "partition" in line or "account" in line
     ]
-    assert lines[-1].startswith("mpirun -n 4 -ppn 2 -bind-to core:3 -prepend-pattern")
+    assert lines[-1].startswith("mpirun -n 4 -ppn 2 -bind-to core:3 -profile -prepend-pattern")
     assert lines[-1].endswith("python -m mpi4py 'labs/x y/runme.py' --scale 2")
     for name, value in {"OMP_NUM_THREADS": 3, "SCALEOUT_NODES": 2, "SCALEOUT_CORES": 12}.items():
         assert f"export {name}={value}" in lines
