@@ -34,7 +34,10 @@ __all__ = [
 
 
 def efficiency_of_networks(
-    networks: Mapping[str, Sequence[Step]], most: int = 1024, guess: float | None = None
+    networks: Mapping[str, Sequence[Step]],
+    most: int = 1024,
+    guess: float | None = None,
+    within: float = 1.0,
 ) -> "Figure":
     """Draw the part of a step that is compute, over the ranks.
 
@@ -49,6 +52,9 @@ def efficiency_of_networks(
         The largest number of ranks; the powers of 2 up to it are drawn.
     guess : float, optional
         The reader's guess of the efficiency (0 to 1) on `most` ranks, in the last panel.
+    within : float
+        By which factor the formula of the exchange may be off, 1 or more: at the lower edge of a
+        band the exchange takes so many times as long, at the upper edge as short.
 
     Returns
     -------
@@ -56,4 +62,4 @@ def efficiency_of_networks(
     """
     from . import picture  # loads matplotlib
 
-    return picture.efficiency_of_networks(networks, most, guess)
+    return picture.efficiency_of_networks(networks, most, guess, within)

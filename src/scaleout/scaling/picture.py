@@ -15,7 +15,7 @@ ALPHA_WITHIN = 10  # a network's alpha is known up to this factor
 
 @style
 def efficiency_of_networks(
-    networks: Mapping[str, Sequence[Step]], most: int = 1024, guess: float | None = None
+    networks: Mapping[str, Sequence[Step]], most: int, guess: float | None, within: float
 ) -> Figure:
     """Draw what `scaling.efficiency_of_networks` describes."""
     figure, panels = plt.subplots(1, len(networks), sharey=True, squeeze=False, figsize=(8, 4))
@@ -24,11 +24,11 @@ def efficiency_of_networks(
     for axes, (name, steps) in zip(panels[0], networks.items(), strict=True):
         for step, look in zip(steps, LINES, strict=False):
             none, whole, worth = (
-                [_with(step, part, factor).efficiency(count) for count in counts]
-                for part, factor in (
-                    (0.0, ALPHA_WITHIN),
-                    (1.0, 1 / ALPHA_WITHIN),
-                    (step.overlap, 1.0),
+                [_with(step, *how).efficiency(count) for count in counts]
+                for how in (
+                    (0.0, ALPHA_WITHIN, within),
+                    (1.0, 1 / ALPHA_WITHIN, 1 / within),
+                    (step.overlap, 1.0, 1.0),
                 )
             )
             axes.fill_between(counts, none, whole, color=look["color"], alpha=0.18, linewidth=0)
@@ -55,7 +55,10 @@ def efficiency_of_networks(
     return figure
 
 
-def _with(step: Step, overlap: float, factor: float) -> Step:
-    """Give a step another overlap, and its network an alpha so many times as long."""
-    network = replace(step.network, alpha_s=factor * step.network.alpha_s)
-    return replace(step, overlap=overlap, network=network)
+def _with(step: Step, overlap: float, alphas: float, exchanges: float) -> Step:
+    """Give a step another overlap, and so many times the alpha and the exchange."""
+    link = step.network
+    network = replace(
+        link, alpha_s=alphas * exchanges * link.alpha_s, beta_s=exchanges * link.beta_s
+    )
+    return replace(step, overlap=overlap, network=network, gamma_s=exchanges * step.gamma_s)

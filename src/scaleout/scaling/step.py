@@ -1,6 +1,7 @@
 """Put together the time of a training step on many ranks from what was measured on few.
 
-step = compute + what of the ring allreduce is not hidden behind it + waiting for the slowest.
+step = compute + what of the ring allreduce, with its adding, is not hidden behind it + waiting for
+the slowest.
 """
 
 from collections.abc import Sequence
@@ -60,6 +61,8 @@ class Step:
         The part of the compute behind which the exchange can hide, from 0 to 1.
     spread_s : float
         The standard deviation of the compute, from step to step.
+    gamma_s : float
+        Seconds that a rank takes to add a byte of what has come to a byte of its own.
     """
 
     compute_s: float
@@ -67,6 +70,7 @@ class Step:
     network: Network
     overlap: float = 0.0
     spread_s: float = 0.0
+    gamma_s: float = 0.0
 
     @classmethod
     def measured(
@@ -75,6 +79,7 @@ class Step:
         gradient_bytes: float,
         network: Network,
         overlap: float = 0.0,
+        gamma_s: float = 0.0,
     ) -> Self:
         """Make a step of the compute times of many.
 
@@ -83,7 +88,7 @@ class Step:
         compute_s : sequence of float
             Seconds of each step on one rank, without any exchange. Their median becomes the
             compute; the distance of their quartiles, divided by 1.349, the spread.
-        gradient_bytes, network, overlap
+        gradient_bytes, network, overlap, gamma_s
             As in the class.
 
         Returns
@@ -94,13 +99,14 @@ class Step:
 
         low, middle, high = np.quantile(compute_s, [0.25, 0.5, 0.75]).tolist()
         spread_s = (high - low) / QUARTILES_APART
-        return cls(middle, float(gradient_bytes), network, overlap, spread_s)
+        return cls(middle, float(gradient_bytes), network, overlap, spread_s, gamma_s)
 
     def exchange_s(self, ranks: int) -> float:
-        """Predict the seconds of the whole ring allreduce, hidden or not."""
-        return ring_allreduce_s(
+        """Predict the seconds of the whole ring allreduce, hidden or not, with its adding."""
+        messages_s = ring_allreduce_s(
             self.gradient_bytes, ranks, self.network.alpha_s, self.network.beta_s
         )
+        return messages_s + self.gamma_s * self.gradient_bytes * (ranks - 1) / ranks
 
     def parts(self, ranks: int) -> dict[str, float]:
         """Predict what a step on so many ranks consists of.

@@ -174,7 +174,7 @@ def wires(draw: Draw, guess: Any) -> Any:
     job = {
         "sizes": sizes,
         "messages_s": [1e-5 + 1e-9 * n for n in sizes],
-        "steps": [{"bytes": 2_000_000, "compute_s": 0.008, "step_s": [0.02004]}],
+        "steps": [{"bytes": 2_000_000, "compute_s": [0.007], "add_s": [0.001], "step_s": [0.02004]}],
     }
     rows = [{"variant": name, "metrics": job} for name in ("memory", "TCP")]
     return draw(pd.DataFrame(rows), ["small"], guess)
