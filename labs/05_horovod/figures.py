@@ -201,8 +201,8 @@ def second_look(search, final, tuned, goal: float) -> str:
     missed = "missed" if middle < goal else "reached"
     if low < goal < high:
         missed += " in this run, but lies within the interval"
-    return (f"{tuned}: the search promised an efficiency of {promised:.2f}. "
-            f"Measured again it is {middle:.2f} ({low:.2f} to {high:.2f}), "
+    return (f"{tuned}: the search promised an efficiency of {promised:.3f}. "
+            f"Measured again it is {middle:.3f} ({low:.3f} to {high:.3f}), "
             f"{change} than promised. The goal of {goal:g} is {missed}.")
 
 
@@ -378,8 +378,8 @@ def your_day(steps: dict, gflops: float, guess: str | None = None):
                   textcoords="offset points", fontsize=9)
     roof = 1e9 * gflops / flops_per_image()
     axes.axhline(roof / first, color=look.INK, linestyle="--",
-                 label=f"roof: {roof:,.0f} images/s, at the {gflops:,.0f} "
-                 "GFLOP/s of 00")
+                 label=f"roof: {roof:,.0f} images/s, at {gflops:,.0f} "
+                 "GFLOP/s, measured now")
     look.guess_name(axes, names, guess, 0.05)
     axes.set_xticks(range(len(names)), labels, fontsize=9)
     axes.set(ylabel=f"images/s ({names[0]}: 1)",

@@ -1,5 +1,6 @@
 """What each TODO of 07_scaling is checked by: small jobs on up to four ranks,
-and for job.sh what it asks for and starts. TODO 6 stands in train.py.
+for job.sh what it asks for and starts, and for again.sh what it does when it
+is warned. TODO 6 stands in train.py.
 
 The checks look at the records, never at the code or the clock. 103 rows leave
 3 when four ranks share them.
@@ -8,7 +9,9 @@ The checks look at the records, never at the code or the clock. 103 rows leave
 import os
 import re
 import shutil
+import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic, sleep
@@ -39,6 +42,15 @@ STARTERS = ("srun", "mpirun", "mpiexec", "python")
 # Stands in for what starts the ranks, and writes down how it was called.
 STAND_IN = """#!/bin/bash
 printf '%s\\n' "${0##*/}" "$OMP_NUM_THREADS" "$*" > "$CALLED"
+"""
+# And these for ranks that take a moment to save, and for the queue.
+RANKS_STAND_IN = """#!/bin/bash
+trap 'sleep 0.5; echo saved >> "$CALLED"; exit 0' USR1
+echo started >> "$CALLED"
+for second in {1..200}; do sleep 0.05; done
+"""
+QUEUE_STAND_IN = """#!/bin/bash
+echo "scontrol $*" >> "$CALLED"
 """
 
 
@@ -390,4 +402,70 @@ def a_training_goes_on_as_if_nobody_had_stopped_it(job):
         "expected the weights of 20 steps at once; after a stop they are "
         "others. What carries on from one step to the next, beside the "
         "weights and the number of steps?"
+    )
+
+
+def warned(script):
+    """What happens, in its order, when the script is warned: the lines that
+    the stand-ins write down, and what the script complains of."""
+    with TemporaryDirectory() as folder:
+        for name, text in (("srun", RANKS_STAND_IN),
+                           ("scontrol", QUEUE_STAND_IN)):
+            path = Path(folder, name)
+            path.write_text(text)
+            path.chmod(0o755)
+        (called := Path(folder, "called")).write_text("")
+        # The script puts the workshop's programs first, where no srun is.
+        env = os.environ | {"PATH": f"{folder}:{os.environ['PATH']}",
+                            "CALLED": str(called), "SLURM_JOB_ID": "4711"}
+        job = subprocess.Popen(["bash", script], cwd=folder, env=env,
+                               stderr=subprocess.PIPE, text=True,
+                               start_new_session=True)
+        try:
+            end = monotonic() + 20
+            while not called.read_text() and monotonic() < end:
+                sleep(0.05)
+            job.send_signal(signal.SIGUSR1)
+            complaint = job.communicate(timeout=20)[1]
+            said = called.read_text().splitlines()
+        except subprocess.TimeoutExpired:
+            complaint, said = "", ["it does not end"]
+        finally:
+            # The stand-in for srun may live on where nobody waited for it
+            with suppress(ProcessLookupError):
+                os.killpg(job.pid, signal.SIGKILL)
+            job.wait()
+    return said, complaint
+
+
+@todo(
+    7,
+    hints=[
+        "What the shell does when a signal comes, a `trap` says. Three things "
+        "are to be done, in this order: hand on, wait, back into the queue.",
+        "A function holds the three: `kill -USR1` to srun, `wait` for it, "
+        "`scontrol requeue` with the job's number. `trap NAME USR1` calls it.",
+        'again() { kill -USR1 "$ranks"; wait "$ranks"; scontrol requeue '
+        '"$SLURM_JOB_ID"; }; trap again USR1',
+    ],
+    script="again.sh",
+)
+def a_warned_job_saves_and_goes_back_into_the_queue(job):
+    """The ranks save, then the job is put back into the queue."""
+    saw, complaint = warned(HERE / "again.sh")
+    wanted = ["started", "saved", "scontrol requeue 4711"]
+    queued = [line for line in saw if line.startswith("scontrol")]
+    because = ""
+    if "saved" not in saw and not queued:
+        because = "Who sends the signal on to srun?"
+    elif not queued:
+        because = "The ranks have saved, and nobody puts the job back."
+    elif saw[1:2] == queued:
+        because = ("The job would be put back while its ranks still save: "
+                   "wait for srun first.")
+    elif queued[0] != wanted[2]:
+        because = "The job's number stands in $SLURM_JOB_ID."
+    assert saw == wanted, (
+        f"expected, in this order, {', '.join(wanted)}; saw "
+        f"{', '.join(saw)}. {because} {complaint}"
     )

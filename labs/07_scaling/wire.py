@@ -3,8 +3,9 @@
     mpirun -n 2 python -m mpi4py labs/07_scaling/wire.py --compute 0.01
 
 Two ranks exchange messages from 8 bytes to 64 MiB, for alpha and beta. Then
-they compute for so many seconds, and add up gradients of so many bytes. You
-will see the time of both, after some seconds.
+they compute for so many seconds, add as much as a ring does on each of them,
+and at last do both with the exchange: a step. You will see the time of each,
+after some seconds.
 """
 
 import argparse
@@ -74,6 +75,11 @@ def multiply(matrix: np.ndarray, times: int) -> None:
         matrix @ matrix  # (WIDTH, WIDTH)
 
 
+def add(block: np.ndarray, other: np.ndarray) -> None:
+    """What each of two ranks adds in a ring: half of the gradient."""
+    MPI.SUM.Reduce_local(other, block)  # as MPI does it in an Allreduce
+
+
 def train(comm: MPI.Comm, compute: Callable, gradient: np.ndarray) -> None:
     """One step: compute, then exchange."""
     compute()
@@ -100,19 +106,24 @@ def main(args: argparse.Namespace) -> None:
         gradient = np.zeros(n // 4, np.float32)
         products = products_in(comm, matrix, compute_s)
 
-        compute = partial(multiply, matrix, products)
-        whole = partial(train, comm, compute, gradient)
+        halves = np.split(gradient[:gradient.size // 2 * 2], 2)
+        parts = {
+            "compute_s": partial(multiply, matrix, products),
+            "add_s": partial(add, *halves),
+        }
+        parts["step_s"] = partial(train, comm, parts["compute_s"], gradient)
         repeats = few if n > 16 << 20 else many
-        alone_s = float(np.median(seconds(comm, compute, repeats)))
-        step_s = seconds(comm, whole, repeats)
-        steps.append({"bytes": n, "compute_s": alone_s, "step_s": step_s})
+        times = {what: seconds(comm, part, repeats)
+                 for what, part in parts.items()}
+        steps.append({"bytes": n, **times})
 
     # Distributed: one record of both ranks
     if comm.rank == 0:
         for step in steps:
-            print(f"{step['bytes']:,} bytes: compute "
-                  f"{1e3 * step['compute_s']:.2f} ms, with the exchange "
-                  f"{1e3 * np.median(step['step_s']):.2f} ms", flush=True)
+            took = [f"{1e3 * np.median(step[what]):.2f} ms"
+                    for what in ("compute_s", "add_s", "step_s")]
+            print(f"{step['bytes']:,} bytes: compute {took[0]}, adding "
+                  f"{took[1]}, with the exchange {took[2]}", flush=True)
         records.write(
             lab="07_scaling", variant="wire", ranks=2,
             step_s=steps[0]["step_s"],

@@ -167,30 +167,35 @@ def wire_parts(records) -> pd.DataFrame:
     return pd.DataFrame(found).T
 
 
+def of_size(n: float, job) -> float:
+    """Seconds of a message of n bytes: by the line between the two measured
+    sizes next to it, both axes logarithmic."""
+    return float(np.exp(np.interp(np.log(n), np.log(job["sizes"]),
+                                  np.log(job["messages_s"]))))
+
+
 def on_wires(records):
     """For each gradient, {wire: (predicted with its interval, measured)}, in
     seconds.
 
     The prediction is compute, two messages of half the bytes, and the adding
-    of half the bytes. For its interval each of these is drawn many times: one
-    round's compute and adding, and messages that are as far from their line
-    as the measured ones.
+    of half the bytes. For its interval each of the three is drawn many times
+    from the rounds.
     """
     draw = np.random.default_rng(0)
     found: dict[int, dict] = {}
-    for wire, line in lines(records).items():
-        jobs = records.loc[records["variant"] == wire, "metrics"]
-        for same in zip(*(job["steps"] for job in jobs), strict=True):
+    for wire, jobs in records.groupby("variant", sort=False):
+        kept = list(jobs["metrics"])
+        for same in zip(*(job["steps"] for job in kept), strict=True):
             n = same[0]["bytes"]
             compute, add, step = (
                 np.array([np.median(one[what]) for one in same])  # (rounds,)
                 for what in ("compute_s", "add_s", "step_s"))
-            ring = scaling.ring_allreduce_s(n, 2, line.alpha_s, line.beta_s)
-            off = np.exp(line.scatter * draw.standard_normal(DRAWS))
-            drawn = (draw.choice(compute, DRAWS) + ring * off
-                     + draw.choice(add, DRAWS))
+            ring = [2 * of_size(n / 2, job) for job in kept]
+            parts = [compute, ring, add]
+            drawn = sum(draw.choice(part, DRAWS) for part in parts)
             low, high = np.quantile(drawn, [0.025, 0.975])
-            middle = np.median(compute) + ring + np.median(add)
+            middle = sum(np.median(part) for part in parts)
             found.setdefault(n, {})[wire] = (low, middle, high,
                                              np.median(step))
     return found

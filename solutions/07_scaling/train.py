@@ -1,6 +1,6 @@
 """A training that may be killed at any moment, and goes on.
 
-    mpirun -n 2 python -m mpi4py solutions/07_scaling/train.py --every 20
+    mpirun -n 2 python -m mpi4py solutions/07_scaling/train.py --every 50
 
 The ranks fit a matrix, and rank 0 keeps checkpoints. End it with Ctrl-C, start
 it again, and you will see it go on from the newest. In the end it says how
@@ -29,10 +29,10 @@ FAILURES_S = 3 * 3600  # between two of them: Llama 3 on 16,384 GPUs, 2024
 def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
     parser = Parser(__doc__)
-    parser.add_argument("--steps", type=one_or_more, default=200,
-                        help="until the end, all starts together (200)")
-    parser.add_argument("--every", type=one_or_more, default=20,
-                        help="steps between checkpoints (20)")
+    parser.add_argument("--steps", type=one_or_more, default=2000,
+                        help="until the end, all starts together (2000)")
+    parser.add_argument("--every", type=one_or_more, default=100,
+                        help="steps between checkpoints (100)")
     parser.add_argument("--folder", default="kept",
                         help="of the checkpoints (kept)")
     return parser.parse_args()
