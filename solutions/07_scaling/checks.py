@@ -456,7 +456,7 @@ def a_warned_job_saves_and_goes_back_into_the_queue(job):
     wanted = ["started", "saved", "scontrol requeue 4711"]
     queued = [line for line in saw if line.startswith("scontrol")]
     because = ""
-    if "saved" not in saw and not queued:
+    if "saved" not in saw:
         because = "Who sends the signal on to srun?"
     elif not queued:
         because = "The ranks have saved, and nobody puts the job back."
