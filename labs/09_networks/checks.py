@@ -1,6 +1,6 @@
 """What each TODO of 09_networks is checked by: small jobs, small networks.
 
-TODO 5 to 10 stand in ddp.py, which needs PyTorch
+TODO 4 to 9 stand in ddp.py, which needs PyTorch
 (`make torch`). The checks look at what the ranks put into the record and at
 the checkpoint, never at the code, and never at how long anything took.
 """
@@ -11,9 +11,6 @@ import tempfile
 from scaleout import todo
 
 EFFECTIVE = 12
-FEW = 1
-ALL_THERE_IS = 1_000_000  # MiB
-MORE_MIB = 16
 # 1,500 images are three steps of two ranks and a shorter one. For MNIST it is
 # no whole number of steps either.
 BATCH = 230
@@ -130,51 +127,6 @@ def arithmetic_is_counted(job):
     )
 
 
-def searched(job, batch, limit):
-    """What the one rank of a search has found."""
-    run = job(ranks=1, threads=1, batch=batch, limit_mib=int(limit))
-    metrics = run.records["metrics"].iloc[0]
-    return metrics["most"], metrics["found"][0]
-
-
-@todo(
-    4,
-    hints=[
-        "Between a batch that fits and one that does not, which one tells "
-        "you most?",
-        "Try the middle. If it fits, it is the new `good`, else the new "
-        "`bad`. Go on while there is a number between them.",
-        "while bad - good > 1: middle = (good + bad) // 2, then good = middle "
-        "if fits(middle), else bad = middle",
-    ],
-)
-def the_largest_batch_is_found(job):
-    """The batch that fits is found, in as many trials as bisection needs."""
-    most, found = searched(job, FEW, ALL_THERE_IS)
-    assert found["largest"] == most, (
-        f"expected {most} of {most} images, as {ALL_THERE_IS:,} MiB are "
-        f"enough for all; saw {found['largest']}. `bad` begins behind the "
-        "last one, and the largest that fits is `good`."
-    )
-    limit = found["held_mib"] + MORE_MIB
-    most, found = searched(job, 3, limit)
-    held = dict(found["tried"])
-    largest = found["largest"]
-    enough = math.ceil(math.log2(most + 1))
-    assert len(found["tried"]) <= enough, (
-        f"expected {enough} trials at most, for {most} batches; saw "
-        f"{len(found['tried'])}. Try the middle of what is left, each once."
-    )
-    fits = [batch for batch, mib in held.items() if mib <= int(limit)]
-    bad = [batch for batch, mib in held.items() if mib > int(limit)]
-    wanted = max(fits, default=0)
-    assert largest == wanted and min(bad, default=most + 1) == wanted + 1, (
-        f"expected the last batch that fits, with its neighbour tried and "
-        f"found too large; saw {largest}, where {sorted(fits)} fit and "
-        f"{sorted(bad)} do not."
-    )
-
-
 def first_job(job):
     """Two epochs on two ranks, with a checkpoint."""
     return metrics_of(job(**DDP, epochs=EPOCHS, checkpoint=FOLDER.name))
@@ -184,16 +136,16 @@ def metrics_of(run):
     """The metrics of the one record of two ranks."""
     assert len(run.records) > 0, (
         "expected a record, written by rank 0; saw none. Is no rank's number "
-        "0? dist.get_rank() knows it: TODO 5 comes first."
+        "0? dist.get_rank() knows it: TODO 4 comes first."
     )
     assert len(run.records) == 1, (
         "expected one record, of two ranks; saw "
-        f"{len(run.records)}, one from each: TODO 5 comes first."
+        f"{len(run.records)}, one from each: TODO 4 comes first."
     )
     metrics = run.records["metrics"].iloc[0]
     saw = len(metrics["shares"])
     assert saw == 2, (
-        f"expected the shares of two ranks; saw {saw}: TODO 5 comes first."
+        f"expected the shares of two ranks; saw {saw}: TODO 4 comes first."
     )
     return metrics
 
@@ -204,7 +156,7 @@ def per_rank(metrics, name):
 
 
 @todo(
-    5,
+    4,
     hints=[
         "Two ranks were started, and each believes that it is alone.",
         "dist.init_process_group takes the name of a backend. After it, dist "
@@ -226,7 +178,7 @@ def the_ranks_know_each_other(job):
 
 
 @todo(
-    6,
+    5,
     hints=[
         "The sampler holds every image once. It deals them out: which part "
         "is this rank's, of how many?",
@@ -264,35 +216,7 @@ def each_image_is_seen_once(job):
 
 
 @todo(
-    7,
-    hints=[
-        "A sampler that is told nothing draws the same order in each epoch.",
-        "DistributedSampler has a method for it. Call it with the number of "
-        "the epoch.",
-        "sampler.set_epoch(epoch)",
-    ],
-    **in_ddp,
-)
-def each_epoch_has_another_order(job):
-    """The order changes with the epoch, and all ranks share it."""
-    metrics = first_job(job)
-    firsts = metrics["firsts"]  # the first image of each step of rank 0
-    steps = len(firsts) // EPOCHS
-    assert firsts[:steps] != firsts[steps:], (
-        "expected another order in the second epoch; saw rank 0 begin with "
-        f"image {firsts[0]} in both. The sampler wants to be told which epoch "
-        "it is."
-    )
-    fewest, most = metrics["seen"]
-    assert fewest == most == EPOCHS, (
-        "expected one order, which both ranks share; saw some images "
-        f"{fewest} times in {EPOCHS} epochs, some {most} times. Tell all "
-        "ranks the same number. (Or is it TODO 6?)"
-    )
-
-
-@todo(
-    8,
+    6,
     hints=[
         "Each rank has drawn weights of its own, and computes the gradient "
         "of its own images.",
@@ -325,7 +249,7 @@ def the_weights_are_equal(job):
 
 
 @todo(
-    9,
+    7,
     hints=[
         "A step averages over more images now. The batch that counts is that "
         "of all ranks together.",
@@ -359,7 +283,35 @@ def the_learning_rate_is_scaled(job):
 
 
 @todo(
-    10,
+    8,
+    hints=[
+        "A sampler that is told nothing draws the same order in each epoch.",
+        "DistributedSampler has a method for it. Call it with the number of "
+        "the epoch.",
+        "sampler.set_epoch(epoch)",
+    ],
+    **in_ddp,
+)
+def each_epoch_has_another_order(job):
+    """The order changes with the epoch, and all ranks share it."""
+    metrics = first_job(job)
+    firsts = metrics["firsts"]  # the first image of each step of rank 0
+    steps = len(firsts) // EPOCHS
+    assert firsts[:steps] != firsts[steps:], (
+        "expected another order in the second epoch; saw rank 0 begin with "
+        f"image {firsts[0]} in both. The sampler wants to be told which epoch "
+        "it is."
+    )
+    fewest, most = metrics["seen"]
+    assert fewest == most == EPOCHS, (
+        "expected one order, which both ranks share; saw some images "
+        f"{fewest} times in {EPOCHS} epochs, some {most} times. Tell all "
+        "ranks the same number. (Or is it TODO 5?)"
+    )
+
+
+@todo(
+    9,
     hints=[
         "All ranks hold the same weights, so one file is enough. Who should "
         "write it?",

@@ -296,6 +296,22 @@ def batch_norm(ddp) -> pd.DataFrame:
     return pd.DataFrame(rows).set_index("rank")
 
 
+def buckets(ddp) -> Comparison:
+    """Compare when and how the gradients of a step are averaged (buckets.py).
+
+    Without PyTorch it is what a reference machine found.
+    """
+    if python():
+        rows = ddp.other("buckets.py").run(
+            ranks=2, threads=1, echo=False, python=python()).records
+        place = {"run_id": rows["run_id"].iloc[0], "variant": "buckets"}
+        keep("buckets", rows, pd.DataFrame([place]))
+    else:
+        rows = references.named(ddp.folder / REFERENCE, "buckets")
+        whose(rows, missing())
+    return Comparison(rows["metrics.runs"].iloc[0], metric="steps/s")
+
+
 def slips_kept(ddp, slips) -> pd.DataFrame:
     """What a reference machine found for these slips."""
     file = ddp.folder / REFERENCE

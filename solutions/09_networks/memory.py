@@ -11,15 +11,12 @@ import math
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
-from common import is_there, made_up, trainer
+from common import made_up, trainer
 
-from scaleout import data, records
-from scaleout.flags import refuse
+from scaleout import data
 
-MOST = 4096  # images of a step: no larger batch is looked for
 TRIAL = "import sys, memory; memory.steps(*sys.argv[1:])"
 
 
@@ -52,39 +49,3 @@ def peak_mib() -> float:
     """
     status = Path("/proc/self/status").read_text()
     return int(re.search(r"VmHWM:\s+(\d+)", status)[1]) / 1024
-
-
-def search(args: argparse.Namespace, rank: int, ranks: int,
-           largest_batch: Callable) -> None:
-    """The largest batch of a rank whose step stays within --limit-mib."""
-    is_there(args.framework)
-    tried = {}
-
-    def fits(batch: int) -> bool:
-        if batch in tried:
-            refuse(f"largest_batch tries {batch} images a second time, and "
-                   "would never end: go on only while there is a batch "
-                   "between `good` and `bad`.")
-        tried[batch] = (held_mib if batch == asked
-                        else in_fresh_process(args, batch, rank))
-        return tried[batch] <= args.limit_mib
-
-    asked = args.batch // ranks
-    held_mib = in_fresh_process(args, asked, rank)
-    most = min(MOST, 2 * asked)
-    largest = largest_batch(fits, most)
-    # Distributed: what each rank has found
-    found = records.gather({"held_mib": held_mib, "largest": largest,
-                            "tried": [list(each) for each in tried.items()]})
-    # Distributed: one report, not one from each rank
-    if rank == 0:
-        for at, mine in enumerate(found):
-            print(f"rank {at} held {mine['held_mib']:.0f} MiB in steps of "
-                  f"{asked} images and may take {args.limit_mib} MiB: the "
-                  f"largest batch that fits is {mine['largest']}", flush=True)
-        records.write(lab="09_networks", ranks=ranks, batch_per_rank=asked,
-                      variant=f"{args.network} {args.framework} limit",
-                      metrics={"network": args.network, "found": found,
-                               "most": most,
-                               "framework": args.framework,
-                               "limit_mib": args.limit_mib})

@@ -18,7 +18,6 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 import numpy as np
 from common import made_up, trainer
-from memory import search
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
@@ -48,9 +47,6 @@ def settings() -> argparse.Namespace:
                         help="steps that are not timed (2)")
     parser.add_argument("--steps", type=one_or_more, default=6,
                         help="steps that are timed (6)")
-    parser.add_argument("--limit-mib", type=zero_or_more, default=0,
-                        help="memory that a rank may take: look for the "
-                        "batch that fits, and train nothing (0: train)")
     args = parser.parse_args()
     # The cnn's images always have 28 x 28 pixels.
     least = {"cnn": 1, "vgg16": 32}.get(args.network, 75)
@@ -60,33 +56,7 @@ def settings() -> argparse.Namespace:
     if data.quick():
         args.steps = min(args.steps, 10)
         args.side = min(args.side, max(32, least))
-        if args.limit_mib:
-            args.batch = min(args.batch, 4)
     return args
-
-
-def largest_batch(fits, most: int) -> int:
-    """The largest batch of 1 to `most` for which fits(batch) is true.
-
-    If a batch fits, so does each smaller one. 0 if not even one image fits.
-    """
-    # TODO 4: `good` is a batch that fits, `bad` one that does not. Try the
-    # one in the middle, until they are neighbours: that is bisection, and
-    # among 4,095 batches it takes 12 trials.  (6 lines)
-    # BEGIN SOLUTION
-    good = 0
-    bad = most + 1
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        if fits(middle):
-            good = middle
-        else:
-            bad = middle
-    return good
-    # STARTER: good = 0
-    # STARTER: bad = most + 1
-    # STARTER: return good
-    # END SOLUTION
 
 
 def main(args: argparse.Namespace) -> None:
@@ -99,9 +69,6 @@ def main(args: argparse.Namespace) -> None:
     if args.batch % ranks:
         refuse(f"--batch: {args.batch} images cannot be divided evenly among "
                f"{ranks} ranks")
-    if args.limit_mib:
-        search(args, rank, ranks, largest_batch)
-        return
 
     # TODO 1: the images of a step on each rank. All ranks together have
     # args.batch: that is the effective batch.  (1 line)

@@ -41,7 +41,6 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"batch": 7}, "7 images cannot be divided evenly among 2 ranks"),
         ({"network": "resnet50", "side": 40}, "resnet50 takes 75 or more, not 40"),
         ({"framework": "torch"}, NO_TORCH),
-        ({"framework": "torch", "limit_mib": 500}, NO_TORCH),
         *(
             ({"script": script}, f"{NO_TORCH}, then run this with  --python .side/torch/bin/python")
             for script in ("ddp.py", "broken.py", "batch_norm.py", "more/fsdp.py")
