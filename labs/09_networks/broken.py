@@ -45,6 +45,12 @@ class Apart(DistributedDataParallel):
             return super().forward(x)
 
 
+def thrown_away(model: nn.Module) -> nn.Module:
+    """The model is wrapped, and the one inside is trained."""
+    DistributedDataParallel(model)
+    return model
+
+
 take_checkpoint = ddp.take_checkpoint
 
 
@@ -63,6 +69,7 @@ SLIPS = {
     "set_epoch": ("DistributedSampler", Deaf),
     "start": ("DistributedDataParallel", begun_apart),
     "averaging": ("DistributedDataParallel", Apart),
+    "wrapper": ("DistributedDataParallel", thrown_away),
     "checkpoint": ("take_checkpoint", taken_by_rank_0),
 }
 
