@@ -5,7 +5,10 @@
     climbed.numbers("AVX512_CORE", "GEMM")   # fp32 against the others
     climbed.steps("GEMM int8")               # the lowest step against others
     climbed.counted()                        # the product by its instructions
+    isa.reference()                          # a machine with all the steps
 """
+
+from pathlib import Path
 
 import pandas as pd
 
@@ -96,6 +99,20 @@ class Ladder:
         found.insert(4, "measured", found["giga_per_s"] / first)
         found = found.dropna(how="all", subset=[*names[:3], "measured"])
         return found.set_index(["step", "number"])
+
+
+def reference() -> pd.DataFrame:
+    """What ladder.jsonl keeps: rates as times fp32 on the lowest step."""
+    print("Intel Xeon with AMX, 2 cores, TensorFlow 2.18.1, "
+          "25 November 2026:")
+    file = Path(__file__).with_name("ladder.jsonl")
+    rows = pd.read_json(file, lines=True)
+    rows["column"] = rows["work"] + " " + rows["number"]
+    wide = rows.pivot_table("times", "step", "column", sort=False)
+    names = [f"{what} {number}" for what in rows["work"].unique()
+             for number in NUMBERS]
+    wide = wide[[name for name in names if name in wide]]
+    return wide.astype(object).fillna("").rename_axis(columns=None)
 
 
 def _rates(job):

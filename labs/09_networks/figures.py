@@ -64,49 +64,38 @@ def frameworks(found, guess: float | None = None):
 
 @look.style
 def rates_over_work(records, guess: float | None = None):
-    """Draw the images/s of each network over the arithmetic of one image, by
-    each framework, from images of one size."""
-    records = records[records["metrics.side"]
-                      == records["metrics.side"].iloc[0]]
+    """Draw the images/s of each network over the arithmetic of one image,
+    from images of one size."""
+    rows = records[records["metrics.side"]
+                   == records["metrics.side"].iloc[0]]
     figure, axes = plt.subplots(figsize=(7.2, 4.6))
-    each = []
-    by_framework = dict(list(records.groupby("metrics.framework",
-                                             sort=False)))
-    for nth, (framework, rows) in enumerate(by_framework.items()):
-        name = NAMES[framework]
-        work = rows["metrics.flops_per_image"].to_numpy(float) / GIGA
-        rate = rows["rate"].to_numpy(float)
-        networks = list(rows["metrics.network"])
-        own = look.LINES[nth]
-        runs = [[run["value"] for run in of if run["variant"] == ONE]
-                for of in rows["metrics.runs"]]
-        primitives.dots(axes, work, runs, color=own["color"])
-        axes.plot(work, rate, own["marker"], color=own["color"], markersize=8,
-                  label=f"{name}, median")
-        law = np.array([work.min(), work.max()])
-        axes.plot(law, rate[0] * work[0] / law, "--", color=own["color"],
-                  linewidth=1, label=f"as many GFLOP/s as {networks[0]}")
-        share = rate * work / (rate[0] * work[0])
-        each += [f"{name}, {network}: {r:.1f} images/s, {w:.1f} GFLOP, {s:.2f}"
-                 for network, w, r, s in zip(networks, work, rate, share,
-                                             strict=True)]
-    rows = by_framework["tensorflow"]
+    name = NAMES[rows["metrics.framework"].iloc[0]]
+    work = rows["metrics.flops_per_image"].to_numpy(float) / GIGA
+    rate = rows["rate"].to_numpy(float)
+    networks = list(rows["metrics.network"])
+    own = look.LINES[0]
+    runs = [[run["value"] for run in of if run["variant"] == ONE]
+            for of in rows["metrics.runs"]]
+    primitives.dots(axes, work, runs, color=own["color"])
+    axes.plot(work, rate, own["marker"], color=own["color"], markersize=8,
+              label=f"{name}, median")
+    law = np.array([work.min(), work.max()])
+    axes.plot(law, rate[0] * work[0] / law, "--", color=own["color"],
+              linewidth=1, label=f"as many GFLOP/s as {networks[0]}")
+    share = rate * work / (rate[0] * work[0])
+    each = [f"{network}: {r:.1f} images/s, {w:.1f} GFLOP, {s:.2f}"
+            for network, w, r, s in zip(networks, work, rate, share,
+                                        strict=True)]
     if guess is not None and len(rows) > 1:
-        look.guess_star(
-            axes, float(rows["metrics.flops_per_image"].iloc[-1]) / GIGA,
-            guess * float(rows["rate"].iloc[0]),
-            f"{guess:g} times {rows['metrics.network'].iloc[0]}'s rate")
+        look.guess_star(axes, work[-1], guess * rate[0],
+                        f"{guess:g} times {networks[0]}'s rate")
     axes.set(xscale="log", yscale="log", ylabel="rate (images/s)",
              xlabel="arithmetic per image, forward and backward (GFLOP)")
     # Names stand above and below their points, in turns; the reader's star
     # may stand below the last.
-    points = records.groupby("metrics.network").agg(
-        work=("metrics.flops_per_image", "first"),
-        low=("rate", "min"), high=("rate", "max")).sort_values("work")
-    guessed = rows["metrics.network"].iloc[-1]
-    for nth, (name, row) in enumerate(points.iterrows()):
-        above = nth % 2 == 0 or name == guessed
-        axes.annotate(name, (row.work / GIGA, row.high if above else row.low),
+    for nth, at in enumerate(np.argsort(work)):
+        above = nth % 2 == 0 or networks[at] == networks[-1]
+        axes.annotate(networks[at], (work[at], rate[at]),
                       (0, 9 if above else -18), textcoords="offset points",
                       fontsize=9, ha="center")
     for axis in (axes.xaxis, axes.yaxis):
@@ -114,10 +103,8 @@ def rates_over_work(records, guess: float | None = None):
         axis.set_major_formatter("{x:g}")
         axis.set_minor_locator(NullLocator())
     axes.margins(0.12)
-    first, last = rows.iloc[0], rows.iloc[-1]
     return look.finish(
-        figure, f"In TensorFlow, {last['metrics.network']} has "
-        f"{last['rate'] / first['rate']:.2f} times the rate of "
-        f"{first['metrics.network']}.",
+        figure, f"In {name}, {networks[-1]} has {rate[-1] / rate[0]:.2f} "
+        f"times the rate of {networks[0]}.",
         f"{'. '.join(each)}, as a share of the first network's GFLOP/s.",
         legend=2)

@@ -30,6 +30,7 @@ NAMES = {"tensorflow": "TensorFlow", "torch": "PyTorch"}
 # short step. It looks while its rank sleeps, too, and takes a core for that.
 SHORT_STEPS = {"HOROVOD_CYCLE_TIME": "3.5"}
 DRAWS = 2000  # of a bootstrap
+LONG_S = 1800  # of deep networks on a slow machine
 NO_SLIP = "none"
 BRIEF = {"ranks": 2, "threads": 1, "schedule": "constant", "epochs": 1,
          "echo": False}
@@ -54,32 +55,31 @@ def turns(lab, networks, batches, framework: str, **how) -> pd.DataFrame:
         **_by(framework), **how).records
 
 
-def networks(lab, names, side: int = 96, large: int = 224) -> pd.DataFrame:
-    """Train each network by each framework, in rounds; and the first of them
-    once more on large images, as papers measure it, in TensorFlow.
+def quick_to_build() -> str:
+    """PyTorch where it is there, as it builds a deep network in less time."""
+    framework = "torch" if python() and not data.quick() else "tensorflow"
+    print(f"Measured with {NAMES[framework]}.")
+    return framework
 
-    With SCALEOUT_QUICK=1, and without PyTorch, TensorFlow alone is measured.
-    """
-    frameworks = list(NAMES)
-    if not python():
-        print(f"{MISSING} So only TensorFlow is shown.")
-    if data.quick() or not python():
-        frameworks.remove("torch")
-    jobs = [turns(lab, names, [16], framework, side=side, memory=True)
-            for framework in frameworks]
+
+def networks(lab, names, batch: int = 8, side: int = 96,
+             large: int = 224) -> pd.DataFrame:
+    """Train each network, in rounds; and the first of them once more on large
+    images, as papers measure it."""
+    framework = quick_to_build()
+    how = {"memory": True, "timeout": LONG_S}
+    jobs = [turns(lab, names, [batch], framework, side=side, **how)]
     if not data.quick():
-        jobs.append(turns(lab, names[:1], [8], "tensorflow", side=large,
-                          memory=True))
+        jobs.append(turns(lab, names[:1], [batch], framework, side=large,
+                          **how))
     return pd.concat(jobs, ignore_index=True)
 
 
 def one_or_several(lab, names, batches, side: int) -> dict:
     """Compare one process with all cores with two copies and with two that
-    train together, for each network and batch: by PyTorch, where it is there,
-    as it is the quicker to build them."""
-    framework = "torch" if python() and not data.quick() else "tensorflow"
-    print(f"Measured with {NAMES[framework]}:")
-    rows = turns(lab, names, batches, framework, side=side)
+    train together, for each network and batch."""
+    rows = turns(lab, names, batches, quick_to_build(), side=side,
+                 timeout=LONG_S)
     return {f"{row['metrics.network']}, {row['metrics.batch']} images":
             Comparison(row["metrics.runs"], metric="images/s")
             for _, row in rows.iterrows()}
@@ -128,9 +128,8 @@ def efficiency(rows: pd.DataFrame) -> tuple[float, float, float]:
 def on_many_nodes(rows: pd.DataFrame, names, links) -> dict:
     """Take the steps of networks that were measured on one node to nodes with
     each of these links between them."""
-    own = rows[rows["metrics.framework"] == "tensorflow"]
     # One row for each network: the images of which there are all networks.
-    own = own[own["metrics.side"] == own["metrics.side"].iloc[0]]
+    own = rows[rows["metrics.side"] == rows["metrics.side"].iloc[0]]
     own = own.set_index("metrics.network")
     return {
         name: [
