@@ -4,7 +4,8 @@
 
 One rank. It trains the small network of 01 in fp32, in bf16 as TensorFlow's
 graph optimiser rewrites it, and in bf16 as Keras does it, each with some
-seeds; that takes about 60 seconds. You will see loss and accuracy of each.
+seeds; that takes about a minute, and several without AVX-512. You will see
+loss and accuracy of each.
 """
 
 import argparse
