@@ -320,9 +320,8 @@ def by_slurm(script):
         "--nodes, --ntasks-per-node, --cpus-per-task, --time, --output with "
         "%j for the number. Then OMP_NUM_THREADS, and srun.",
         "#SBATCH --nodes=2, and so on; export "
-        "OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK; srun --mpi=pmi2 "
-        "--cpus-per-task=$SLURM_CPUS_PER_TASK python -m mpi4py train.py "
-        '--folder "kept-$SLURM_JOB_ID"',
+        "OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK; srun --mpi=pmi2 python -m "
+        'mpi4py train.py --folder "kept-$SLURM_JOB_ID"',
     ],
     script="job.sh",
 )

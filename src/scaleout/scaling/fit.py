@@ -110,8 +110,8 @@ class Amdahl:
                 f"no number of ranks is more than {rounded(1 / self.serial)} times as fast ({ends})"
             )
         return (
-            "If Amdahl's law holds, which two counts cannot show, the serial part is "
-            f"{100 * self.serial:.2g} % ({low:.2g} to {high:.2g} %), and {most}."
+            f"The serial part is {100 * self.serial:.2g} % ({low:.2g} to {high:.2g} %). "
+            f"If Amdahl's law holds, which two counts cannot show, {most}."
         )
 
 
