@@ -7,6 +7,7 @@ from textwrap import fill
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.ticker import LogLocator, NullLocator
 
 from scaleout.comparisons.intervals import mean_interval
 from scaleout.plots import look, primitives
@@ -41,7 +42,8 @@ def time_shares(records, guess: float | None = None):
                      f"{rows[most]['wait_s']:.0f} %")
     look.guess_line(next(iter(panels.values())), guess, upright=True,
                     unit="%")
-    axes.set(xlabel="share of the whole time (%)", xlim=(0, 100))
+    axes.set(xlabel="share of the time after the first step (%)",
+             xlim=(0, 100))
     return look.finish(figure, f"{'. '.join(found)}.", legend=5)
 
 
@@ -123,16 +125,19 @@ def kept_steps(steps, guess: str | None = None):
 @look.style
 def accuracy_over_time(records, goal: float):
     """Draw the accuracy on the test images over the seconds of the whole
-    job, a line for each run, and say when each job reached a goal in %."""
+    job, thin for each run and thick for their median, and say when each job
+    reached a goal in %."""
     figure, axes = plt.subplots(figsize=(7.4, 4.4))
     reached = {}
     ends = []
     for nth, (name, frame) in enumerate(records.items()):
         runs = [(job["at_s"], [100 * share for share in job["accuracy"]])
                 for job in frame["metrics"]]
-        for run, (at_s, percent) in enumerate(runs):
-            primitives.line(axes, at_s, percent, "" if run else name, nth,
-                            markersize=3, linewidth=1)
+        for at_s, percent in runs:
+            axes.plot(at_s, percent, color=look.LINES[nth]["color"],
+                      linewidth=0.5)
+        both = [np.median(each, axis=0) for each in zip(*runs, strict=True)]
+        primitives.line(axes, *both, name, nth, linewidth=1.8)
         reached[name] = [
             next((second for second, value in zip(*run, strict=True)
                   if value >= goal), math.inf) for run in runs
@@ -142,7 +147,10 @@ def accuracy_over_time(records, goal: float):
     axes.axhline(goal, color=look.INK, linestyle="--", linewidth=1,
                  label=f"goal: {goal:g} %")
     axes.set(xlabel="time since the start of the training (s)",
-             xlim=(0, None), ylabel="accuracy on the test images (%)")
+             xscale="log", ylabel="accuracy on the test images (%)")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_locator(NullLocator())
     return look.finish(figure, first_to_reach(reached, goal),
                        " ".join(ends), legend=4)
 
@@ -171,20 +179,19 @@ def first_to_reach(reached, goal: float) -> str:
 
 def images_to_reach(records, goal: float) -> str:
     """Say how many images each job took to reach a goal in %, and how many
-    it trained on in a second of the whole job, in which graphs are built
-    too: the time is the one over the other."""
+    it trained on in a second until then, in which graphs are built too: the
+    time is the one over the other."""
     said = []
     for name, frame in records.items():
         images = []
         rates = []
         for _, row in frame.iterrows():
             job = row["metrics"]
-            each = row["batch_global"]
-            rates.append(each * job["at_step"][-1] / job["at_s"][-1])
-            images.append(next(
-                (each * step for step, share in
-                 zip(job["at_step"], job["accuracy"], strict=True)
-                 if 100 * share >= goal), math.inf))
+            done = [row["batch_global"] * step for step in job["at_step"]]
+            there = [100 * share >= goal for share in job["accuracy"]]
+            at = there.index(True) if any(there) else -1
+            images.append(done[at] if any(there) else math.inf)
+            rates.append(done[at] / job["at_s"][at])
         rate = f"{statistics.median(rates):,.0f} images/s"
         middle = statistics.median(images)
         needs = f"{middle:,.0f} images"
@@ -196,43 +203,53 @@ def images_to_reach(records, goal: float) -> str:
 
 
 def doubt_in_words(records) -> str:
-    """Say how far two jobs may differ by the choice of test images alone."""
+    """Say how uncertain an accuracy is by the choice of test images alone."""
     job = next(iter(records.values()))["metrics"].iloc[0]
     tested = sum(share["tested"] for share in job["shares"])
     p = job["accuracy"][-1]
-    points = 100 * 1.96 * math.sqrt(2 * p * (1 - p) / tested)
-    return (f"With {tested:,} test images, two jobs as good as each other may "
-            f"end up to {points:.1f} points apart (95 %).")
+    points = 100 * 1.96 * math.sqrt(p * (1 - p) / tested)
+    return (f"With {tested:,} test images, an accuracy is uncertain by "
+            f"{points:.1f} points (95 %).")
 
 
 @look.style
 def memory_over_time(records):
     """Draw the resident memory of each rank, from one evaluation to the
-    next, and say whether it grows. Rank 0 has the thick line."""
-    figure, axes = plt.subplots(figsize=(7.4, 4.2))
+    next, and say whether that of rank 0 grows. A panel for each job."""
+    figure, panels = primitives.panels(records, (7.4, 3.8))
     found = []
-    for nth, (name, frame) in enumerate(records.items()):
+    for (name, axes), frame in zip(panels.items(), records.values(),
+                                   strict=True):
         gains = []  # of rank 0 in each run
         for run, job in enumerate(frame["metrics"]):
             for rank, share in enumerate(job["shares"]):
                 mib = np.array(share["rss_mib"], float)[:, 1]
-                label = name if run == rank == 0 else ""
-                primitives.line(axes, np.arange(1, len(mib) + 1), mib, label,
-                                nth, markersize=3,
-                                linewidth=0.8 if rank else 2)
-                later = mib[len(mib) // 2:]  # first come graphs and buffers
-                if rank == 0 and len(later) > 1:
-                    steps = np.arange(len(later))
-                    gains.append(np.polyfit(steps, later, 1)[0])
+                label = "rank 0" if rank == 0 else "the other ranks"
+                first = run == 0 and axes is next(iter(panels.values()))
+                primitives.line(axes, np.arange(1, len(mib) + 1), mib,
+                                label if first and rank < 2 else "",
+                                min(rank, 1), markersize=3, linewidth=1)
+                if rank == 0 and len(mib) >= 6:
+                    gains.append(gain(mib))
         found.append(f"{name}: {growth_in_words(gains)}")
-    # From zero, so that what looks like a climb is one.
-    axes.set(xlabel="evaluation (number)",
-             ylabel="resident memory of a rank (MiB)",
-             ylim=(0, 1.15 * axes.get_ylim()[1]))
-    axes.locator_params(axis="x", integer=True)
+        axes.set(xlabel="evaluation (number)")
+        axes.locator_params(axis="x", integer=True)
+    next(iter(panels.values())).set_ylabel("resident memory (MiB)")
     return look.finish(
-        figure, "Memory that rank 0 gains with each evaluation, in the second "
-        f"half of the job. {' '.join(found)}", legend=4)
+        figure, "Memory that rank 0 gains with each evaluation, after the "
+        f"first two. {' '.join(found)}", legend=4)
+
+
+def gain(mib) -> float:
+    """Find the MiB that are gained with an evaluation, after the first two,
+    in which graphs and buffers come.
+
+    Memory that is taken by one evaluation and given back by the next is no
+    gain: so each point is the mean of two neighbours.
+    """
+    later = np.asarray(mib)[2:]
+    pairs = later[:len(later) // 2 * 2].reshape(-1, 2).mean(axis=1)
+    return float(np.polyfit(2 * np.arange(len(pairs)), pairs, 1)[0])
 
 
 def growth_in_words(gains) -> str:

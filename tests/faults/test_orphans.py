@@ -30,8 +30,14 @@ ORPHAN = """
             os.execve("/bin/sleep", ["sleep", sys.argv[1]], {})
         os._exit(0)
     os.wait()
-    while not any(f"sleep {sys.argv[1]}" in open(f"/proc/{pid}/cmdline").read().replace(chr(0), " ")
-                  for pid in os.listdir("/proc") if pid.isdigit() and os.path.exists(f"/proc/{pid}")):
+
+    def command(pid):
+        try:
+            return open(f"/proc/{pid}/cmdline").read().split(chr(0))[:2]
+        except OSError:  # it has ended
+            return []
+
+    while ["sleep", sys.argv[1]] not in map(command, filter(str.isdigit, os.listdir("/proc"))):
         time.sleep(0.01)
     print("left one", flush=True)
     time.sleep(float(sys.argv[2]))

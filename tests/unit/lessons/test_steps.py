@@ -151,6 +151,21 @@ def test_the_images_that_a_goal_takes_stand_beside_the_rate() -> None:
     )
 
 
+def test_the_images_over_the_rate_are_the_time_to_the_goal() -> None:
+    job = {"at_s": [4.0, 5.0, 7.0], "at_step": [10, 20, 30], "accuracy": [0.5, 0.8, 0.8]}
+    kinds = {"yours": pd.DataFrame({"batch_global": [64] * 3, "metrics": [job] * 3})}
+    said = lesson("06_tuning").images_to_reach(kinds, 75)
+    assert "yours needs 1,280 images, at 256 images/s" in said  # 5 s, as the curve has it
+
+
+def test_memory_that_is_given_back_is_no_gain() -> None:
+    gain = lesson("06_tuning").gain
+    to_and_fro = [681, 725, 664, 725, 669, 718, 658, 723, 656, 719, 665, 713]
+    assert gain(to_and_fro) < 0
+    assert gain([0, 99, *range(10)]) == pytest.approx(1)
+    assert gain([0, 99, *(k + 30 * (k % 2) for k in range(10))]) == pytest.approx(1)
+
+
 def test_memory_grows_only_when_all_runs_agree() -> None:
     said = lesson("06_tuning").growth_in_words
     assert said([0.20, 0.22, 0.21]) == "0.21 MiB (0.19 to 0.23), so it grows."
