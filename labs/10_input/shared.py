@@ -2,45 +2,90 @@
 
     mpirun -n 4 python -m mpi4py labs/10_input/shared.py
 
-Its server needs so long to open a file, and reads the bytes from one data
-server or from several at once; you say how fast. The images lie there as a
+Its metadata server needs so long to open a file. Its data servers, over which
+each file is striped, read so many bytes in a second. The images lie there as a
 file each, or in 8 shards, or each node copies the shards once to a disk of its
-own. Ranks stand in for nodes here. You will see seconds, opens and bytes,
-beside what opens x delay + bytes / (data servers x bandwidth) predicts. It
-takes 40 seconds.
+own. Ranks stand in for nodes here. You will see seconds, opens and bytes, and
+what the formula predicts. It takes 40 seconds.
 """
 
 import argparse
+import fcntl
 import hashlib
-import shutil
+import os
 import struct
-import subprocess
-import sys
 import tempfile
 import time
+import zlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-from crops import crops
+from crops import SHARDS, crops
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
-from server import SharedFiles
 
 from scaleout import ScaleoutError, data, records
 from scaleout.flags import Parser, above_zero, one_or_more, refuse
 from scaleout.waiting import sleep_until_all_are_here
 
 IMAGES = 600
-HERE = Path(__file__).resolve().parent
+STRIPE = 16 * 1024  # bytes
+
+
+class FileSystem:
+    """A metadata server and some data servers: each is a lock file.
+
+    Whoever holds its lock is served, and the others wait: `open_s` for an
+    open, bytes / `bytes_per_s` for bytes. The stripes of a file are dealt to
+    the data servers like cards, and read from all of them at the same time.
+    """
+
+    def __init__(self, folder: str, data_servers: int, open_s: float,
+                 bytes_per_s: float) -> None:
+        self.locks = [os.open(f"{folder}/server-{n}", os.O_CREAT | os.O_RDWR)
+                      for n in range(1 + data_servers)]
+        self.data_servers = data_servers
+        self.open_s = open_s
+        self.bytes_per_s = bytes_per_s
+        self.threads = ThreadPoolExecutor(data_servers)
+        self.opens = 0
+        self.bytes = 0
+
+    def serve(self, server: int, seconds: float) -> None:
+        """Waits for this server, and then for what it does."""
+        fcntl.flock(self.locks[server], fcntl.LOCK_EX)
+        time.sleep(seconds)
+        fcntl.flock(self.locks[server], fcntl.LOCK_UN)
+
+    def read(self, path: Path) -> bytes:
+        """A whole file: an open, and its bytes."""
+        self.serve(0, self.open_s)
+        found = path.read_bytes()
+        sizes = np.zeros(self.data_servers)
+        first = zlib.crc32(path.name.encode())
+        for n, at in enumerate(range(0, len(found), STRIPE)):
+            server = (first + n) % self.data_servers
+            sizes[server] += len(found[at:at + STRIPE])
+        list(self.threads.map(
+            lambda n: self.serve(1 + n, sizes[n] / self.bytes_per_s),
+            np.flatnonzero(sizes)))
+        self.opens += 1
+        self.bytes += len(found)
+        return found
+
+    def close(self) -> None:
+        self.threads.shutdown()
+        for lock in self.locks:
+            os.close(lock)
 
 
 def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
     quick = data.quick()
     parser = Parser(__doc__)
-    parser.add_argument("--delay-ms", type=above_zero,
-                        default=1.0 if quick else 2.0,
+    parser.add_argument("--delay-ms", type=above_zero, default=2.0,
                         help="milliseconds to open a file (2)")
     parser.add_argument("--mb-per-s", type=above_zero, default=5.0,
                         help="of each data server (5)")
@@ -55,113 +100,97 @@ def settings() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def images_in(shard: bytes) -> list:
+def images_in(shard: bytes) -> int:
     """The records of a TFRecord: a length, its check, the record, its own."""
-    found = []
+    found = 0
     at = 0
     while at < len(shard):
         (length,) = struct.unpack_from("<Q", shard, at)
-        found.append(shard[at + 12:at + 12 + length])
+        found += 1
         at += 12 + length + 4
     return found
 
 
-def stage(shared: SharedFiles, shards: list, folder: Path,
-          known: list) -> None:
+def stage(shared: FileSystem, shards: list, known: list,
+          disk: Path) -> None:
     """Copies the shards to this node's disk, and checks each of them."""
     for path, wanted in zip(shards, known, strict=True):
-        found = shared.read(path)
-        part = folder / "part"
-        part.write_bytes(found)
+        copy = disk / path.name
+        copy.write_bytes(shared.read(path))
         # What was written is read again: a full or broken disk shows here.
-        if hashlib.sha256(part.read_bytes()).hexdigest() != wanted:
+        if hashlib.sha256(copy.read_bytes()).hexdigest() != wanted:
             raise ScaleoutError(
-                f"{Path(path).name} did not arrive as it was sent: remove "
-                f"{folder}, look whether its disk is full, and start again.")
-        part.rename(folder / Path(path).name)
+                f"{copy} did not arrive as it was sent: look whether its disk "
+                "is full, and start again.")
 
 
 class Reader:
-    """One rank's part of an epoch, in each way."""
+    """One rank's part of an epoch, in each way; how many images it read."""
 
-    def __init__(self, shared: SharedFiles, ranks_per_node: int) -> None:
-        self.shared = shared
+    def __init__(self, ranks_per_node: int, disks: str) -> None:
         # Distributed: all ranks of the job
         self.comm = MPI.COMM_WORLD
         rank = self.comm.rank
         # Distributed: the ranks of one node; on a cluster
         # comm.Split_type(MPI.COMM_TYPE_SHARED) finds them
         self.node = self.comm.Split(rank // ranks_per_node, rank)
-        self.files = sorted(map(str, crops("files", IMAGES).iterdir()))
-        packed = crops("tfrecord", IMAGES)
-        self.shards = sorted(map(str, packed.iterdir()))
-        self.known = [hashlib.sha256(Path(each).read_bytes()).hexdigest()
+        self.disk = Path(disks) / f"node-{rank // ranks_per_node}"
+        self.files = sorted(crops("files", IMAGES).iterdir())
+        self.shards = sorted(crops("tfrecord", IMAGES).iterdir())
+        self.known = [hashlib.sha256(each.read_bytes()).hexdigest()
                       for each in self.shards]
-        self.disk = None
 
-    def one_file_per_image(self, readers: int) -> int:
-        """Images that this rank has read."""
+    def one_file_per_image(self, shared: FileSystem, readers: int) -> int:
         # Distributed: the images of this rank
         mine = self.files[self.comm.rank::readers]
         if self.comm.rank >= readers:
             return 0
-        return len([self.shared.read(path) for path in mine])
+        return len([shared.read(path) for path in mine])
 
-    def from_shards(self, readers: int) -> int:
-        """As many, with an open for each shard."""
+    def from_shards(self, shared: FileSystem, readers: int) -> int:
         # Distributed: the shards of this rank
         mine = self.shards[self.comm.rank::readers]
-        return sum(len(images_in(self.shared.read(path))) for path in mine)
+        return sum(images_in(shared.read(path)) for path in mine)
 
-    def staged_first(self, readers: int) -> int:
-        """A copy on each node, and an epoch from it."""
+    def staged_first(self, shared: FileSystem, readers: int) -> int:
         # Distributed: one rank of a node copies, the others wait for it
         if self.node.rank == 0:
-            self.disk = Path(tempfile.mkdtemp(prefix="node-"))
-            stage(self.shared, self.shards, self.disk, self.known)
-        # Distributed: where the others of this node find it
-        self.disk = self.node.bcast(self.disk, root=0)
-        return self.staged(readers)
+            self.disk.mkdir(exist_ok=True)
+            stage(shared, self.shards, self.known, self.disk)
+        self.node.Barrier()
+        return self.staged(shared, readers)
 
-    def staged(self, readers: int) -> int:
-        """Every later epoch: the server has nothing to do."""
+    def staged(self, shared: FileSystem, readers: int) -> int:
         # Distributed: the shards of this rank
         mine = self.shards[self.comm.rank::readers]
-        return sum(len(images_in((self.disk / Path(path).name).read_bytes()))
+        return sum(images_in((self.disk / path.name).read_bytes())
                    for path in mine)
 
-    def remove(self) -> None:
-        """What was copied."""
-        # Distributed: nobody reads any more
-        self.node.Barrier()
-        if self.node.rank == 0 and self.disk is not None:
-            shutil.rmtree(self.disk, ignore_errors=True)
-        self.disk = None
 
-
-def measure(reader: Reader, way: str, readers: int) -> tuple:
-    """Seconds of the slowest rank; opens and bytes that the server served."""
+def measure(reader: Reader, way: str, readers: int,
+            shared: FileSystem) -> dict:
+    """Seconds of the slowest rank; opens and bytes that were served."""
     comm = reader.comm
-    before = reader.shared.served()
+    before = shared.opens, shared.bytes
     # Distributed: all start together
     comm.Barrier()
     start = time.perf_counter()
-    images = getattr(reader, way)(readers)
+    images = getattr(reader, way)(shared, readers)
     mine_s = time.perf_counter() - start
     # Distributed: a rank that waits sleeps, and leaves the cores to others
     sleep_until_all_are_here(comm)
-    # Distributed: the slowest rank counts
-    seconds = comm.allreduce(mine_s, op=MPI.MAX)
     # Distributed: each image was read by exactly one rank
-    assert comm.allreduce(images) == len(reader.files)
-    after = reader.shared.served()
-    return seconds, after[0] - before[0], after[1] - before[1]
+    assert comm.allreduce(images) == IMAGES
+    # Distributed: the slowest rank, and what all were served
+    return {"seconds": comm.allreduce(mine_s, op=MPI.MAX),
+            "opens": comm.allreduce(shared.opens - before[0]),
+            "bytes": comm.allreduce(shared.bytes - before[1])}
 
 
-def main(args: argparse.Namespace, shared: SharedFiles) -> None:
+def main(args: argparse.Namespace, folder: str) -> None:
     # Distributed: all ranks of the job
     comm = MPI.COMM_WORLD
-    reader = Reader(shared, args.ranks_per_node)
+    reader = Reader(args.ranks_per_node, folder)
     ways = [("one_file_per_image", count) for count in (1, 2, 4)
             if count < comm.size]
     ways += [(way, comm.size) for way in ("one_file_per_image", "from_shards",
@@ -169,74 +198,54 @@ def main(args: argparse.Namespace, shared: SharedFiles) -> None:
     found = {}
     for _ in range(args.rounds):
         for servers in args.data_servers:
-            # Distributed: nobody reads while one rank changes the speed
-            comm.Barrier()
-            if comm.rank == 0:
-                shared.as_fast_as(args.delay_ms / 1e3,
-                                  servers * args.mb_per_s * 1e6)
+            shared = FileSystem(folder, servers, args.delay_ms / 1e3,
+                                args.mb_per_s * 1e6)
             for way, readers in ways:
                 found.setdefault((way, readers, servers), []).append(
-                    measure(reader, way, readers))
-            reader.remove()
+                    measure(reader, way, readers, shared))
+            shared.close()
     # Distributed: one report, not one from each rank
     if comm.rank == 0:
-        for point, turns in found.items():
-            report(point, turns, len(reader.files), args)
+        for (way, readers, servers), turns in found.items():
+            report(way.replace("_", " "), readers, servers, turns, args)
 
 
-def report(point: tuple, turns: list, images: int,
+def report(way: str, readers: int, servers: int, turns: list,
            args: argparse.Namespace) -> None:
     """A line and a record."""
-    way, readers, servers = point
-    way = way.replace("_", " ")
-    seconds = [each[0] for each in turns]
-    _, opens, size = turns[0]
+    seconds = [each["seconds"] for each in turns]
+    opens, size = turns[0]["opens"], turns[0]["bytes"]
+    parts_s = (opens * args.delay_ms / 1e3,
+               size / (servers * args.mb_per_s * 1e6))
+    # One reader goes from server to server. Several keep all of them at work,
+    # and the slower kind is the limit.
+    model_s = sum(parts_s) if readers == 1 else max(parts_s)
     middle = float(np.median(seconds))
-    bytes_per_s = servers * args.mb_per_s * 1e6
-    model_s = opens * args.delay_ms / 1e3 + size / bytes_per_s
     records.write(
         lab="10_input", variant=way, ranks=readers, step_s=seconds,
-        rate=images / middle, rate_unit="images/s",
-        metrics={"opens": opens, "bytes": size, "delay_ms": args.delay_ms,
-                 "mb_per_s": args.mb_per_s, "data_servers": servers,
-                 "model_s": model_s},
-    )
+        rate=IMAGES / middle, rate_unit="images/s",
+        metrics={"opens": opens, "bytes": size, "data_servers": servers,
+                 "model_s": model_s})
     print(f"{way:18} {readers} readers {servers:3} data servers: "
           f"{opens:4} opens, {size / 1e6:5.1f} MB, {middle:6.3f} s, "
           f"predicted {model_s:6.3f} s", flush=True)
-
-
-def start_server(readers: int, folder: str) -> subprocess.Popen:
-    """The process that all ranks ask."""
-    place = f"{folder}/server"
-    code = f"import server; server.serve({place!r}, {readers})"
-    process = subprocess.Popen([sys.executable, "-c", code], cwd=HERE,
-                               stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    process.stdout.readline()
-    return process
 
 
 if __name__ == "__main__":
     asked = settings()
     # Distributed: all ranks of the job
     world = MPI.COMM_WORLD
-    if world.size > 8:
-        refuse("There are 8 shards: take 8 ranks at most.")
+    if world.size > SHARDS:
+        refuse(f"There are {SHARDS} shards: take {SHARDS} ranks at most.")
     if world.Split_type(MPI.COMM_TYPE_SHARED).size < world.size:
-        refuse("The server has no address for another machine: take ranks of "
-               "one machine.")
+        refuse("The lock files are of one machine: take ranks of one.")
     try:
         # Distributed: one rank writes them, the others wait until it has
         crops("tfrecord", IMAGES)
     except ScaleoutError as error:
         refuse(str(error))
     with tempfile.TemporaryDirectory(prefix="shared-") as own:
-        serving = start_server(world.size, own) if world.rank == 0 else None
-        # Distributed: all ask the same server
-        where = world.bcast(f"{own}/server", root=0)
-        main(asked, SharedFiles(where))
-        # Distributed: the server's folder goes when nobody needs it any more
+        # Distributed: all ask the same servers
+        main(asked, world.bcast(own, root=0))
+        # Distributed: the folder goes when nobody needs it any more
         world.Barrier()
-        if serving:
-            serving.stdin.close()
-            serving.wait()

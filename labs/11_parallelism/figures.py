@@ -1,11 +1,10 @@
-"""The figures of 11_parallelism: a pipeline and its waiting, who talks to
-whom, memory, whose step is shorter, and workers that do not wait."""
+"""The figures of 11_parallelism: a pipeline and its waiting, memory, whose
+step is shorter, and workers that do not wait."""
 
 import math
 
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.patches import FancyArrowPatch
 
 from scaleout.comparisons.intervals import between
 from scaleout.plots import look, primitives
@@ -112,7 +111,8 @@ def idle_over_micro_batches(records, guess: float | None = None):
     bubbles = [100 * float(np.median(bubble_parts(row))) for row in rows]
     primitives.line(axes, counts, bubbles, "the bubble alone", 1,
                     linestyle="", markerfacecolor="white", markersize=7)
-    look.guess_line(axes, guess, unit="%")
+    if guess is not None and 4 in counts:
+        look.guess_star(axes, 4, guess, f"{guess:g} % with M = 4")
     axes.set_xscale("log", base=2)
     axes.set_xticks(counts, [str(count) for count in counts])
     axes.set(xlabel="number of micro-batches M", ylim=(0, None),
@@ -124,123 +124,53 @@ def idle_over_micro_batches(records, guess: float | None = None):
 
 
 @look.style
-def who_talks(records):
-    """Draw who talks to whom in hybrid parallelism: along a row activations,
-    along a column gradients of the same layers."""
-    row = records.iloc[0]
-    found = row["metrics.shares"]
-    size = np.dtype(row["metrics.dtype"]).itemsize
-    # Of each rank: the stage that it is, and in which copy of the network.
-    place = {rank: tuple(circle.index(rank) for circle in each["circles"])
-             for rank, each in enumerate(found)}
-    figure, axes = plt.subplots(figsize=(6.8, 3.8))
-    for rank, (stage, copy) in place.items():
-        layers = found[rank]["layers"]
-        primitives.box(axes, 3 * stage, -1.6 * copy, 1.3, 0.8,
-                       f"rank {rank}\nlayers {layers[0]} to {layers[-1]}",
-                       facecolor=look.PALE)
-    pipelines, equals = ({tuple(each["circles"][way]) for each in found}
-                         for way in (0, 1))
-    for circles, nth in ((pipelines, 0), (equals, 1)):
-        own = look.LINES[nth]
-        for circle in circles:
-            for one, other in zip(circle, circle[1:], strict=False):
-                ends = []
-                for rank, far in ((one, 0), (other, 1)):
-                    stage, copy = place[rank]
-                    across = (1.3, 0.0)[far] if nth == 0 else 0.65
-                    up = 0.4 if nth == 0 else (0.0, 0.8)[far]
-                    ends.append((3 * stage + across, up - 1.6 * copy))
-                axes.add_patch(FancyArrowPatch(
-                    *ends, arrowstyle="<|-|>", mutation_scale=12,
-                    linewidth=2, color=own["color"],
-                    linestyle=own["linestyle"]))
-    copies = len(pipelines)
-    width = row["metrics.width"]
-    activations = row["metrics.batch"] // copies * width * size / 1024
-    gradients = len(found[0]["layers"]) * width**2 * size / 1024
-    for nth, label in enumerate((
-            f"activations: {activations:,.0f} KiB each way",
-            f"gradients: {gradients:,.0f} KiB")):
-        axes.plot([], [], label=label, **{**look.LINES[nth], "marker": ""})
-    axes.set(xlim=(-0.2, 3 * len(equals) - 1.5),
-             ylim=(-1.6 * (copies - 1) - 0.15, 0.95))
-    axes.axis("off")
-    rows, columns = (", ".join(map(str, sorted(circles)))
-                     for circles in (pipelines, equals))
-    return look.finish(
-        figure, f"In a step each pipeline passes on {activations:,.0f} KiB of "
-        "activations, and ranks with the same layers add up "
-        f"{gradients:,.0f} KiB of gradients.",
-        f"Pipelines {rows} pass on activations; {columns} add up gradients "
-        "of the same layers.", legend=2)
-
-
-@look.style
 def rank_memory(records, guess: float | None = None):
     """Draw the most memory that a rank held in each way of splitting, as a
-    part of what one rank alone needs."""
+    part of what one rank alone needs: without an optimizer, and with Adam."""
     rows = [row for frame in records for _, row in frame.iterrows()]
-    alone = {row["variant"]: row["metrics.peak_bytes"] for row in rows
-             if row["ranks"] == 1}
+    peaks = {(row["variant"], row["ranks"]): row["metrics.peak_bytes"]
+             for row in rows}
+    ranks = max(count for _, count in peaks)
+    panels = {"without an optimizer": ("data", "tensor", "pipeline"),
+              "data parallelism with Adam": ("adam", "sharded", "dropped")}
+    figure, axes_of = primitives.panels(panels, (7.4, 3.9))
     parts = {}
-    for row in rows:
-        if row["ranks"] > 1:
-            adam = row["variant"] in ("adam", "sharded", "dropped")
-            whole = alone["adam" if adam else "data"]
-            name = f"{row['variant']}\n{row['ranks']} ranks"
-            parts[name] = [row["metrics.peak_bytes"] / whole]
-    figure, axes = plt.subplots(figsize=(7, 4))
-    primitives.bars(axes, parts, lambda part, first: f"{part:.2f}",
-                    looks=look.FILLS[:1])
-    axes.axhline(1, color=look.GREY, linestyle="--", label="one rank alone")
-    look.guess_line(axes, guess)
-    axes.set(ylabel="memory of a rank\n(one rank alone = 1)",
-             ylim=(0, 1.2 * max(1, guess or 0, *(p for p, in parts.values()))))
-    axes.tick_params(axis="x", labelsize=9)
-    each = ", ".join(f"{name} {part:.2f}".replace("\n", " on ")
-                     for name, (part,) in parts.items())
-    said = ", ".join(f"{name.partition(chr(10))[0]} {part:.2f}"
-                     for name, (part,) in parts.items()
-                     if not name.startswith(("data", "adam")))
+    for title, ways in panels.items():
+        axes = axes_of[title]
+        alone = peaks[ways[0], 1]
+        here = {way: [peaks[way, ranks] / alone] for way in ways}
+        parts |= {way: part for way, (part,) in here.items()}
+        primitives.bars(axes, here, lambda part, first: f"{part:.2f}",
+                        looks=look.FILLS[:1])
+        axes.axhline(1, color=look.GREY, linestyle="--", zorder=0,
+                     label="one rank alone")
+    first = axes_of["without an optimizer"]
+    if guess is not None:
+        look.guess_star(first, 2, guess, f"{guess:g} (pipeline)")
+    first.set(ylabel="memory of a rank\n(one rank alone = 1)",
+              ylim=(0, 1.25 * max(1, guess or 0, *parts.values())))
     return look.finish(
-        figure, f"Compared with one rank alone, a rank needs: {said}.",
-        f"Memory of the rank that needs most, one rank alone being 1: "
-        f"{each}.", legend=2)
+        figure, f"With a pipeline of {ranks} stages, a rank needs "
+        f"{parts['pipeline']:.2f} of the memory of one rank alone.",
+        f"Memory of the rank that needs most, on {ranks} ranks: "
+        f"{', '.join(f'{way} {part:.2f}' for way, part in parts.items())}.",
+        legend=2)
 
 
-def predicted_s(row) -> float:
-    """The seconds of a step: its products, and then its messages."""
-    return float(np.median(row["metrics.products_s"])
-                 + np.median(row["metrics.messages_s"]))
-
-
-def errors(rows) -> list[float]:
-    """How far the predicted steps are from the measured, as parts of 1."""
-    return [abs(predicted_s(row) / float(np.median(row["step_s"])) - 1)
-            for _, row in rows.iterrows()]
-
-
-def ratios(rows) -> tuple[dict, dict]:
-    """Divide tensor's step by data's, for each batch / width: measured, with
-    its interval, and predicted; the (geometric) mean of the widths."""
-    rounds: dict[float, list] = {}
-    guessed: dict[float, list] = {}
-    for (width, batch), group in rows.groupby(["metrics.width",
-                                               "metrics.batch"]):
+def ratios(rows) -> tuple[dict, dict, dict]:
+    """For each batch / width: tensor's step divided by data's, measured with
+    its interval and forecast, and data's step divided by data's again."""
+    measured = {}
+    predicted = {}
+    equal = {}
+    for part, group in rows.groupby("metrics.ratio"):
         way = {row["variant"]: row for _, row in group.iterrows()}
         steps = {name: np.array(row["step_s"]) for name, row in way.items()}
-        part = batch / width
-        rounds.setdefault(part, []).append(
-            np.log(steps["tensor"] / steps["data"]))
-        guessed.setdefault(part, []).append(
-            np.log(predicted_s(way["tensor"]) / predicted_s(way["data"])))
-    measured = {}
-    for part in sorted(rounds):
-        each = np.exp(np.mean(rounds[part], axis=0))  # (rounds,)
-        measured[part] = between(each, np.ones_like(each))
-    return measured, {part: float(np.exp(np.mean(guessed[part])))
-                      for part in sorted(guessed)}
+        measured[part] = between(steps["tensor"], steps["data"])
+        equal[part] = between(steps["data again"], steps["data"])
+        predicted[part] = (way["tensor"]["metrics.predicted_ms"]
+                           / way["data"]["metrics.predicted_ms"])
+    return measured, predicted, equal
 
 
 def crossing(times: dict) -> float:
@@ -264,9 +194,10 @@ def _where(times: dict) -> str:
     return "at no size tried" if max(times.values()) <= 1 else "at some sizes"
 
 
-def _whose_step(measured: dict, predicted: dict) -> str:
-    """Say where data parallelism is faster, measured with the interval of
-    that place, and predicted."""
+def which_when(rows) -> str:
+    """Say where data parallelism has the shorter step, measured with the
+    interval of that place, and forecast."""
+    measured, predicted, _ = ratios(rows)
     middle = {part: ratio.middle for part, ratio in measured.items()}
     said = _where(middle)
     if all(ratio.low > 0 for ratio in measured.values()):
@@ -277,34 +208,36 @@ def _whose_step(measured: dict, predicted: dict) -> str:
         if math.isfinite(crossing(middle) + first + last):
             said += f" ({first:.2f} to {last:.2f})"
     return (f"Data parallelism has the shorter step {said}; "
-            f"predicted: {_where(predicted)}.")
+            f"forecast: {_where(predicted)}.")
 
 
-def which_when(rows) -> str:
-    """Say where a step of data parallelism is the shorter one, measured and
-    predicted, and how far the predicted steps were off."""
-    measured, predicted = ratios(rows)
-    shown = {"data": 0, "tensor": 0}
-    for ratio in measured.values():
-        shown["data"] += ratio.low > 1
-        shown["tensor"] += ratio.high < 1
-    off = errors(rows)
-    return (f"{_whose_step(measured, predicted)} Of {len(measured)} ratios of "
-            "batch to width, data parallelism is shown to be faster at "
-            f"{shown['data']}, tensor parallelism at {shown['tensor']}. "
-            f"A predicted step is {100 * np.median(off):.0f} % off in the "
-            f"median, {100 * max(off):.0f} % at most.")
+def how_far(rows) -> str:
+    """Say how far the forecast steps are from the measured ones, at how many
+    sizes a difference is shown, and how far equal steps differ."""
+    measured, _, equal = ratios(rows)
+    off = [row["metrics.predicted_ms"] / 1e3 / np.median(row["step_s"]) - 1
+           for _, row in rows[rows["variant"] != "data again"].iterrows()]
+    noise = max(max(ratio.middle, 1 / ratio.middle) for ratio in
+                equal.values()) - 1
+    data = sum(ratio.low > 1 for ratio in measured.values())
+    tensor = sum(ratio.high < 1 for ratio in measured.values())
+    return (f"The forecast steps are {100 * min(off):+.0f} to "
+            f"{100 * max(off):+.0f} % off, in the median "
+            f"{100 * np.median(np.abs(off)):.0f} %. Of {len(measured)} ratios "
+            "of batch to width, data parallelism is shown to be faster at "
+            f"{data}, tensor parallelism at {tensor}. Two equal steps "
+            f"differed by up to {100 * noise:.0f} %.")
 
 
 @look.style
 def crossover(records, guess: float | None = None):
     """Draw how long a step of tensor parallelism takes beside one of data
-    parallelism, over batch / width: predicted and measured."""
-    measured, predicted = ratios(records)
+    parallelism, over batch / width: forecast and measured."""
+    measured, predicted, equal = ratios(records)
     parts = list(measured)
     figure, axes = plt.subplots(figsize=(7, 4.4))
     primitives.ideal(axes, parts, list(predicted.values()),
-                     "predicted: products, then messages")
+                     "forecast, from two narrower widths")
     ends = []
     for nth, (part, ratio) in enumerate(measured.items()):
         if ratio.low > 0 and ratio.high < 100:
@@ -312,14 +245,17 @@ def crossover(records, guess: float | None = None):
             axes.plot([part] * 2, ends[-2:], color="black", marker="_",
                       label="95 % interval" * (nth == 0))
     middle = {part: ratio.middle for part, ratio in measured.items()}
-    primitives.line(axes, parts, list(middle.values()),
-                    "measured, mean of the widths", linestyle="")
+    primitives.line(axes, parts, list(middle.values()), "measured",
+                    linestyle="")
+    same = [ratio.middle for ratio in equal.values()]
+    primitives.line(axes, parts, same, "two equal steps", 1, linestyle="",
+                    markerfacecolor="white")
     axes.axhline(1, color=look.GREY, linewidth=1)
     look.guess_line(axes, guess, upright=True)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log", base=2)
     axes.set_xticks(parts, [f"{part:g}" for part in parts])
-    every = [*ends, *middle.values(), *predicted.values()]
+    every = [*ends, *middle.values(), *predicted.values(), *same]
     ticks = [tick for tick in (0.25, 0.5, 0.7, 1, 1.4, 2, 4, 8)
              if 0.8 * min(every) < tick < 1.25 * max(every) or tick == 1]
     axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
@@ -327,73 +263,74 @@ def crossover(records, guess: float | None = None):
     axes.minorticks_off()
     axes.set(xlabel="batch / width",
              ylabel="step time, tensor / data")
-    return look.finish(figure, _whose_step(measured, predicted), legend=2)
+    return look.finish(figure, which_when(records), legend=2)
 
 
-def _reached(curve, column: int, loss: float) -> float:
-    """Find the seconds (column 0) or gradients (1) at which a curve first
-    comes down to a loss."""
-    k = int(np.argmax(curve[:, 2] <= loss))
-    if k == 0:
-        return float(curve[0, column])
-    (x0, y0), (x1, y1) = curve[k - 1:k + 1, [column, 2]]
-    return float(x0 + (x1 - x0) * (y0 - loss) / (y0 - y1))
-
-
-def _spread(values) -> str:
-    """Say the median, and between which two all rounds lie."""
-    if len(values) == 1:
-        return f"{values[0]:.2f}"
-    return (f"{np.median(values):.2f} ({values.min():.2f} to "
-            f"{values.max():.2f})")
+def _reached(curve, loss: float) -> float:
+    """Find the seconds after which a curve stays below a loss."""
+    above = np.flatnonzero(curve[:, 2] > loss)
+    k = above[-1] + 1 if len(above) else 0
+    if k == len(curve):
+        return math.inf
+    return float(curve[k, 0])
 
 
 def _curves(axes, runs, label: str, nth: int) -> None:
-    """Draw runs whose points lie at different places as small points, and
+    """Draw runs whose points lie at different places as thin lines, and
     their median where all of them reach."""
     own = {**look.LINES[nth], "marker": ""}
     for x, y in runs:
-        axes.plot(x, y, ".", color=own["color"], markersize=2,
-                  antialiased=False)
+        axes.plot(x, y, color=own["color"], linewidth=0.5)
     at = np.linspace(max(x[0] for x, _ in runs), min(x[-1] for x, _ in runs),
                      60)
     middle = np.median([np.interp(at, x, y) for x, y in runs], axis=0)
     axes.plot(at, middle, label=label, linewidth=2.5, **own)
 
 
+def _longer(at: dict) -> str:
+    """Say how many times as long the first rule takes as the second, or how
+    many of its runs come to the loss at all."""
+    (one, first), (other, second) = at.items()
+    if np.isfinite([*first, *second]).all():
+        ratio = between(first, second)
+        return (f"if {one}, it takes {ratio.middle:.1f} times as long "
+                f"({ratio.low:.1f} to {ratio.high:.1f})")
+    said = [f"{np.isfinite(each).sum()} of {len(each)} runs if {rule}"
+            for rule, each in at.items()]
+    return f"it is reached by {' and by '.join(said)}"
+
+
 @look.style
-def sync_or_async(records, guess: float | None = None):
-    """Draw the loss of workers that wait for each other and of workers that
-    do not, over time and over gradients."""
-    curves = {rule: [np.array(curve, float) for curve in each]  # (points, 3)
-              for rule, each in records.groupby("variant")["metrics.curve"]}
-    # The lowest that all rounds have come to.
-    loss = max(curve[:, 2].min() for each in curves.values()
-               for curve in each)
-    figure, panels = plt.subplots(1, 2, figsize=(8, 4.4), sharey=True)
-    times = []
-    names = {"async": "nobody waits", "sync": "all wait"}
-    for column, axes in enumerate(panels):
-        at = {rule: np.array([_reached(curve, column, loss)
-                              for curve in each])
-              for rule, each in curves.items()}
-        times.append(_spread(at["sync"] / at["async"]))
-        for nth, (rule, name) in enumerate(names.items()):
-            _curves(axes, [(curve[:, column], curve[:, 2])
-                           for curve in curves[rule]], name, nth)
-        axes.axhline(loss, color=look.GREY, linewidth=1)
-        if column == 0 and guess is not None:
-            look.guess_star(axes, guess * float(np.median(at["async"])),
-                            loss, f"{guess:g} times as long")
-    left, right = panels
-    left.set(xlabel="time (s)", ylabel="loss on the test images (log scale)",
-             yscale="log", xlim=(0, None))
-    ticks = [tick for tick in (0.1, 0.2, 0.3, 0.5, 1, 2)
-             if loss <= tick <= left.get_ylim()[1]]
-    left.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
-    left.minorticks_off()
-    right.set(xlabel="number of gradients used", xlim=(0, None))
-    return look.finish(
-        figure, f"To reach a loss of {loss:.2f}, waiting takes {times[0]} "
-        f"times as long, and {times[1]} times the gradients, over "
-        f"{len(curves['sync'])} rounds.", legend=3)
+def sync_or_async(jobs, goal: float, guess: float | None = None):
+    """Draw the loss over time of workers that wait for each other and of
+    workers that do not, in a panel for each learning rate, and say how long
+    they take to a loss, and stay below it.
+
+    jobs: {panel: {rule: records}}, with the same two rules in each.
+    """
+    figure, panels = primitives.panels(jobs, (8, 4.2))
+    found = []
+    for title, axes in panels.items():
+        at = {}
+        for nth, (rule, frame) in enumerate(jobs[title].items()):
+            curves = [np.array(each, float) for each in
+                      frame["metrics.curve"]]  # (points, 3)
+            _curves(axes, [(curve[:, 0], curve[:, 2]) for curve in curves],
+                    rule, nth)
+            at[rule] = np.array([_reached(curve, goal) for curve in curves])
+        axes.axhline(goal, color=look.INK, linestyle="--", linewidth=1,
+                     label=f"loss of {goal:g}")
+        if guess is not None and not found:
+            look.guess_star(axes, guess * float(np.median(at[rule])), goal,
+                            f"{guess:g} times as long")
+        axes.set(xlabel="time (s)", yscale="log")
+        axes.minorticks_off()
+        found.append(f"{title}: {_longer(at)}")
+    first = next(iter(panels.values()))
+    low, high = first.get_ylim()
+    ticks = [tick for tick in (0.2, 0.3, 0.4, 0.5, 0.7, 1, 2, 4, 8)
+             if low <= tick <= high]
+    first.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+    first.set_ylabel("loss on the test images (log scale)")
+    return look.finish(figure, f"To a loss of {goal:g}. {'. '.join(found)}.",
+                       legend=4)

@@ -85,8 +85,8 @@ def alone(args: argparse.Namespace, x: np.ndarray, y: np.ndarray) -> tuple:
 
 def measured(way: str, train: Callable, args: argparse.Namespace) -> None:
     """A line for one of the three."""
-    # Distributed: all ranks of the job, counting what they give
-    comm = measure.Counted(MPI.COMM_WORLD)
+    # Distributed: all ranks of the job; comm.rank is this one, of comm.size
+    comm = measure.Watched(MPI.COMM_WORLD)
     x, y = examples(args.batch, args.width, args.dtype)  # (batch, width)
     states = [{} for _ in range(args.layers)]
     measure.split(

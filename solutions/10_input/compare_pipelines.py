@@ -45,10 +45,6 @@ def settings() -> argparse.Namespace:
                         default=added, metavar="STEPS",
                         help="naive, or steps with a + between them (each of "
                         "the four added to those before)")
-    parser.add_argument("--workers", nargs="+", type=zero_or_more,
-                        default=[2],
-                        help="images that a rank reads at a time; 0 leaves "
-                        "it to TensorFlow (2)")
     parser.add_argument("--step-ms", nargs="+", type=device, default=[None],
                         help="a device's step of so many ms, or network "
                         "(network)")
@@ -116,27 +112,25 @@ def named(use: list, before: list | None) -> str:
 
 
 def combinations(args: argparse.Namespace) -> list:
-    """A name for each of what was asked for, with use, workers and step_ms."""
+    """A name for each of what was asked for, with its steps and step_ms."""
     found = []
     before = [None, *args.pipelines]
-    for (nth, use), workers, step_ms in itertools.product(
-            enumerate(args.pipelines), args.workers, args.step_ms):
+    for (nth, use), step_ms in itertools.product(
+            enumerate(args.pipelines), args.step_ms):
         words = []
         if len(args.pipelines) > 1:
             words.append(named(use, before[nth]))
-        if len(args.workers) > 1:
-            words.append(f"{workers} threads" if workers else "AUTOTUNE")
         if len(args.step_ms) > 1:
             words.append("network" if step_ms is None else f"{step_ms} ms")
         name = ", ".join(words) or named(use, None)
-        found.append((name, use, workers, step_ms))
+        found.append((name, use, step_ms))
     return found
 
 
 def main(args: argparse.Namespace) -> None:
     # Distributed: all ranks of the job
     comm = MPI.COMM_WORLD
-    paths, labels, _ = examples(None, comm.size)
+    paths, labels = examples(comm.size)
     mine = my_images(np.arange(len(paths)), comm.rank, comm.size)
     # Distributed: all make as many steps as the rank with most images
     most = comm.allreduce(len(mine), op=MPI.MAX)
@@ -146,10 +140,10 @@ def main(args: argparse.Namespace) -> None:
     trainings = {step_ms: Training(SIDE, step_ms) for step_ms in args.step_ms}
     asked = combinations(args)
     pipelines = []
-    for name, use, workers, step_ms in asked:
+    for name, use, step_ms in asked:
         batches = input_pipeline(
             mine, lambda number: read_image(files[number]), augment, use,
-            BATCH, workers, epochs=FOR_EVER)
+            BATCH, epochs=FOR_EVER)
         pipelines.append(Pipeline(name, batches, trainings[step_ms], labels))
         # The first epoch fills a cache.
         pipelines[-1].warm_up(epoch if "cache" in use else 2)
@@ -171,10 +165,10 @@ def main(args: argparse.Namespace) -> None:
                              f"{run['value']:,.0f}"
                              for run in runs[-len(turns):])
             print(f"round {round_ + 1}: {line}", flush=True)
-    for each, (_, use, workers, step_ms) in zip(pipelines, asked, strict=True):
+    for each, (_, use, step_ms) in zip(pipelines, asked, strict=True):
         each.books.write(variant=each.name, batch_per_rank=BATCH, seed=SEED,
-                         rate_unit="images/s", use=use, workers=workers,
-                         step_ms=step_ms, turns_s=each.turns_s, runs=runs)
+                         rate_unit="images/s", use=use, step_ms=step_ms,
+                         turns_s=each.turns_s, runs=runs)
 
 
 if __name__ == "__main__":

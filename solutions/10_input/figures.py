@@ -209,8 +209,9 @@ def format_rates(records, guess: str | None = None):
     jobs = {(row["metrics"]["order"], row["metrics"]["cache"],
              row["variant"]): row for _, row in records.iterrows()}
     forms = list(dict.fromkeys(records["variant"]))
-    names = [f"{form}\n({jobs['in order', 'cold', form]['metrics']['opens']:,}"
-             " opens)" for form in forms]
+    names = [f"{form}\n(" + count(
+        jobs["in order", "cold", form]["metrics"]["files"], "file") + ")"
+        for form in forms]
     said = []
     every = []
     for order, axes in panels.items():
@@ -251,10 +252,10 @@ def _fastest_form(seconds: dict[str, list]) -> str:
     first, *others = sorted(seconds, key=lambda form: np.median(seconds[form]))
     if others and max(seconds[first]) > min(min(seconds[form])
                                             for form in others):
-        return ("Cold and shuffled, no format was fastest in every pass; by "
-                f"the median it is {first}.")
-    return (f"Cold and shuffled, {first} is the fastest, even in its "
-            "slowest pass.")
+        return ("Cold and shuffled, none of our readers was fastest in every "
+                f"pass; by the median it is that of {first}.")
+    return (f"Cold and shuffled, our reader of {first} is the fastest, even "
+            "in its slowest pass.")
 
 
 @look.style
@@ -326,34 +327,3 @@ def one_server(records, guess: float | None = None):
         figure, title, f"Seconds of an epoch: {each}. The formula is "
         f"at most {100 * off:.0f} % off.",
         legend=4)
-
-
-@look.style
-def server_load(opens_per_s, mb_per_s, delay_ms, server_mb_per_s, nodes,
-                guess: float | None = None):
-    """Draw how long one server works for a second of training, over the
-    number of nodes."""
-    figure, axes = plt.subplots(figsize=(7, 4.4))
-    many = np.geomspace(1, 4 * nodes, 100)
-    enough = {}
-    each = []
-    for nth, (name, opens) in enumerate(opens_per_s.items()):
-        one = opens * delay_ms / 1e3 + mb_per_s / server_mb_per_s  # seconds
-        enough[name] = int(1 / one)
-        primitives.line(axes, many, one * many, name, nth, marker="")
-        axes.plot([nodes], [one * nodes], "o",
-                  color=look.LINES[nth]["color"])
-        axes.annotate(f"{rounded(one * nodes)} s", (nodes, one * nodes),
-                      (8, -12), textcoords="offset points")
-        each.append(f"{name}: {rounded(one * nodes)} s for {nodes} nodes, "
-                    f"enough for {1 / one:,.0f} nodes")
-    axes.axhline(1, color=look.GREY, linestyle="--",
-                 label="its limit: 1 s of work per second")
-    look.guess_line(axes, guess, upright=True, unit="nodes")
-    axes.set(xscale="log", yscale="log", xlabel="nodes (number)",
-             ylabel="server time per\nsecond of training (s)")
-    name, most = next(iter(enough.items()))
-    return look.finish(
-        figure, f"{name[:1].upper()}{name[1:]}: the server is enough for "
-        f"{count(most, 'node')}.", f"{'; '.join(each)}.",
-        legend=2)

@@ -6,6 +6,7 @@ Each rank decodes, augments and trains on its own images; start it on any
 number of ranks. You will see images/s, and which share of a step each rank
 waited for its images. It takes about 15 seconds. With --step-ms 20 a step is
 20 ms of waiting, as for a device that computes while these cores are free.
+SCALEOUT_CROPS names a folder of images of your own.
 """
 
 import argparse
@@ -53,12 +54,6 @@ def settings() -> argparse.Namespace:
                         "these cores are free (the small network)")
     parser.add_argument("--steps", type=zero_or_more, default=0,
                         help="steps (0: two epochs)")
-    parser.add_argument("--folder",
-                        help="images of your own, 128 x 128 pixels, called "
-                        "NUMBER-LABEL.jpg (crops of two photographs)")
-    parser.add_argument("--skip-broken", action="store_true",
-                        help="leave out files that are no picture, and count "
-                        "them")
     parser.add_argument("--checkpoint",
                         help="a folder: go on from where the last job with it "
                         "stopped (from the start)")
@@ -158,8 +153,7 @@ def main(args: argparse.Namespace) -> None:
     comm = MPI.COMM_WORLD
     rank = comm.rank
     ranks = comm.size
-    paths, labels, left_out = examples(
-        args.folder, ranks, read_image if args.skip_broken else None)
+    paths, labels = examples(ranks)
     mine = my_images(np.arange(len(paths)), rank, ranks)
     # Distributed: all make as many steps as the rank with most images
     most = comm.allreduce(len(mine), op=MPI.MAX)
@@ -219,8 +213,7 @@ def main(args: argparse.Namespace) -> None:
     # Distributed: one record of all ranks; the slowest of them counts
     record = books.write(variant="+".join(args.use) or "naive",
                          batch_per_rank=BATCH, seed=SEED, rate_unit="images/s",
-                         step_ms=args.step_ms, images=len(paths),
-                         left_out=left_out)
+                         step_ms=args.step_ms, images=len(paths))
     # Distributed: one report, not one from each rank
     if rank == 0:
         waits = []
@@ -230,9 +223,6 @@ def main(args: argparse.Namespace) -> None:
             waits.append(f"{parts_s[0] / sum(parts_s):.0%}")
         print(f"{record['rate']:,.0f} images/s; each rank's wait for images: "
               f"{', '.join(waits)} of a step", flush=True)
-        if args.skip_broken:
-            print(f"{left_out} of {len(paths) + left_out} files were left "
-                  "out.", flush=True)
         if training.right:
             print("accuracy in the last batches: "
                   f"{np.mean(training.right[-20:]):.0%}", flush=True)
@@ -244,7 +234,7 @@ if __name__ == "__main__":
     try:
         main(asked)
     except tf.errors.OpError as error:
-        problem = explained(error, asked.folder, read_image)
+        problem = explained(error)
     if problem:
         # Distributed: whoever finds it ends the job for all
         raise SystemExit(problem)

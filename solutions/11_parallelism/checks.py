@@ -153,13 +153,13 @@ def gradients_come_back(job):
         "colour, and stage is the key. For `same` it is the other way round.",
         "pipe = comm.Split(replica, stage), same = comm.Split(stage, replica)",
     ],
-    script="hybrid.py",
+    script="pipeline.py",
 )
-def two_circles(job):
+def two_groups(job):
     """On 4 ranks: pipelines 0-1 and 2-3, and 0-2 and 1-3 add up."""
-    ranks = found(job, **PARTS)
-    pipes = [each["circles"][0] for each in ranks]
-    sames = [each["circles"][1] for each in ranks]
+    ranks = found(job, replicas=2, **PARTS)
+    pipes = [each["groups"][0] for each in ranks]
+    sames = [each["groups"][1] for each in ranks]
     right_pipes = [[0, 1], [0, 1], [2, 3], [2, 3]]
     right_sames = [[0, 2], [1, 3], [0, 2], [1, 3]]
     swapped = pipes == right_sames and sames == right_pipes
@@ -183,18 +183,14 @@ def two_circles(job):
     )
     wrong = wrong_layers(ranks)
     assert not wrong, (
-        f"the groups are right, but layers {wrong} are wrong: is TODO 2 "
-        "done, in pipeline.py?"
+        f"the groups are right, but layers {wrong} are wrong: is TODO 2 done?"
     )
 
 
-def in_words(circles):
-    """Each circle once."""
-    each = []
-    for circle in circles:
-        if circle not in each:
-            each.append(circle)
-    return " ".join(str(circle) for circle in each)
+def in_words(groups):
+    """Each group once."""
+    return " ".join(str(list(each)) for each in dict.fromkeys(
+        tuple(group) for group in groups))
 
 
 @todo(
@@ -263,11 +259,12 @@ def differ(ranks):
         "return comm.allreduce(abs(w @ total - wanted) > 1e-7 * size, "
         "op=MPI.LOR)",
     ],
+    script="broken.py",
 )
 def all_faults_and_no_other(job):
     """The alarm sees 100 of 100 faults, and never cries wolf."""
-    record = job(ranks=3, threads=1, timeout=LIMIT_S, env=SIZES["env"],
-                 script="broken.py").records.iloc[0]
+    record = job(ranks=3, threads=1, timeout=LIMIT_S,
+                 env=SIZES["env"]).records.iloc[0]
     rung = record["metrics.rung"]
     tried = record["metrics.tried"]
     clean = record["metrics.trials"]

@@ -17,9 +17,9 @@ from network import layer
 from scaleout import data, records
 from scaleout.flags import Parser, one_or_more
 
-COUNTED = ["Allreduce", "allreduce", "Reduce", "reduce", "Bcast", "bcast",
-           "Allgather", "Allgatherv", "allgather", "Gather", "gather",
-           "Reduce_scatter", "Send", "send", "Isend", "isend"]
+TO_ALL = ["Allreduce", "allreduce", "Reduce", "reduce", "Bcast", "bcast",
+          "Allgather", "Allgatherv", "allgather", "Reduce_scatter"]
+TO_ONE = ["Send", "send", "Isend", "isend", "Recv"]
 
 
 def sizes(docstring: str) -> Parser:
@@ -53,59 +53,64 @@ def network(args: argparse.Namespace) -> list:
     return [layer(k, args.width, args.dtype) for k in range(args.layers)]
 
 
-class Counted(MPI.Intracomm):
-    """A communicator that counts the bytes that its calls are given."""
+class Watched(MPI.Intracomm):
+    """A communicator that notes the bytes that its calls are given, and the
+    requests that they return."""
 
     def __init__(self, comm: MPI.Intracomm) -> None:
         self.given = {}
         self.requests = []
 
-    def Recv(self, buf: object, source: int = MPI.ANY_SOURCE,
-             *args: object, **named: object) -> None:
-        self.neighbour(source)
-        super().Recv(buf, source, *args, **named)
+    def left(self) -> tuple[int, int]:
+        """How many messages to this rank nobody received, and how many
+        requests nobody waited for. MPI cannot end well before they end."""
+        # Distributed: whoever is here has sent all that it sends
+        self.Barrier()
+        about = MPI.Status()
+        unreceived = 0
+        while self.Iprobe(status=about):
+            super().Recv(bytearray(about.Get_count(MPI.BYTE)),
+                         about.Get_source())
+            unreceived += 1
+        dropped = [each for each in self.requests
+                   if each != MPI.REQUEST_NULL]
+        MPI.Request.Waitall(dropped)
+        return unreceived, len(dropped)
 
-    def neighbour(self, other: int) -> None:
-        """Ends the job in one sentence if there is no such rank."""
-        if other >= self.size:
-            raise SystemExit(
-                f"Rank {self.rank} was to exchange a message with rank "
-                f"{other}, but here are ranks 0 to {self.size - 1}: the last "
-                "stage has none after it.")
 
+def watched(name: str) -> Callable:
+    """One call of a Watched communicator."""
+    call = getattr(MPI.Intracomm, name)
 
-def counted(name: str) -> Callable:
-    """One call of a Counted communicator."""
-
-    def call(self, *args, **named):
-        values = [value[0] if isinstance(value, list) else value
-                  for value in args]
-        size = max(getattr(value, "nbytes", 8) for value in values)
-        if "end" in name:
-            self.neighbour(named["dest"] if "dest" in named else args[1])
+    def noted(self, *args, **named):
+        given = [each[0] if isinstance(each, list) else each
+                 for each in args]
+        size = max(getattr(each, "nbytes", 8) for each in given)
+        if name in TO_ONE:
+            other = [*args[1:2], *named.values(), 0][0]
+            if other >= self.size:
+                raise SystemExit(
+                    f"Rank {self.rank} was to exchange a message with rank "
+                    f"{other}, but here are ranks 0 to {self.size - 1}: the "
+                    "last stage has none after it.")
         if name == "Reduce_scatter":
-            fits(self.rank, *args, **named)
+            counts = named["recvcounts"] if named else args[2]
+            if len(args[1]) != counts[self.rank]:
+                raise SystemExit(
+                    f"Reduce_scatter brings rank {self.rank} its shard of "
+                    f"{counts[self.rank]} numbers, and the array for it has "
+                    f"{len(args[1])}: make one as long as g[mine].")
         self.given[name] = self.given.get(name, 0) + size
-        result = getattr(MPI.Intracomm, name)(self, *args, **named)
+        result = call(self, *args, **named)
         if isinstance(result, MPI.Request):
             self.requests.append(result)
         return result
 
-    return call
+    return noted
 
 
-def fits(rank: int, sendbuf: object, recvbuf: np.ndarray,
-         recvcounts: list, op: MPI.Op = MPI.SUM) -> None:
-    """Ends the job in one sentence if a shard does not fit its array."""
-    if len(recvbuf) != recvcounts[rank]:
-        raise SystemExit(
-            f"Reduce_scatter brings rank {rank} its shard of "
-            f"{recvcounts[rank]} numbers, and the array for it has "
-            f"{len(recvbuf)}: make one as long as g[mine].")
-
-
-for name in COUNTED:
-    setattr(Counted, name, counted(name))
+for name in TO_ALL + TO_ONE:
+    setattr(Watched, name, watched(name))
 
 
 class Timeline(list):
@@ -119,7 +124,7 @@ class Timeline(list):
         self.append([what, m, start, MPI.Wtime(), len(kept)])
 
 
-def split(way: str, comm: MPI.Intracomm, args: argparse.Namespace, *,
+def split(way: str, comm: Watched, args: argparse.Namespace, *,
           pieces: list, step: Callable, alone: tuple, states: list = (),
           first_steps: int = 1, **about: object) -> None:
     """Measures one way of splitting: a line and a record.
@@ -146,7 +151,7 @@ def split(way: str, comm: MPI.Intracomm, args: argparse.Namespace, *,
     off, factors = compare(arrays, pieces, alone[1])
     books.note(layers=[k for k, _ in pieces], off=off, factor=factors,
                state_bytes=sum(kept) * np.dtype(args.dtype).itemsize,
-               given=dict(getattr(comm, "given", {})), **about)
+               given=dict(comm.given), **about)
     # Distributed: the loss is the sum of what each rank has of it
     loss = world.allreduce(loss)
     # Distributed: the rank that is furthest off, and the largest one
@@ -163,8 +168,8 @@ def split(way: str, comm: MPI.Intracomm, args: argparse.Namespace, *,
         rows = log[0] if log else ()
         logs.append([[what, m, start - begin, end - begin, count]
                      for what, m, start, end, count in rows])
-    books.note(logs=logs[1:], unreceived=unreceived(comm),
-               unfinished=unfinished(comm))
+    unreceived, unfinished = comm.left()
+    books.note(logs=logs[1:], unreceived=unreceived, unfinished=unfinished)
     # Distributed: one record of all ranks; the slowest of them counts
     record = books.write(variant=way, loss=loss, serial_loss=alone[0],
                          off=worst, peak_bytes=peak, **vars(args))
@@ -186,27 +191,3 @@ def compare(arrays: list, pieces: list, wanted: list) -> tuple:
         off.append(float(np.abs(piece - right).max()))
         factors.append(float(np.vdot(piece, right) / np.vdot(right, right)))
     return off, factors
-
-
-def unreceived(comm: MPI.Comm) -> int:
-    """How many messages to this rank nobody received.
-
-    They are received here: MPI cannot end well while one is on its way.
-    """
-    # Distributed: whoever is here has sent all that it sends
-    comm.Barrier()
-    about = MPI.Status()
-    count = 0
-    while comm.Iprobe(status=about):
-        comm.Recv(bytearray(about.Get_count(MPI.BYTE)), about.Get_source())
-        count += 1
-    return count
-
-
-def unfinished(comm: MPI.Comm) -> int:
-    """How many requests nobody waited for."""
-    left = [request for request in getattr(comm, "requests", [])
-            if request != MPI.REQUEST_NULL]
-    # Distributed: they end here, as MPI cannot end well before them
-    MPI.Request.Waitall(left)
-    return len(left)

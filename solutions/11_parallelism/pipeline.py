@@ -3,7 +3,9 @@
     mpirun -n 4 python -m mpi4py solutions/11_parallelism/pipeline.py
 
 Here on four ranks; it takes about 2 seconds. You will see what tensor.py
-prints. schedules.py says in which order a stage works, and what it keeps.
+prints. With --replicas 2 they are two pipelines of two stages, and each has
+half of the rows: this is hybrid parallelism. schedules.py says in which order
+a stage works, and what it keeps.
 """
 
 import argparse
@@ -14,10 +16,10 @@ import numpy as np
 # Distributed: this import also starts MPI
 from mpi4py import MPI
 from network import examples, loss, serial, slope
-from schedules import SCHEDULES, Layers, pipeline_sizes
+from schedules import SCHEDULES, Layers
 
 from scaleout import data
-from scaleout.flags import refuse
+from scaleout.flags import one_or_more, refuse
 
 
 class Stage(Layers):
@@ -78,6 +80,18 @@ class Stage(Layers):
         return super().back(m, g)
 
 
+def settings() -> argparse.Namespace:
+    """What was typed behind the name of this file."""
+    parser = measure.sizes(__doc__)
+    parser.add_argument("--micro-batches", type=one_or_more, default=4,
+                        help="into which a pipeline cuts its rows (4)")
+    parser.add_argument("--schedule", choices=list(SCHEDULES),
+                        default="gpipe", help="of the stages (gpipe)")
+    parser.add_argument("--replicas", type=one_or_more, default=1,
+                        help="pipelines side by side (1)")
+    return measure.read(parser)
+
+
 def pipeline(pipe: MPI.Intracomm, weights: list, x: np.ndarray, y: np.ndarray,
              args: argparse.Namespace) -> tuple:
     """Parts of these rows go through the stages, one after another."""
@@ -102,24 +116,69 @@ def pipeline(pipe: MPI.Intracomm, weights: list, x: np.ndarray, y: np.ndarray,
     return total, stage.gradients, stage.log
 
 
+def communicators(comm: MPI.Intracomm, stages: int) -> tuple:
+    """The ranks of my pipeline, and the ranks that have my layers, too.
+
+    Ranks 0 and 1 are the stages of replica 0, ranks 2 and 3 of replica 1 ...
+    """
+    replica = comm.rank // stages
+    stage = comm.rank % stages
+    # TODO 3: comm.Split(colour, key) is a communicator of all ranks with the
+    # same colour, in the order of their keys. `pipe` joins the stages of one
+    # replica, and `same` the ranks that have the same stage.  (2 lines)
+    # BEGIN SOLUTION
+    # Distributed: gradients and activations travel here, from stage to stage
+    pipe = comm.Split(replica, stage)
+    # Distributed: gradients of the same layers are added up here
+    same = comm.Split(stage, replica)
+    # STARTER: pipe = comm
+    # STARTER: same = MPI.COMM_SELF
+    # END SOLUTION
+    return pipe, same
+
+
+def hybrid(pipe: MPI.Intracomm, same: MPI.Intracomm, weights: list,
+           x: np.ndarray, y: np.ndarray, args: argparse.Namespace) -> tuple:
+    """Pipelines side by side, each with some rows."""
+    total, gradients, log = pipeline(pipe, weights, x, y, args)
+    for g in gradients:
+        # Distributed: the sum over the replicas: (width, width)
+        same.Allreduce(MPI.IN_PLACE, g)
+    return total, gradients, log
+
+
 def main(args: argparse.Namespace) -> None:
-    # Distributed: all ranks of the job, counting what they give
-    comm = measure.Counted(MPI.COMM_WORLD)
-    if comm.size > args.layers:
-        refuse(f"{comm.size} stages are more than {args.layers} layers.")
-    if args.batch % args.micro_batches:
-        refuse(f"A batch of {args.batch} does not divide into "
-               f"{args.micro_batches} micro-batches of one size.")
+    # Distributed: all ranks of the job; comm.rank is this one, of comm.size
+    comm = MPI.COMM_WORLD
+    stages = comm.size // args.replicas
+    if comm.size % args.replicas:
+        refuse(f"{comm.size} ranks do not divide into {args.replicas} "
+               "pipelines.")
+    if stages > args.layers:
+        refuse(f"{stages} stages are more than {args.layers} layers.")
+    parts = args.replicas * args.micro_batches
+    if args.batch % parts:
+        refuse(f"A batch of {args.batch} does not divide into {parts} "
+               "micro-batches of one size.")
+
+    pipe, same = communicators(comm, stages)
+    # Distributed: whom this rank meets in its two groups
+    groups = [each.allgather(comm.rank) for each in (pipe, same)]
+    pipe = measure.Watched(pipe)
+    # Distributed: the rows of my replica, and the layers of my stage
+    rows = data.shard(args.batch, comm.rank // stages, args.replicas)
+    layers = data.shard(args.layers, comm.rank % stages, stages)
     x, y = examples(args.batch, args.width, args.dtype)  # (batch, width)
-    # Distributed: the layers of this stage
-    layers = data.shard(args.layers, comm.rank, comm.size)
     measure.split(
-        "pipeline", comm, args,
+        "hybrid" if args.replicas > 1 else "pipeline", pipe, args,
         pieces=[(k, slice(None)) for k in range(args.layers)[layers]],
-        step=lambda weights: pipeline(comm, weights, x, y, args),
+        step=lambda w: hybrid(pipe, same, w, x[rows], y[rows], args),
         alone=serial(measure.network(args), x, y),
+        groups=groups,
     )
 
 
 if __name__ == "__main__":
-    main(measure.read(pipeline_sizes(__doc__)))
+    main(settings())
+
+

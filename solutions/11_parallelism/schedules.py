@@ -1,6 +1,6 @@
 """In which order a stage of a pipeline works, and what it keeps meanwhile.
 
-pipeline.py, hybrid.py and stuck.py import this; there is nothing to fill in
+pipeline.py and stuck.py import this; there is nothing to fill in
 here. Each schedule is a list such as
 [("forward", 0), ("forward", 1), ("backward", 0)].
 """
@@ -8,8 +8,6 @@ here. Each schedule is a list such as
 import measure
 import numpy as np
 from network import backward, forward
-
-from scaleout.flags import Parser, one_or_more
 
 
 def gpipe(stage: int, stages: int, micro_batches: int) -> list:
@@ -35,16 +33,6 @@ def one_forward_one_backward(stage: int, stages: int,
 
 
 SCHEDULES = {"gpipe": gpipe, "1f1b": one_forward_one_backward}
-
-
-def pipeline_sizes(docstring: str) -> Parser:
-    """The flags of pipelines."""
-    parser = measure.sizes(docstring)
-    parser.add_argument("--micro-batches", type=one_or_more, default=4,
-                        help="into which a pipeline cuts its rows (4)")
-    parser.add_argument("--schedule", choices=list(SCHEDULES),
-                        default="gpipe", help="of the stages (gpipe)")
-    return parser
 
 
 class Layers:

@@ -78,7 +78,7 @@ def my_pieces(comm: MPI.Intracomm, layers: int, width: int) -> list:
 
 def main(args: argparse.Namespace) -> None:
     # Distributed: all ranks of the job; comm.rank is this one, of comm.size
-    comm = MPI.COMM_WORLD
+    comm = measure.Watched(MPI.COMM_WORLD)
     if args.layers % 2:
         refuse(f"Layers go in pairs, and {args.layers} is odd.")
     if comm.size > args.width:

@@ -1,12 +1,12 @@
-"""Data or tensor parallelism: predict the step of each, then measure it.
+"""Data or tensor parallelism: forecast the step of each, then measure it.
 
     mpirun -n 2 python -m mpi4py solutions/11_parallelism/which.py
 
-Start it on two ranks or more, here two; it takes about 30 seconds. For each
-width and batch it measures the products of a step without its messages, and
-the messages without the products. One after the other, that is a prediction
-of the whole step, which comes next. The two ways take turns, so that both meet
-the same machine.
+Start it on two ranks or more, here two; it takes about 30 seconds. At two
+widths it measures the products of a step without its messages, and the
+messages without the products. From these it forecasts the whole step at a
+third width, which comes last. The ways take turns, so that all meet the same
+machine; data parallelism comes twice, to show how far equal steps differ.
 """
 
 import argparse
@@ -22,15 +22,17 @@ from tensor import my_pieces, tensor_parallel
 from scaleout import data, records
 from scaleout.flags import Parser, one_or_more, refuse
 
-WAYS = {"data": data_parallel, "tensor": tensor_parallel}
+WAYS = {"data": data_parallel, "tensor": tensor_parallel,
+        "data again": data_parallel}
 
 
 def settings() -> argparse.Namespace:
     """What was typed behind the name of this file."""
     parser = Parser(__doc__)
-    parser.add_argument("--widths", type=one_or_more, nargs="+",
+    parser.add_argument("--widths", type=one_or_more, nargs=3,
                         default=[128, 256, 512],
-                        help="numbers that a layer takes (128 256 512)")
+                        help="numbers that a layer takes: two to measure, "
+                        "and one to forecast (128 256 512)")
     parser.add_argument("--parts", type=one_or_more, nargs="+",
                         default=[4, 8, 16, 32, 64],
                         help="batches, in sixteenths of the width "
@@ -48,25 +50,29 @@ def settings() -> argparse.Namespace:
         refuse(f"Layers go in pairs, and {args.layers} is odd.")
     if min(args.widths) < ranks:
         refuse(f"{min(args.widths)} columns are fewer than {ranks} ranks.")
+    if args.widths[0] == args.widths[1]:
+        refuse("A forecast needs two different widths before the third.")
     return args
 
 
 class Silent(MPI.Intracomm):
-    """A communicator that only notes what it is asked to add up."""
+    """A communicator that only notes how large the sums would be."""
 
     def __init__(self, comm: MPI.Intracomm) -> None:
-        self.sums = []
+        self.shapes = []
 
     def Allreduce(self, mine: object, total: np.ndarray) -> None:
-        self.sums.append(np.zeros_like(total))
+        self.shapes.append(total.shape)
 
 
-def products(comm: MPI.Intracomm, way: str, weights: list, x: np.ndarray,
-             y: np.ndarray) -> list:
-    """A step without its messages; gives arrays as large as they are."""
-    silent = Silent(comm)
-    WAYS[way](silent, weights, x, y)
-    return silent.sums
+def inputs(args: argparse.Namespace, way: str, width: int,
+           batch: int) -> tuple:
+    """The weights of this rank, and the examples: (batch, width) each."""
+    pieces = [(k, slice(None)) for k in range(args.layers)]
+    if way == "tensor":
+        pieces = my_pieces(MPI.COMM_WORLD, args.layers, width)
+    weights = [layer(k, width, "float32")[part].copy() for k, part in pieces]
+    return weights, *examples(batch, width, "float32")
 
 
 def messages(comm: MPI.Intracomm, sums: list) -> None:
@@ -76,78 +82,93 @@ def messages(comm: MPI.Intracomm, sums: list) -> None:
         comm.Allreduce(MPI.IN_PLACE, each)
 
 
-def measured(args: argparse.Namespace, width: int, batch: int) -> dict:
-    """Seconds of products, messages and steps, in turns, for each way."""
-    # Distributed: all ranks of the job
-    comm = MPI.COMM_WORLD
-    x, y = examples(batch, width, "float32")  # (batch, width)
-    pieces = {"data": [(k, slice(None)) for k in range(args.layers)],
-              "tensor": my_pieces(comm, args.layers, width)}
-    found = {}
-    for way in WAYS:
-        weights = [layer(k, width, "float32")[part].copy()
-                   for k, part in pieces[way]]
-        found[way] = {"weights": weights,
-                      "sums": products(comm, way, weights, x, y),
-                      "products_s": [], "messages_s": [], "step_s": []}
-    # All parts before the first step: a prediction comes first.
-    for parts in (("products_s", "messages_s"), ("step_s",)):
-        for _ in range(1 + args.repeats):
-            for way, split in WAYS.items():
-                each = found[way]
-                work = {
-                    "products_s": lambda way=way, each=each: products(
-                        comm, way, each["weights"], x, y),
-                    "messages_s": lambda each=each: messages(
-                        comm, each["sums"]),
-                    "step_s": lambda split=split, each=each: split(
-                        comm, each["weights"], x, y),
-                }
-                for part in parts:
-                    each[part].append(timed(comm, work[part]))
-    return found
+def in_turns(comm: MPI.Intracomm, work: dict, repeats: int) -> dict:
+    """Seconds of each piece of work, round by round, after a warm-up."""
+    seconds = {name: [] for name in work}
+    for _ in range(1 + repeats):
+        for name, each in work.items():
+            # Distributed: all begin together
+            comm.Barrier()
+            start = MPI.Wtime()
+            each()
+            # Distributed: the slowest rank counts
+            seconds[name].append(
+                comm.allreduce(MPI.Wtime() - start, op=MPI.MAX))
+    return {name: each[1:] for name, each in seconds.items()}
 
 
-def timed(comm: MPI.Intracomm, work: object) -> float:
-    """Seconds of the slowest rank."""
-    # Distributed: all begin together
-    comm.Barrier()
-    start = MPI.Wtime()
-    work()
-    # Distributed: the slowest rank counts
-    return comm.allreduce(MPI.Wtime() - start, op=MPI.MAX)
+def parts(comm: MPI.Intracomm, args: argparse.Namespace, width: int,
+          batch: int) -> dict:
+    """For each way, milliseconds of its products and of its messages (the
+    medians), and the bytes that it adds up."""
+    work = {}
+    bytes_ = {}
+    for way in ("data", "tensor"):
+        given = inputs(args, way, width, batch)
+        silent = Silent(comm)
+        WAYS[way](silent, *given)
+        sums = [np.zeros(shape, np.float32) for shape in silent.shapes]
+        bytes_[way] = sum(each.nbytes for each in sums)
+        work[way, "products"] = (lambda way=way, given=given:
+                                 WAYS[way](Silent(comm), *given))
+        work[way, "messages"] = lambda sums=sums: messages(comm, sums)
+    seconds = in_turns(comm, work, args.repeats)
+    return {way: [1e3 * np.median(seconds[way, "products"]),
+                  1e3 * np.median(seconds[way, "messages"]), bytes_[way]]
+            for way in bytes_}
+
+
+def forecast(widths: list, measured: list) -> float:
+    """Milliseconds of a step at the third width, from parts at two.
+
+    Batch and width grow together. So products grow as width**3, and messages
+    as their bytes, width**2: a straight line over each goes through the two.
+    """
+    total = 0.0
+    for column, power in ((0, 3), (1, 2)):
+        work = [float(width) ** power for width in widths]
+        line = np.polyfit(work[:2], [each[column] for each in measured], 1)
+        total += np.polyval(line, work[2])
+    return total
 
 
 def main(args: argparse.Namespace) -> None:
-    for width in args.widths:
-        for part in args.parts:
-            batch = max(1, width * part // 16)
-            found = measured(args, width, batch)
-            # Distributed: one report, not one from each rank
-            if MPI.COMM_WORLD.rank == 0:
-                for way in WAYS:
-                    report(way, width, batch, found[way])
+    # Distributed: all ranks of the job
+    comm = MPI.COMM_WORLD
+    *narrow, wide = args.widths
+    for part in args.parts:
+        # All parts before the first step: a forecast comes first.
+        found = [parts(comm, args, width, max(1, width * part // 16))
+                 for width in narrow]
+        batch = max(1, wide * part // 16)
+        given = {way: inputs(args, way, wide, batch) for way in WAYS}
+        steps = in_turns(
+            comm, {way: lambda way=way, given=given: WAYS[way](
+                comm, *given[way]) for way in WAYS}, args.repeats)
+        # Distributed: one report, not one from each rank
+        if comm.rank == 0:
+            for way in WAYS:
+                measured = [each[way.split()[0]] for each in found]
+                report(args, way, batch, measured, steps[way])
 
 
-def report(way: str, width: int, batch: int, found: dict) -> None:
+def report(args: argparse.Namespace, way: str, batch: int, measured: list,
+           step_s: list) -> None:
     """One line and one record."""
-    seconds = {part: found[part][1:]  # the first was a warm-up
-               for part in ("products_s", "messages_s", "step_s")}
-    bytes_ = sum(each.nbytes for each in found["sums"])
+    predicted = forecast(args.widths, measured)
     records.write(
         lab="11_parallelism",
         variant=way,
         ranks=MPI.COMM_WORLD.size,
         warmup_steps=1,
-        step_s=seconds.pop("step_s"),
-        metrics={"width": width, "batch": batch, "summed_bytes": bytes_,
-                 **seconds},
+        step_s=step_s,
+        metrics={"widths": args.widths, "batch": batch,
+                 "ratio": batch / args.widths[-1], "predicted_ms": predicted,
+                 "parts": measured},
     )
-    parts = [1e3 * np.median(each) for each in seconds.values()]
-    step = 1e3 * np.median(found["step_s"][1:])
-    print(f"width {width:5} batch {batch:5} {way:7} {bytes_:11,} bytes: "
-          f"{parts[0]:.2f} + {parts[1]:.2f} = {sum(parts):.2f} ms; the step "
-          f"{step:.2f} ms", flush=True)
+    print(f"width {args.widths[-1]} batch {batch:5} {way:10}: forecast "
+          f"{predicted:.2f} ms; the step {1e3 * np.median(step_s):.2f} ms",
+          flush=True)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 """10_input: each image on one rank, an order that can be taken up again, files that are broken, and
-opens that are counted."""
+servers that are asked."""
 
 import json
 import os
@@ -82,9 +82,11 @@ def _run(**how: object) -> Run:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """129 images in batches of 64: two steps for one of two ranks, one for the other."""
-    return crops("files", 129, tmp_path / "images")
+    files = crops("files", 129, tmp_path / "images")
+    monkeypatch.setenv("SCALEOUT_CROPS", str(files))
+    return files
 
 
 def test_each_image_is_on_one_rank_for_any_number_of_both(many: dict) -> None:
@@ -119,7 +121,7 @@ def test_the_order_is_the_same_with_a_cache_and_without(many: dict) -> None:
 
 
 def test_ranks_with_unlike_numbers_of_batches_end_together(folder: Path) -> None:
-    (row,) = _run(ranks=2, folder=folder, step_ms=0).records.to_dict("records")
+    (row,) = _run(ranks=2, step_ms=0).records.to_dict("records")
     assert row["metrics.images"] == 129
     assert row["metrics.seen"] == [2, 2], "not each image once in each of two epochs"
     assert [each["steps"] for each in row["metrics.shares"]] == [4, 4]
@@ -127,7 +129,7 @@ def test_ranks_with_unlike_numbers_of_batches_end_together(folder: Path) -> None
 
 @pytest.mark.choice
 def test_a_job_in_two_parts_is_the_job_in_one(folder: Path, tmp_path: Path) -> None:
-    how = {"ranks": 2, "folder": folder}
+    how = {"ranks": 2}
     whole = _run(steps=6, **how).records.iloc[0]["metrics.shares"]
     kept = {"checkpoint": tmp_path / "kept", **how}
     first = _run(steps=3, **kept).records.iloc[0]["metrics.shares"]
@@ -149,28 +151,28 @@ def _refused(words: str, **how: object) -> str:
     return said
 
 
-def test_a_file_that_was_cut_off_is_named_or_left_out_and_counted(folder: Path) -> None:
+def test_a_file_that_was_cut_off_is_named(folder: Path) -> None:
     broken = folder / "00004-4.jpg"
     broken.write_bytes(broken.read_bytes()[:700])
-    said = _refused(r"00004-4\.jpg is broken.*--skip-broken", folder=folder)
+    said = _refused(r"00004-4\.jpg is broken, or no JPEG picture")
     assert "12-4" not in said
-    run = _run(ranks=1, folder=folder, steps=1, step_ms=0, skip_broken=True)
-    assert run.records["metrics.left_out"].iloc[0] == 1
-    assert "1 of 129 files were left out" in run.output
 
 
 @pytest.mark.choice
-def test_what_cannot_be_trained_on_is_one_sentence(folder: Path, tmp_path: Path) -> None:
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    _refused("There is no image in .*empty", folder=empty)
-    _refused("There is no image in .*nosuch", folder=tmp_path / "nosuch")
+def test_what_cannot_be_trained_on_is_one_sentence(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for path in sorted(folder.iterdir())[1:]:
         path.unlink()
-    _refused("2 ranks are more than the 1 images", folder=folder, ranks=2)
+    _refused("2 ranks are more than the 1 images", ranks=2)
     (folder / "zebra.jpg").write_bytes(b"x")
-    _refused("zebra.jpg has no label", folder=folder)
+    _refused("zebra.jpg has no label")
     _refused("it takes 0 or more, not -1", step_ms=-1)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    for name in ("empty", "nosuch"):
+        monkeypatch.setenv("SCALEOUT_CROPS", str(tmp_path / name))
+        _refused(f"There is no image in .*{name}")
 
 
 @pytest.mark.choice
@@ -178,16 +180,10 @@ def test_two_ranks_read_each_format_together() -> None:
     rows = _run(ranks=2, script="formats.py").records
     assert len(rows) == 16 and (rows.ranks == 2).all()
     assert (rows["metrics.images"] == 600).all(), "some image on no rank, or on two"
-    opens = rows.groupby("variant")["metrics.opens"].agg(["min", "max"])
-    found = {form: tuple(row) for form, row in opens.iterrows()}
-    assert found["files"] == (600, 600) and found["tfrecord"] == (8, 8)
-    # Of one file that two ranks open at once, Linux may report both opens as one.
-    for form, each in (("lmdb", 2), ("hdf5", 1)):
-        assert each <= found[form][0] <= found[form][1] <= 2 * each, form
     _refused("There are 8 shards: take 8 ranks at most", ranks=9, script="shared.py", step_ms=None)
 
 
-def test_one_server_is_asked_for_each_image_or_for_each_shard() -> None:
+def test_the_servers_are_asked_for_each_image_or_for_each_shard() -> None:
     yielding = {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}
     rows = _run(
         ranks=4, script="shared.py", delay_ms=1, mb_per_s=5, data_servers=4, env=yielding
@@ -210,9 +206,10 @@ def test_one_server_is_asked_for_each_image_or_for_each_shard() -> None:
         ("staged", 4): (0, 0),
     }
     for _, row in rows.iterrows():
-        wanted_s = row["metrics.opens"] * 1e-3 + row["metrics.bytes"] / 20e6
+        parts_s = row["metrics.opens"] * 1e-3, row["metrics.bytes"] / 20e6
+        wanted_s = sum(parts_s) if row.ranks == 1 else max(parts_s)
         assert row["metrics.model_s"] == pytest.approx(wanted_s)
-        assert min(row.step_s) > 0.9 * wanted_s, "the server was faster than it says it is"
+        assert min(row.step_s) > 0.99 * wanted_s, "a server was faster than it says it is"
 
 
 @with_torch

@@ -23,7 +23,7 @@ TOOL = ("cli", "jobs", "sweeps", "comparisons", "scaling", "doctor", "reports", 
 # What they import for the course alone, when they are asked to.
 FOR_THE_COURSE = {"engines.py", "doctor/probe.py"}
 # For another Python, which its test asks for and skips without.
-ELSEWHERE = {"seven_in_jax.py": {"jax"}, "torch_steps.py": {"common"}}
+ELSEWHERE = {"torch_steps.py": {"common"}}
 
 
 def names(lines: list[str]) -> set[str]:

@@ -22,6 +22,7 @@ ARCHIVES = {".zip": "zip", ".tar": "tar", ".tar.gz": "gztar", ".tgz": "gztar"}
 NOT_GIVEN = (
     "solutions", "labs", "notebooks", "tests", ".ci", ".gitignore", "CHANGELOG.md",
     "CONTRIBUTING.md", "docs/instructors.md", "docs/teaching.md", "docs/tour.png",
+    "docs/cluster.md", "docs/hub.md", "docs/image.md", "docs/one-link.md",
 )  # fmt: skip
 OWN = "class-copy/"  # what goes to the copy's top: README.md, in place of ours, and survey.md
 CUT = "# From here on: not in the copy that a class gets"  # a line of the Makefile

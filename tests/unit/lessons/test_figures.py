@@ -218,13 +218,6 @@ def frameworks(draw: Draw, guess: Any) -> Any:
     return draw({"small": faster, "large": slower}, guess)
 
 
-def server_load(draw: Draw, guess: Any) -> Any:
-    # 0.1 s for the opens of a node and 0.002 s for its bytes.
-    ways = {"one file per image": 100.0, "shards": 0.1}
-    how = {"mb_per_s": 2.0, "delay_ms": 1.0, "server_mb_per_s": 1000.0, "nodes": 100}
-    return draw(ways, **how, guess=guess)
-
-
 # Figures that judge what they show: how to draw one, words that must be among its own, and a guess.
 FIGURES: dict[str, tuple[Draw, str, object]] = {
     "01_onednn operations": (
@@ -287,11 +280,6 @@ FIGURES: dict[str, tuple[Draw, str, object]] = {
     ),
     "08_precision few_bits": (few_bits, "down to 8 bits per tensor and 4 bits per channel.", 3),
     "09_networks frameworks": (frameworks, "large: TensorFlow, 1 rank is the fastest.", 1.5),
-    "10_input server_load": (
-        server_load,
-        "One file per image: the server is enough for 9 nodes.",
-        200,
-    ),
 }
 
 

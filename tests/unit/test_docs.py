@@ -1,0 +1,101 @@
+"""What the pages tell people to open or to type is there: in this repository, and in a class's copy."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from helpers import ROOT
+
+from scaleout import cli
+from scaleout.teaching.release import release
+
+PLACE = r"(?:docs|labs|notebooks|requirements|sites|solutions|src|tests|tools|class-copy)"
+NAMED = re.compile(rf"(?<![\w./>~-]){PLACE}/[\w./-]*\w")
+MEANT = re.compile(r"NN_|OURS|YOUR")  # a reader puts a name in its place
+TARGET = re.compile(r"^([a-z][a-z -]*):", re.M)
+MADE = ("class-copy/starts",)  # is in the copy alone
+
+
+def code(text: str) -> Iterator[str]:
+    """What stands between backticks or is indented as code, line by line, without shell comments."""
+    for block in re.findall(r"^```\w*\n(.*?)^```|^((?:    .+\n)+)", text, flags=re.M | re.S):
+        yield from (line.split("  #")[0].strip() for line in "".join(block).splitlines())
+    yield from re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S))
+
+
+def slips(page: str, text: str, root: Path) -> Iterator[str]:
+    """Name each file, target, command and flag of a page that is not there."""
+    targets = set(" ".join(TARGET.findall((root / "Makefile").read_text())).split())
+    commands = next(
+        action.choices for action in cli.parser()._actions if isinstance(action.choices, dict)
+    )
+    for line in code(text):
+        for path in NAMED.findall(line):
+            if not (root / path).exists() and not MEANT.search(path) and path not in MADE:
+                yield f"{page}: there is no {path}"
+        for target in re.findall(r"(?:^|&& )make ([a-z-]+)(?![\w=])", line):
+            if target not in targets:
+                yield f"{page}: there is no  make {target}"
+        for word, rest in re.findall(r"(?:^|bin/|&& )scaleout ([a-z]+)(.*)", line):
+            if word not in commands:
+                yield f"{page}: there is no  scaleout {word}"
+                continue
+            known = {flag for action in commands[word]._actions for flag in action.option_strings}
+            for flag in re.findall(r"(?<=\s)--[a-z][a-z-]*", rest.split(" -- ")[0].split(" && ")[0]):
+                if flag not in known:
+                    yield f"{page}: scaleout {word} knows no {flag}"
+    for link in re.findall(r"\]\(([^)#\s]+)", text):
+        if ":" not in link and not (root / page).parent.joinpath(link).exists():
+            yield f"{page}: there is no {link}"
+
+
+def pages(root: Path) -> list[Path]:
+    """Every page that people read, but the history."""
+    return [*sorted(root.glob("docs/*.md")), *sorted(root.glob("*.md"))]
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a class gets of this repository."""
+    folder = tmp_path_factory.mktemp("class") / "copy"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(ROOT)
+        release(folder)
+    return folder
+
+
+def test_what_the_pages_name_is_there() -> None:
+    found = [
+        slip
+        for path in pages(ROOT)
+        if path.name != "CHANGELOG.md"
+        for slip in slips(str(path.relative_to(ROOT)), path.read_text(), ROOT)
+    ]
+    assert not found
+
+
+def test_what_the_pages_of_a_class_name_is_in_its_copy(copy: Path) -> None:
+    found = [
+        slip
+        for path in pages(copy)
+        for slip in slips(str(path.relative_to(copy)), path.read_text(), copy)
+    ]
+    assert not found
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("Read `docs/of_yesterday.md`.", "there is no docs/of_yesterday.md"),
+        ("    python solutions/05_horovod/gone.py\n", "there is no solutions/05_horovod/gone.py"),
+        ("Type `make lobster`.", "there is no  make lobster"),
+        ("    .venv/bin/scaleout fly 05\n", "there is no  scaleout fly"),
+        ("```bash\nscaleout run 05 --wings 2 -- --steps 3\n```\n", "scaleout run knows no --wings"),
+        ("[here](docs/of_yesterday.md)", "there is no docs/of_yesterday.md"),
+    ],
+)
+def test_a_slip_is_found(text: str, says: str) -> None:
+    assert [slip.partition(": ")[2] for slip in slips("README.md", text, ROOT)] == [says]
+    right = "`docs/trust.md` `make lab` `scaleout run 05 -n 2 -- --steps 3` [here](docs/trust.md)"
+    assert not list(slips("README.md", right, ROOT))
