@@ -142,9 +142,7 @@ def test_a_forecast_comes_from_the_parts_at_two_narrower_widths() -> None:
     assert [row["variant"] for row in rows] == ["data", "tensor", "data again"] * 3
     for row in rows:
         assert row["metrics.batch"] == 64 * row["metrics.ratio"] and len(row["step_s"]) == 2
-        for width, (products, messages, summed) in zip(
-            (16, 32), row["metrics.parts"], strict=True
-        ):
+        for width, (products, messages, summed) in zip((16, 32), row["metrics.parts"], strict=True):
             of = width if row["variant"].startswith("data") else width * row["metrics.ratio"]
             assert summed == 4 * 4 * of * width, "4 layers of 4-byte numbers"
             assert products > 0 and messages > 0

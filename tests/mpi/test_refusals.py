@@ -49,7 +49,10 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
     "11_parallelism": [
         ({"script": "pipeline.py", "batch": 10}, "does not divide into 4 micro-batches"),
         ({"script": "pipeline.py", "ranks": 3, "layers": 2}, "3 stages are more than 2 layers"),
-        ({"script": "pipeline.py", "ranks": 3, "replicas": 2}, "3 ranks do not divide into 2 pipelines"),
+        (
+            {"script": "pipeline.py", "ranks": 3, "replicas": 2},
+            "3 ranks do not divide into 2 pipelines",
+        ),
         ({"script": "tensor.py", "ranks": 3, "width": 2}, "2 columns are fewer than 3 ranks"),
         ({"script": "tensor.py", "layers": 3}, "Layers go in pairs, and 3 is odd"),
         ({"script": "broken.py", "ranks": 1}, "goes wrong on two or more"),

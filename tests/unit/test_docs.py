@@ -42,7 +42,9 @@ def slips(page: str, text: str, root: Path) -> Iterator[str]:
                 yield f"{page}: there is no  scaleout {word}"
                 continue
             known = {flag for action in commands[word]._actions for flag in action.option_strings}
-            for flag in re.findall(r"(?<=\s)--[a-z][a-z-]*", rest.split(" -- ")[0].split(" && ")[0]):
+            for flag in re.findall(
+                r"(?<=\s)--[a-z][a-z-]*", rest.split(" -- ")[0].split(" && ")[0]
+            ):
                 if flag not in known:
                     yield f"{page}: scaleout {word} knows no {flag}"
     for link in re.findall(r"\]\(([^)#\s]+)", text):
