@@ -1,11 +1,11 @@
 r"""Two of the splits as PyTorch brings them: columns and rows, and a pipeline.
 
-    scaleout run solutions/11_parallelism/more/torch_split.py -n 2 -t 1 \
+    scaleout run labs/11_parallelism/more/torch_split.py -n 2 -t 1 \
         --python .side/torch/bin/python
 
 After `make torch`, on any number of ranks; it takes about 10 seconds. You will
 see how far gradients and loss are from those of one rank. There is nothing to
-fill in: look for what you wrote in runme.py. A Linear of PyTorch keeps its
+fill in: tensor.py and pipeline.py do the same. A Linear of PyTorch keeps its
 weights transposed, (out, in), so its first axis holds our columns.
 """
 
