@@ -41,7 +41,8 @@ def test_messages_go_over_the_wire_that_was_asked_for(wire: str) -> None:
     )  # fmt: skip
     metrics = job.records["metrics"].iloc[0]
     assert [step["bytes"] for step in metrics["steps"]] == [4096, 1 << 20]
-    assert [max(step["compute_s"]) > 1e-5 for step in metrics["steps"]] == [True, False]
+    # The shortest round: a rank may lose its core in any of the others.
+    assert [min(step["compute_s"]) > 1e-5 for step in metrics["steps"]] == [True, False]
     # Both ranks sent each message thrice, one of them to warm up.
     assert int(SENT.read_text()) - before > 6 * metrics["sizes"][-1]
 

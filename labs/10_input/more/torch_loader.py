@@ -5,7 +5,7 @@ r"""The pipeline of runme.py by PyTorch's DataLoader: images/s of input alone.
 
 After `make torch`, on any number of ranks; it takes about 20 seconds. Beside
 it, compare_pipelines.py measures the same by TensorFlow, with
-`--pipelines parallel+batch+prefetch --step-ms 0`. There is nothing to fill in.
+`--pipelines parallel+prefetch --step-ms 0`. There is nothing to fill in.
 """
 
 import sys
