@@ -175,10 +175,12 @@ def ratios(rows) -> tuple[dict, dict, dict]:
 
 def crossing(times: dict) -> float:
     """Find the batch / width at which tensor's step begins to take longer
-    than data's; nan where it never does."""
+    than data's, and does so from there on; nan where it never does."""
     x, y = np.log([list(times), list(times.values())])
-    for k in range(len(x) - 1):
-        if y[k] <= 0 < y[k + 1]:
+    for k in reversed(range(len(x) - 1)):
+        if y[k + 1] <= 0:
+            break
+        if y[k] <= 0:
             share = -y[k] / (y[k + 1] - y[k])
             return float(np.exp(x[k] + share * (x[k + 1] - x[k])))
     return float("nan")
@@ -225,7 +227,7 @@ def how_far(rows) -> str:
             f"{100 * max(off):+.0f} % off, in the median "
             f"{100 * np.median(np.abs(off)):.0f} %. Of {len(measured)} ratios "
             "of batch to width, data parallelism is shown to be faster at "
-            f"{data}, tensor parallelism at {tensor}. Two equal steps "
+            f"{data} of them, tensor parallelism at {tensor}. Two equal steps "
             f"differed by up to {100 * noise:.0f} %.")
 
 

@@ -57,7 +57,7 @@ def test_a_crossing_that_is_not_there_is_not_made_up() -> None:
 def test_a_forecast_is_held_against_the_measured_step() -> None:
     said = figures.how_far(_steps(1.0))
     assert "The forecast steps are -10 to -10 % off, in the median 10 %." in said
-    assert "data parallelism is shown to be faster at 2, tensor parallelism at 2" in said
+    assert "data parallelism is shown to be faster at 2 of them, tensor parallelism at 2" in said
     assert "Two equal steps differed by up to 5 %." in said
 
 
