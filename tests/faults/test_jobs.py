@@ -343,7 +343,7 @@ SAVES = """
     import os, signal, time
     {imports}
     rank, told = os.environ["RANK"], []
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in {taken}:
         signal.signal(number, lambda n, _: told.append(n))
     print("up", rank, flush=True)
     while not told:
@@ -355,13 +355,31 @@ SAVES = """
     """
 
 
+BOTH, AS_SLURM = "signal.SIGINT, signal.SIGTERM", "[signal.SIGTERM]"
+
+
 @pytest.mark.parametrize("imports", ["", "from mpi4py import MPI"], ids=["alone", "MPI"])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    ("number", "taken"),
+    [
+        (signal.SIGINT, BOTH),
+        (signal.SIGTERM, BOTH),
+        (signal.SIGHUP, BOTH),
+        (signal.SIGINT, AS_SLURM),
+        (signal.SIGTERM, AS_SLURM),
+    ],
+)
 def test_ranks_save_their_state_before_the_job_is_gone(
-    script: Write, results: Path, run_id, no_process_left, number: signal.Signals, imports: str
+    script: Write,
+    results: Path,
+    run_id,
+    no_process_left,
+    number: signal.Signals,
+    taken: str,
+    imports: str,
 ) -> None:
     folder = results.parent
-    started = Started(script(SAVES.format(imports=imports, folder=folder)))
+    started = Started(script(SAVES.format(imports=imports, folder=folder, taken=taken)))
     started.wait_for("up 0", "up 1")
     os.killpg(started.process.pid, number)
     said = started.end(within_s=GRACE_S + BUSY_S)
@@ -370,6 +388,24 @@ def test_ranks_save_their_state_before_the_job_is_gone(
     no_process_left(run_id())
     output = (results / "train" / run_id() / "output.txt").read_text()
     assert "[0] saved 0" in output and "[1] saved 1" in output
+
+
+@pytest.mark.parametrize(
+    "taken", [AS_SLURM, BOTH, "[signal.SIGTERM] if rank == '0' else [signal.SIGINT]"]
+)
+def test_ranks_save_their_state_when_their_time_is_up(
+    patient: None, script: Write, results: Path, no_process_left, time_is_up_at, taken: str
+) -> None:
+    folder = results.parent
+    text = SAVES.format(imports="from mpi4py import MPI", folder=folder, taken=taken)
+    text = text.replace('print("up"', 'MPI.COMM_WORLD.Barrier(); print("up"')
+    time_is_up_at("up")
+    with pytest.raises(JobTimeout) as caught:
+        _run(script(text), timeout=300)
+    assert {path.name for path in folder.glob("saved-*")} == {"saved-0", "saved-1"}
+    assert {"saved 0", "saved 1"} < {text for _, text in caught.value.run.lines}
+    assert "PMI calls" not in caught.value.run.output
+    no_process_left(caught.value.run.id)
 
 
 def test_a_job_behind_nohup_goes_on_when_the_terminal_is_closed(

@@ -138,7 +138,7 @@ def _stream(
 
     def take_quietly(started: "subprocess.Popen[bytes]", within_s: float) -> None:
         for lines in read(started, run.id, time.monotonic() + within_s, own):
-            transcript.add(lines, quietly=True)
+            transcript.add((one for one in lines if not talk.takes(*one)), quietly=True)
 
     inherited = [into for _, into in errors]
     with (
