@@ -474,21 +474,47 @@ def test_a_rank_that_ends_before_the_others_ends_no_job(
     assert _run(script(ONE_FAILS.format(fails=fails, others_s=5)), timeout=300).status == 0
 
 
+ONE_WAITS = """
+    from mpi4py import MPI
+    if MPI.COMM_WORLD.rank == {waits}:
+        MPI.COMM_WORLD.send(0, {leaves}), MPI.COMM_WORLD.recv()
+    print("up", MPI.COMM_WORLD.recv())
+    """
+TWO_LEAVE = """
+    import os, sys, time
+    from pathlib import Path
+    mine = Path(__file__).with_name("left-" + os.environ["RANK"])
+    if os.environ["RANK"] != "0":
+        print("leaves")
+        mine.touch()
+        sys.exit(0)
+    while len([*mine.parent.glob("left-*")]) < 2:
+        time.sleep(0.01)
+    print("up 0")
+    time.sleep(600)
+    """
+AT_ITS_END = "had come to the end of its script"
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        (ONE_WAITS.format(waits=0, leaves=1), ["line 4", AT_ITS_END]),
+        (ONE_WAITS.format(waits=1, leaves=0), [AT_ITS_END, "line 4"]),
+        (TWO_LEAVE, ["line 12", AT_ITS_END, AT_ITS_END]),
+    ],
+    ids=["rank 1", "rank 0", "two of three without MPI"],
+)
 def test_a_rank_that_has_come_to_its_end_is_named_when_time_is_up(
-    script: Write, results: Path, time_is_up_at
+    script: Write, results: Path, time_is_up_at, text: str, places: list[str]
 ) -> None:
-    text = """
-        from mpi4py import MPI
-        if MPI.COMM_WORLD.rank == 0:
-            MPI.COMM_WORLD.send(0, 1), MPI.COMM_WORLD.recv()
-        print("up", MPI.COMM_WORLD.recv())
-        """
     time_is_up_at("up 0", settle_s=2.0)
     with pytest.raises(JobTimeout) as caught:
-        _run(script(text), timeout=300)
+        _run(script(text), ranks=len(places), timeout=300)
+    stood = f"stood in {os.path.relpath(script(text))}, "
     assert str(caught.value).splitlines()[1:] == [
-        "rank 0 stood in " + os.path.relpath(script(text)) + ", line 4",
-        "rank 1 had come to the end of its script",
+        f"rank {rank} {place if place == AT_ITS_END else stood + place}"
+        for rank, place in enumerate(places)
     ]
 
 

@@ -128,7 +128,7 @@ class Job:
 
     @property
     def watched(self) -> bool:
-        """Whether rank 0 is watched in place of that."""
+        """Whether the first and the last rank are watched in place of that."""
         return self.ranks > 1 and not self.counted
 
 
