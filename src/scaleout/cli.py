@@ -153,7 +153,7 @@ def _compare(args: argparse.Namespace, rest: list[str]) -> int:
 def _scaling(args: argparse.Namespace, rest: list[str]) -> int:
     from .scaling import main
 
-    return main(args.table, _nodes(args.predict), _say)
+    return main(args.table, _nodes(args.predict), args.json, _say)
 
 
 def _report(args: argparse.Namespace, rest: list[str]) -> int:
@@ -372,7 +372,8 @@ def _script_name(path: Path) -> str:
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Exit with one sentence in place of the usage."""
-        if message.startswith("unrecognized arguments"):
+        runs = self.prog.split()[-1] in ("run", "submit", "sweep", "compare")
+        if runs and message.startswith("unrecognized arguments"):
             message += ", put the script's own after --"
         self.exit(2, f"{sentence(f'{self.prog}: {message}')}; type  {self.prog} --help\n")
 
@@ -508,6 +509,7 @@ def _scaling_words(commands: Any) -> None:
     about = "a table whose first line names the columns: nodes, and rate or seconds"
     add("table", type=Path, metavar="TABLE.csv", help=about)
     add("--predict", default="", metavar="N,N", help="nodes to predict (twice the most measured)")
+    add("--json", action="store_true", help="the same for a program to read")
 
 
 def _report_words(commands: Any) -> None:

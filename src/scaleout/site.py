@@ -326,7 +326,8 @@ def _wrong_option(key: str, texts: Sequence[str], at: int, binds: bool) -> str:
             ours = binds or instead is not BINDING
             if ours and _is_one_of(word, names.split(), getopt=key != "options"):
                 return f"{word!r} is not for a site file: {instead}."
-    if key == "srun" and re.match(r"--export=(?!ALL\b)", text):
+    hides = re.match(r"--exp(?:o|or|ort)?(?:=|$)(?!ALL\b)", text) if key == "srun" else None
+    if hides and ("=" in text or not [*texts, ""][at + 1].startswith("ALL")):
         return f"{text!r} hides the job's variables from the ranks: begin with ALL, as in --export=ALL."
     two = len(words) > 1 and ("=" not in words[0] or any(w.startswith("-") for w in words[1:]))
     if key != "sbatch" and text.startswith("-") and two:

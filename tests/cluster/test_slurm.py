@@ -164,14 +164,17 @@ def test_a_failed_job_says_who_failed_first(start: str, script: Callable[..., Pa
     assert "ValueError: mine" in str(caught.value) and caught.value.status != 0
 
 
-def test_copies_that_never_talk_are_named(script: Callable[..., Path]) -> None:
+@pytest.mark.parametrize("start", ["mpirun", "srun"])
+def test_copies_that_never_talk_are_named(start: str, script: Callable[..., Path]) -> None:
     said: list[str] = []
-    command = ["python", str(script("print('rate 10', flush=True)"))]
-    run = _submit(command, ranks=2, nodes=2, echo=said.append)
+    site = replace(SITE, start=start)
+    command = ["python", str(script("import time; time.sleep(0.5); print('rate 10', flush=True)"))]
+    run = _submit(command, site, ranks=2, nodes=2, echo=said.append)
     assert run.talked is False and "never talked to each other" in said[-1]
-    assert "PMI calls" not in run.output and "MASTER_PORT" not in run.output
+    unseen = "PMI calls", "MASTER_PORT", "whether a rank talks"
+    assert not any(text in line for text in unseen for line in [run.output, *said])
     by_mpi = script("from mpi4py import MPI\nMPI.COMM_WORLD.Barrier()")
-    assert _submit(by_mpi, ranks=2, nodes=2).talked is True
+    assert _submit(by_mpi, site, ranks=2, nodes=2).talked is True
 
 
 # What torch's Gloo does: rank 0 waits at MASTER_PORT, the others connect.
@@ -192,8 +195,12 @@ BY_TCP = """
 """
 
 
-def test_ranks_that_meet_as_torchs_do_are_not_called_copies(script: Callable[..., Path]) -> None:
-    assert _submit(["python", str(script(BY_TCP))], ranks=2, nodes=2).talked is True
+@pytest.mark.parametrize("start", ["mpirun", "srun"])
+def test_ranks_that_meet_as_torchs_do_are_not_called_copies(
+    start: str, script: Callable[..., Path]
+) -> None:
+    command = ["python", str(script(BY_TCP))]
+    assert _submit(command, replace(SITE, start=start), ranks=2, nodes=2).talked is not False
 
 
 def test_what_the_job_wrote_in_scratch_is_brought_home(

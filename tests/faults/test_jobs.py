@@ -343,7 +343,7 @@ SAVES = """
     import os, signal, time
     {imports}
     rank, told = os.environ["RANK"], []
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in {taken}:
         signal.signal(number, lambda n, _: told.append(n))
     print("up", rank, flush=True)
     while not told:
@@ -355,13 +355,31 @@ SAVES = """
     """
 
 
+BOTH, AS_SLURM = "signal.SIGINT, signal.SIGTERM", "[signal.SIGTERM]"
+
+
 @pytest.mark.parametrize("imports", ["", "from mpi4py import MPI"], ids=["alone", "MPI"])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    ("number", "taken"),
+    [
+        (signal.SIGINT, BOTH),
+        (signal.SIGTERM, BOTH),
+        (signal.SIGHUP, BOTH),
+        (signal.SIGINT, AS_SLURM),
+        (signal.SIGTERM, AS_SLURM),
+    ],
+)
 def test_ranks_save_their_state_before_the_job_is_gone(
-    script: Write, results: Path, run_id, no_process_left, number: signal.Signals, imports: str
+    script: Write,
+    results: Path,
+    run_id,
+    no_process_left,
+    number: signal.Signals,
+    taken: str,
+    imports: str,
 ) -> None:
     folder = results.parent
-    started = Started(script(SAVES.format(imports=imports, folder=folder)))
+    started = Started(script(SAVES.format(imports=imports, folder=folder, taken=taken)))
     started.wait_for("up 0", "up 1")
     os.killpg(started.process.pid, number)
     said = started.end(within_s=GRACE_S + BUSY_S)
@@ -370,6 +388,24 @@ def test_ranks_save_their_state_before_the_job_is_gone(
     no_process_left(run_id())
     output = (results / "train" / run_id() / "output.txt").read_text()
     assert "[0] saved 0" in output and "[1] saved 1" in output
+
+
+@pytest.mark.parametrize(
+    "taken", [AS_SLURM, BOTH, "[signal.SIGTERM] if rank == '0' else [signal.SIGINT]"]
+)
+def test_ranks_save_their_state_when_their_time_is_up(
+    patient: None, script: Write, results: Path, no_process_left, time_is_up_at, taken: str
+) -> None:
+    folder = results.parent
+    text = SAVES.format(imports="from mpi4py import MPI", folder=folder, taken=taken)
+    text = text.replace('print("up"', 'MPI.COMM_WORLD.Barrier(); print("up"')
+    time_is_up_at("up")
+    with pytest.raises(JobTimeout) as caught:
+        _run(script(text), timeout=300)
+    assert {path.name for path in folder.glob("saved-*")} == {"saved-0", "saved-1"}
+    assert {"saved 0", "saved 1"} < {text for _, text in caught.value.run.lines}
+    assert "PMI calls" not in caught.value.run.output
+    no_process_left(caught.value.run.id)
 
 
 def test_a_job_behind_nohup_goes_on_when_the_terminal_is_closed(
@@ -438,21 +474,47 @@ def test_a_rank_that_ends_before_the_others_ends_no_job(
     assert _run(script(ONE_FAILS.format(fails=fails, others_s=5)), timeout=300).status == 0
 
 
+ONE_WAITS = """
+    from mpi4py import MPI
+    if MPI.COMM_WORLD.rank == {waits}:
+        MPI.COMM_WORLD.send(0, {leaves}), MPI.COMM_WORLD.recv()
+    print("up", MPI.COMM_WORLD.recv())
+    """
+TWO_LEAVE = """
+    import os, sys, time
+    from pathlib import Path
+    mine = Path(__file__).with_name("left-" + os.environ["RANK"])
+    if os.environ["RANK"] != "0":
+        print("leaves")
+        mine.touch()
+        sys.exit(0)
+    while len([*mine.parent.glob("left-*")]) < 2:
+        time.sleep(0.01)
+    print("up 0")
+    time.sleep(600)
+    """
+AT_ITS_END = "had come to the end of its script"
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        (ONE_WAITS.format(waits=0, leaves=1), ["line 4", AT_ITS_END]),
+        (ONE_WAITS.format(waits=1, leaves=0), [AT_ITS_END, "line 4"]),
+        (TWO_LEAVE, ["line 12", AT_ITS_END, AT_ITS_END]),
+    ],
+    ids=["rank 1", "rank 0", "two of three without MPI"],
+)
 def test_a_rank_that_has_come_to_its_end_is_named_when_time_is_up(
-    script: Write, results: Path, time_is_up_at
+    script: Write, results: Path, time_is_up_at, text: str, places: list[str]
 ) -> None:
-    text = """
-        from mpi4py import MPI
-        if MPI.COMM_WORLD.rank == 0:
-            MPI.COMM_WORLD.send(0, 1), MPI.COMM_WORLD.recv()
-        print("up", MPI.COMM_WORLD.recv())
-        """
     time_is_up_at("up 0", settle_s=2.0)
     with pytest.raises(JobTimeout) as caught:
-        _run(script(text), timeout=300)
+        _run(script(text), ranks=len(places), timeout=300)
+    stood = f"stood in {os.path.relpath(script(text))}, "
     assert str(caught.value).splitlines()[1:] == [
-        "rank 0 stood in " + os.path.relpath(script(text)) + ", line 4",
-        "rank 1 had come to the end of its script",
+        f"rank {rank} {place if place == AT_ITS_END else stood + place}"
+        for rank, place in enumerate(places)
     ]
 
 

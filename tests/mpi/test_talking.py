@@ -43,6 +43,20 @@ BY_OWN_PORT = """
             except OSError:
                 time.sleep(0.1)
 """
+# The same at a file in place of a port, or with rank 1 as the one that waits for the others, or at a
+# port that is closed again while the connection lasts.
+BY_A_FILE = (
+    BY_OWN_PORT.replace('"127.0.0.1", 29500 + os.getppid() % 400', 'f"/tmp/meets-{os.getppid()}"')
+    .replace("create_server(place)", "socket(socket.AF_UNIX)")
+    .replace("as server:", "as server:\n            server.bind(place), server.listen()")
+    .replace("socket.create_connection(place)", "socket.socket(socket.AF_UNIX)")
+    .replace("as way:", "as way:\n                    way.connect(place)")
+    .replace('print("rate', 'os.unlink(place), print("rate')
+)
+BY_RANK_1 = BY_OWN_PORT.replace("if rank == 0", "if rank == 1")
+BY_WHAT_STAYS = BY_OWN_PORT.replace(
+    'other.sendall(b"1")\n', 'print("met", flush=True), server.close()\n'
+).replace("time.sleep(1.5)", "time.sleep(1.5), other.sendall(b'1')")
 
 
 # What torch's Gloo does, by a process that a rank has started.
@@ -83,7 +97,7 @@ def run(
         job = launch.run(
             command, name="talk", ranks=ranks, threads=1, timeout=300, echo=said.append, site=site
         )
-        assert "whether rank 0 talks" not in job.output and "PMI calls" not in job.output
+        assert "whether a rank talks" not in job.output and "PMI calls" not in job.output
         return job, said
 
     start.watched = site is not None
@@ -106,8 +120,13 @@ def test_ranks_that_talk_are_not_called_copies(run, text: str) -> None:
     assert job.talked is True or (run.watched and job.talked is None)
 
 
-def test_ranks_that_meet_at_a_port_of_their_own_are_not_called_copies(run) -> None:
-    job, said = run(BY_OWN_PORT)
+@pytest.mark.parametrize(
+    "text",
+    [BY_OWN_PORT, BY_A_FILE, BY_RANK_1, BY_WHAT_STAYS],
+    ids=["port", "file", "rank 1", "what stays"],
+)
+def test_ranks_that_meet_at_a_place_of_their_own_are_not_called_copies(run, text: str) -> None:
+    job, said = run(text)
     assert job.talked is None and not any("never talked" in line for line in said)
 
 

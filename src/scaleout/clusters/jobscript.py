@@ -47,6 +47,7 @@ def job_script(job: Job, run_id: str, folder: str) -> str:
         at_end += (
             f'; {python} {shlex.quote(talking.__file__)} "$MASTER_PORT"'  # did the ranks meet?
         )
+    watch = f" {rank.WATCH}" if job.watched else ""
     lines = [
         "#!/bin/bash",
         *(f"#SBATCH --{key}={_quoted(value)}" for key, value in asks.items() if value),
@@ -59,7 +60,7 @@ def job_script(job: Job, run_id: str, folder: str) -> str:
         *given,
         "",
         *meeting,
-        f"TELL=({python} {shlex.quote(rank.__file__)})   # tells a rank what torchrun would",
+        f"TELL=({python} {shlex.quote(rank.__file__)}{watch})   # tells a rank what torchrun would",
         f"cd {shlex.quote(os.getcwd())}",
         f"trap {shlex.quote(at_end)} EXIT",
         *([EXPORT_ALL] if site.start == "srun" else own),

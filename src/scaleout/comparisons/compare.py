@@ -103,7 +103,6 @@ def compare(
     by_the_clock = measure.what == "wall_s" and job is launch.run
     round_of = columns(list(asked))
     rows: list[Row] = []
-    copies: set[str] = set()  # variants whose ranks never talked, and who have been told of
     printing: dict[str, tuple[int, int]] = {}  # how many ranks of each variant print a figure
 
     def result() -> Comparison:
@@ -130,13 +129,13 @@ def compare(
                 if not (again and rounds == 1):
                     where = f"{key}, round {round_ + 1}"
                     worked = any(row["variant"] == key for row in rows)
-                    row, measure, said = _run(start, asked[key], measure, where, worked)
+                    told = any(row.get("copies") for row in rows if row["variant"] == key)
+                    row, measure = _run(start, asked[key], measure, where, worked)
                     row |= _start_s(start, asked[key], row, rows) if by_the_clock else {}
                     printing[key] = row.pop("printing")
                     _ask(measure, printing)
-                    if echo and said and key not in copies:
-                        copies.add(key)
-                        echo(f"{key}: {said}")
+                    if echo and row["copies"] and not told:
+                        echo(f"{key}: {row['copies']}")
                 place = {"round": round_, "place": len(rows), "variant": key, "again": again}
                 rows.append({**place, **row})
                 journal.add(rows[-1])
@@ -202,12 +201,8 @@ def _settled(result: Comparison, name: str) -> bool:
 
 def _run(
     start: Callable[..., Any], how: Mapping[str, Any], metric: Metric, where: str, worked: bool
-) -> tuple[Row, Metric, str]:
-    """Make a row of one run.
-
-    Also return the metric that all others are read by, and the sentence that says that its ranks
-    were copies.
-    """
+) -> tuple[Row, Metric]:
+    """Make a row of one run, and return the metric that all others are read by."""
     try:
         found = start(**how)
         metric = metric.settled(found)
@@ -231,7 +226,8 @@ def _run(
     utc = datetime.now(UTC).isoformat(timespec="seconds")
     row = {"value": figure.value, "unit": figure.unit, "run_id": getattr(found, "id", "")}
     row |= {"utc": utc, "remark": metric.remark(figure), "printing": (len(figure.ranks), ranks)}
-    return row, metric, getattr(found, "copies", "")
+    row["copies"] = getattr(found, "copies", "")
+    return row, metric
 
 
 def _start_s(

@@ -36,8 +36,8 @@ class Comparison:
     ----------
     rows : iterable of mapping
         A row each run, in the order in which they ran: round, variant, again (0, or 1 for the
-        baseline's second run of a round), value, and place, unit, run_id, utc, remark where they are
-        known. The first variant is the baseline. Of a round only a whole one counts.
+        baseline's second run of a round), value, and place, unit, run_id, utc, remark, copies where they
+        are known. The first variant is the baseline. Of a round only a whole one counts.
     lower : bool
         Less is better.
     metric : str
@@ -329,6 +329,8 @@ class Comparison:
                 f"{percent(abs(share))} {way} than its other runs."
             )
         notes += dict.fromkeys(text for row in self._rows if (text := row.get("remark")))
+        never = {row["variant"]: text for row in self._rows if (text := row.get("copies"))}
+        notes += [f"{variant}: {text}" for variant, text in never.items()]
         left_out = self.rounds - min(ratio.rounds for ratio in self.found.ratios.values())
         if left_out:
             left = count(self.rounds - left_out, "round")

@@ -131,8 +131,14 @@ class Metric:
 
         Until it is answered, nothing can be said of the job.
         """
-        if ranks < 2 or not self.pattern or self.reduce or self.lower:
+        if ranks < 2 or not self.pattern or self.reduce:
             return ""
+        if self.lower:
+            several = len(figure.ranks.get(UNTOLD, ())) > 1
+            return (
+                "This MPI does not say which rank has printed a line, so nobody can know the slowest: let "
+                "one rank alone print its time, once, or add  --reduce mean  if all are about equal."
+            ) * several
         each = [statistics.median(given) for given in figure.ranks.values()]
         if UNTOLD in figure.ranks:
             return (

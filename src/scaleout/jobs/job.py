@@ -128,8 +128,8 @@ class Job:
 
     @property
     def watched(self) -> bool:
-        """Whether rank 0 is watched in place of that; not in a job of Slurm's."""
-        return self.ranks > 1 and not self.counted and not self.queued
+        """Whether the first and the last rank are watched in place of that."""
+        return self.ranks > 1 and not self.counted
 
 
 def check_size(ranks: int, threads: int | None, timeout: float) -> None:

@@ -138,7 +138,7 @@ def _stream(
 
     def take_quietly(started: "subprocess.Popen[bytes]", within_s: float) -> None:
         for lines in read(started, run.id, time.monotonic() + within_s, own):
-            transcript.add(lines, quietly=True)
+            transcript.add((one for one in lines if not talk.takes(*one)), quietly=True)
 
     inherited = [into for _, into in errors]
     with (
@@ -151,7 +151,8 @@ def _stream(
             transcript.add(one for one in lines if not talk.takes(*one))
             if time.monotonic() >= look_at or (run.lines and not heard_before):
                 if job.counted and not talk.met:
-                    talk.met = talking.connections(port)
+                    if heard_before:  # those at MASTER_PORT stay for a minute
+                        talk.met = talking.connections(port)
                     ranks, launchers = _processes(started.pid)
                     inherited_too = talking.files(launchers)
                     talk.by_own_sockets |= talking.own_sockets(ranks, inherited_too)

@@ -15,7 +15,7 @@ BIND = "--bind"
 # And each rank's own standard error, 7,9, as open files: the launcher may end before it has handed
 # on what a rank said last.
 ERRORS = "--errors"
-# And that rank 0 is to be watched: whether it ever talks to the others, see talking.py.
+# And that the first and the last rank are to be watched: whether they ever talk, see talking.py.
 WATCH = "--watch"
 WATCHER = (
     "import sys; sys.path.insert(0, sys.argv[1]); from scaleout.jobs.talking import watch; "
@@ -166,7 +166,7 @@ def _become(command: list[str]) -> int:
             os.close(file)
         command = command[2:]
     if command[:1] == [WATCH]:
-        if not rank:
+        if rank in (0, int(environment.get("WORLD_SIZE", "1")) - 1):
             _watch(environment.get("MASTER_PORT", ""))
         command = command[1:]
     if rank:  # which mpirun lets wait for ever

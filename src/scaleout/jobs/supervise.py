@@ -65,6 +65,14 @@ def about(pid: int) -> tuple[str, str]:
     return "", "Z"
 
 
+def catches(pid: int, number: int) -> bool:
+    """Tell whether a process has a handler of its own for a signal."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/status", errors="replace") as file:
+        caught = next(line.split()[1] for line in file if line.startswith("SigCgt:"))
+        return bool(int(caught, 16) >> (number - 1) & 1)
+    return False
+
+
 def send(pids: Iterable[int], *numbers: int) -> None:
     """Send these signals to each process that is still there."""
     for pid in pids:
@@ -113,6 +121,7 @@ class Supervisor:
                 break
             if not heard:
                 self._end_leftovers()
+        self._let_save()
         # Hydra hands SIGINT on to the ranks, and sends SIGKILL right behind SIGTERM.
         for number, patience_s in ((signal.SIGINT, self.save_s), (signal.SIGTERM, self.grace_s)):
             if self.status is None:
@@ -164,10 +173,28 @@ class Supervisor:
                 *([signal.SIGTERM, signal.SIGCONT] if self.looks == 2 else [signal.SIGKILL]),
             )
 
+    def _let_save(self) -> None:
+        """Let the ranks that take SIGTERM themselves save their state; the others get SIGINT."""
+        launched = ranks(self.mpirun) if self.status is None else None
+        there = launched[1] if launched else []
+        if not any(catches(rank, signal.SIGTERM) for rank in there):
+            return
+        for rank in there:
+            own = signal.SIGTERM if catches(rank, signal.SIGTERM) else signal.SIGINT
+            send([rank], own, signal.SIGCONT)
+        self._until_ended(there, self.save_s)
+
+    def _until_ended(self, there: list[int], patience_s: float) -> None:
+        end = time.monotonic() + patience_s
+        while any(about(rank)[1] != "Z" for rank in there) and time.monotonic() < end:
+            time.sleep(0.01)
+
     def _tell(self) -> None:
         """Make each rank say where it is, and end: at SIGABRT, Python prints its stack.
 
-        Hydra ends all ranks once one has ended, so its processes stand still meanwhile."""
+        Ranks that save their state at SIGTERM do so before. Hydra ends all ranks once one has failed,
+        so its processes stand still meanwhile."""
+        self._let_save()
         launched = ranks(self.mpirun)
         if launched is None:
             return
@@ -178,9 +205,7 @@ class Supervisor:
             with contextlib.suppress(OSError):  # a core file of each would be a bad surprise
                 resource.prlimit(pid, resource.RLIMIT_CORE, (0, 0))
         send(there, signal.SIGABRT, signal.SIGCONT)
-        end = time.monotonic() + self.grace_s / 2
-        while any(about(rank)[1] != "Z" for rank in there) and time.monotonic() < end:
-            time.sleep(0.01)
+        self._until_ended(there, self.grace_s / 2)
         send(workers, signal.SIGABRT, signal.SIGCONT)  # whose words are not those of their rank
         send(proxies, signal.SIGCONT)
         self._wait(lambda: self.status is not None)

@@ -4,8 +4,8 @@ Hydra, the launcher of our MPICH, counts the calls that ranks make to it: a rank
 itself or through Horovod or daal4py, makes some. What meets without MPI, as torch and JAX do, does so
 at MASTER_PORT, where a connection can be seen while it lasts and for a minute after. Ranks that meet
 at another port have sockets of their own: then nobody can know from outside.
-Where another launcher starts the ranks, or ours starts them over ssh, a small process beside rank 0
-looks for the same, and for a library of MPI in place of the calls: `watch`.
+Where another launcher starts the ranks, or ours starts them over ssh, a small process beside the
+first and the last rank looks for the same, and for a library of MPI in place of the calls: `watch`.
 Also the look at MASTER_PORT, for a job in Slurm: `python talking.py PORT` says what it has seen."""
 
 import contextlib
@@ -22,8 +22,8 @@ SEEN = re.compile(r"\[mpiexec@.*\] Number of PMI calls seen by the server: (\d+)
 RULE = "=" * 80  # what stands above and below that line
 MET = "Connections at MASTER_PORT: "
 LISTENING = "0A"  # a state of a socket in /proc/net/tcp
-# What a watcher says of rank 0, in the order in which one outdoes the other.
-WATCHED = [f"scaleout looked whether rank 0 talks: {seen}" for seen in ("no", "maybe", "yes")]
+# What a watcher says of its rank, in the order in which one outdoes the other.
+WATCHED = [f"scaleout looked whether a rank talks: {seen}" for seen in ("no", "maybe", "yes")]
 NO, MAYBE, YES = range(3)
 MPI = re.compile(rb"/\S*/lib(?:mpi|mpich)[\w-]*\.so\S*")
 SHARED = re.compile(rb" /dev/shm/(?!sem\.)")  # memory by which an MPI without a library talks too
@@ -52,10 +52,13 @@ def connections(port: str) -> int:
 def own_sockets(processes: Iterable[int], inherited: set[str]) -> bool:
     """Tell whether one of these processes listens at a port, or has a connection within this machine.
 
-    What they have inherited from their launchers does not count.
+    A socket with the name of a file counts, too; what they have inherited from their launchers does
+    not.
     """
-    held = files(processes) - inherited
-    return any(
+    held = {file for file in files(processes) - inherited if file.startswith("socket:")}
+    if not held:  # all sockets of a machine take milliseconds to list
+        return False
+    return any(f"socket:[{inode}]" in held for inode in _with_files()) or any(
         f"socket:[{inode}]" in held
         and (state == LISTENING or here.rpartition(":")[0] == there.rpartition(":")[0])
         for here, there, state, inode in _sockets()
@@ -82,8 +85,15 @@ def _sockets() -> Iterator[tuple[str, str, str, str]]:
                 yield words[1], words[2], words[3], words[9]
 
 
+def _with_files() -> list[str]:
+    """List the inodes of this machine's Unix sockets that others can find by a name."""
+    with contextlib.suppress(OSError), open("/proc/net/unix", errors="replace") as file:
+        return [words[6] for words in map(str.split, file.readlines()[1:]) if len(words) > 7]
+    return []
+
+
 def watch(pid: int, port: str) -> None:
-    """Say on standard error whether rank 0, this process, talks, until that is certain or it ends."""
+    """Say on standard error whether a rank, this process, talks, until that is certain or it ends."""
     from . import supervise  # only here: this file is run by its path, too
 
     inherited = files([os.getpid()])
@@ -117,7 +127,7 @@ def _seen(processes: list[int], port: str, inherited: set[str], preloaded: set[b
     maps = b"".join(map(_maps, processes))
     if {*MPI.findall(maps)} - preloaded:
         return YES
-    # All sockets of a machine take milliseconds to list, and those at a port are there for a minute.
+    # Those at a port are there for a minute.
     sockets = [file for file in files(processes) - inherited if file.startswith("socket:")]
     if (sockets or not processes) and connections(port):
         return YES

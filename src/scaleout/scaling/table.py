@@ -1,20 +1,24 @@
 """Answer `scaleout scaling TABLE.csv --predict 64,128`: read a table, fit it, predict from it."""
 
 import csv
+import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from .. import jsonlines
 from ..comparisons.numbers import one_number
 from ..errors import ScaleoutError
 from ..words import plain
-from .fit import fit_rates
+from .fit import RateFit, fit_rates
 
 COUNTS = ("nodes", "ranks", "gpus", "cores")
 RATE, STRONG, WEAK = "rate", "seconds", "weak_seconds"
+# How benchmarks of MPI name their first column: OSU's, and Intel's IMB.
+MESSAGES = re.compile(r"(message |msg |data)?(size|#?bytes)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -117,6 +121,11 @@ def _names(lines: Lines, rows: Lines, shown: str) -> tuple[list[str], Lines]:
             raise ScaleoutError(f"{shown} has {word} between its columns: save it with commas.")
     named = first if re.search("[A-Za-z]", first) or not noted else noted[-1]
     there = plain(", ".join(" ".join(cell.split()) for cell in _cells(named)), 120)
+    if MESSAGES.match(there):
+        raise ScaleoutError(
+            f"{shown} is a table of message sizes ({there}), no table of nodes: give one that names the "
+            "columns nodes and rate."
+        )
     raise ScaleoutError(
         f"{shown} needs a first line that names the columns nodes and rate, such as  nodes,rate  (or  "
         "nodes,seconds  for times of the same work,  nodes,weak_seconds  where each node has its "
@@ -166,7 +175,12 @@ def _short(rate: float) -> str:
     return f"{rate:,.0f}" if rate >= 1000 else f"{rate:.4g}"
 
 
-def main(path: Path, predict: Sequence[int], say: Callable[[str], None] = print) -> int:
+def main(
+    path: Path,
+    predict: Sequence[int],
+    as_json: bool = False,
+    say: Callable[[str], None] = print,
+) -> int:
     """Print the fit, and a row for each number of nodes.
 
     Parameters
@@ -175,6 +189,8 @@ def main(path: Path, predict: Sequence[int], say: Callable[[str], None] = print)
         A table, as `read_measured` takes it.
     predict : sequence of int
         Numbers of nodes; without any, twice the most that were measured.
+    as_json : bool
+        Print one object of JSON in place of lines.
     say : callable
         Takes each line.
 
@@ -190,29 +206,44 @@ def main(path: Path, predict: Sequence[int], say: Callable[[str], None] = print)
     """
     table = read_measured(path)
     fit = fit_rates(table.nodes, table.rates, table.count)
+    rows = [_predicted(table, fit, nodes) for nodes in predict or [int(2 * fit.nodes[-1])]]
+    refused = list(dict.fromkeys(row["refused"] for row in rows if "refused" in row))
+    if as_json:
+        laws = {name: round(share, 3) for name, share in fit.weights.items()}
+        about = {"count": table.count, "measured": table.what, "points": fit.points}
+        about |= {"one": fit.one, "scatter": fit.scatter, "laws": laws, "faster": fit.faster}
+        say(json.dumps({**about, "predictions": rows}, indent=1))
+        return 1 if refused else 0
     counts = ", ".join(f"{n:g}" for n in fit.nodes)
     say(f"{fit.points} points on {counts} {table.count}; one alone {_short(fit.one)}/s;"
         f" scatter {100 * fit.scatter:.1f} %")  # fmt: skip
-    order = sorted(fit.weights, key=lambda name: -fit.weights[name])
-    weights = ", ".join(f"{name} {100 * fit.weights[name]:.0f} %" for name in order)
-    say(f"What holds it back, by how often each law fits best: {weights}")
-    timed = table.what != RATE
-    last = f" {'seconds':>10}" * timed
+    if not fit.faster:  # which no law can say
+        order = sorted(fit.weights, key=lambda name: -fit.weights[name])
+        weights = ", ".join(f"{name} {100 * fit.weights[name]:.0f} %" for name in order)
+        say(f"What holds it back, by how often each law fits best: {weights}")
+    last = f" {'seconds':>10}" * (table.what != RATE)
     say(f"{table.count:>8} {'rate':>10} {'95 % interval':>22} {'efficiency':>11}{last}")
-    refused: dict[str, None] = {}  # each once
-    for nodes in predict or [int(2 * fit.nodes[-1])]:
-        try:
-            found = fit.predict(nodes)
-        except ScaleoutError as error:
-            refused[str(error)] = None
-            say(f"{nodes:>8} {'-':>10} {'no prediction':>22}")
+    for row in rows:
+        if "refused" in row:
+            say(f"{row['nodes']:>8} {'-':>10} {'no prediction':>22}")
             continue
-        interval = f"{_short(found.low)} to {_short(found.high)}"
-        last = f" {table.seconds(nodes, found.rate):>10.4g}" if timed else ""
-        say(f"{nodes:>8} {_short(found.rate):>10} {interval:>22} {found.efficiency:>11.2f}{last}"
-            f"   low if: {found.low_law}")  # fmt: skip
+        interval = f"{_short(row['low'])} to {_short(row['high'])}"
+        last = f" {row['seconds']:>10.4g}" if "seconds" in row else ""
+        say(f"{row['nodes']:>8} {_short(row['rate']):>10} {interval:>22} {row['efficiency']:>11.2f}"
+            f"{last}   low if: {row['low_law']}")  # fmt: skip
     for sentence in refused:
         say(sentence)
     if fit.faster and not refused:
         say(f"{fit.faster}, so predictions may be too low.")
     return 1 if refused else 0
+
+
+def _predicted(table: Measured, fit: RateFit, nodes: int) -> dict[str, Any]:
+    """Predict a number of nodes as a row, or say why that cannot be."""
+    try:
+        found = fit.predict(nodes)
+    except ScaleoutError as error:
+        return {"nodes": nodes, "refused": str(error)}
+    row = {"nodes": nodes, "rate": found.rate, "low": found.low, "high": found.high}
+    row |= {"efficiency": found.efficiency, "low_law": found.low_law}
+    return row | ({} if table.what == RATE else {"seconds": table.seconds(nodes, found.rate)})

@@ -91,7 +91,9 @@ def _handed_in(place: Path, deep: int) -> list[Path]:
 
 def _nothing(entry: Path) -> str:
     """Say that somebody's entry holds no results, and what may be the matter."""
-    files = [path for path in (entry, *entry.glob("*")) if path.name.lower().endswith(ARCHIVES)]
+    inside = [path for deep in range(1, DEEP + 1) for path in entry.glob("/".join("*" * deep))]
+    named = [path for path in (entry, *inside) if path.name.lower().endswith(ARCHIVES)]
+    files = [path for path in named if path.is_file()]
     if files:
         return (
             f"{plain(entry.name)}: left out, {plain(files[0].name)} is an archive: unpack it first."

@@ -14,6 +14,7 @@ from scaleout.clusters.slurm import Follower
 from scaleout.course.lab import lab
 from scaleout.doctor import checks
 from scaleout.errors import ScaleoutError
+from scaleout.jobs import rank, talking
 from scaleout.jobs.job import Job, JobFailed, JobTimeout, Run
 from scaleout.jobs.output import Transcript
 from scaleout.site import Site
@@ -99,6 +100,54 @@ def test_srun_starts_the_ranks_where_the_site_says_so() -> None:
     )
     assert "--cpu-bind" not in _script(replace(SITE, start="srun", bind="none"))
     assert "-bind-to" not in _script(replace(SITE, bind="none"))
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ("A B C", "module load A B C"),
+        ("gcc/12 openmpi@4.1.5", "module load gcc/12 openmpi@4.1.5"),
+        ("~me/gcc", "module load '~me/gcc'"),
+    ],
+)
+def test_several_modules_in_one_text_are_loaded_together(module: str, line: str) -> None:
+    """A shell would put a folder in the place of ~me."""
+    lines = _script(replace(SITE, modules=(module, "last"))).splitlines()
+    assert [text for text in lines if text.startswith("module")] == [line, "module load last"]
+
+
+@pytest.mark.parametrize("sbatch", [("--export=NONE",), ("--export=NIL",), ()])
+@pytest.mark.parametrize(("start", "there"), [("srun", True), ("mpirun", False)])
+def test_srun_hands_on_what_the_script_exports(
+    start: str, there: bool, sbatch: tuple[str, ...]
+) -> None:
+    """Also where sbatch was told to hand on nothing, which srun would heed too."""
+    lines = _script(replace(SITE, start=start, sbatch=sbatch)).splitlines()
+    assert [f"#SBATCH {option}" in lines for option in sbatch] == [True] * len(sbatch)
+    exported = [text.partition("#")[0].strip() for text in lines[:-1] if "EXPORT_ENV" in text]
+    assert exported == (["export SLURM_EXPORT_ENV=ALL"] if there else [])
+    assert "EXPORT_ENV" not in lines[-1]
+
+
+@pytest.mark.parametrize(
+    ("site", "ranks", "watched"),
+    [
+        (replace(SITE, start="srun"), 2, True),
+        (replace(SITE, start="srun"), 1, False),
+        (replace(SITE, mpirun="/opt/mpi/bin/mpirun"), 2, True),
+        (replace(SITE, mpirun="/opt/mpi/bin/mpirun"), 1, False),
+        (SITE, 2, False),
+        (SITE, 1, False),
+    ],
+    ids=["srun", "srun, 1", "another mpirun", "another mpirun, 1", "ours", "ours, 1"],
+)
+def test_ranks_are_watched_where_no_launcher_counts_calls(
+    site: Site, ranks: int, watched: bool
+) -> None:
+    lines = _script(site, ranks=ranks, nodes=1).splitlines()
+    (tell,) = (text.partition("   #")[0] for text in lines if text.startswith("TELL="))
+    assert tell.endswith(f" {rank.WATCH})") == watched and tell.count(rank.WATCH) == watched
+    assert (talking.COUNT in lines[-1].split()) == (ranks > 1 and not watched)
 
 
 @pytest.fixture

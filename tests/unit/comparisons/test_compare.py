@@ -358,6 +358,22 @@ def test_a_time_and_what_reduce_says_are_asked_about_no_more(here: Path, how: di
     assert compare(Printed(here).run, variants, rounds=3, metric="r: (.*)", **how).rounds == 3
 
 
+@pytest.mark.parametrize(
+    ("says", "ranks", "talked"),
+    [(BOTH, 2, False), (OWN, 2, False), (ONE, 1, None), (OWN, 2, None), (OWN, 2, True)],
+)
+def test_copies_are_named_below_the_comparison(
+    here: Path, says: list[str], ranks: int, talked: bool | None
+) -> None:
+    """In a notebook, which shows no line of a job."""
+    job = Printed(here, ranks, talked)
+    variants = {"a": {"says": says}, "b": {"says": [*says, "end"]}}
+    found = compare(job.run, variants, rounds=3, metric="r: (.*)")
+    told = [note for note in found.notes if "never talked" in note]
+    assert [note.partition(":")[0] for note in told] == ["a", "b"] * (talked is False)
+    assert [note for note in Comparison.read(found.folder).notes if "never" in note] == told
+
+
 def test_other_numbers_of_ranks_are_no_question(here: Path) -> None:
     variants = {"one": {"says": ONE, "ranks": 1}, "two": {"says": OWN, "ranks": 2}}
     assert compare(Printed(here).run, variants, rounds=3, metric="r: (.*)").rounds == 3
@@ -387,9 +403,14 @@ def test_a_damaged_line_of_a_comparison_is_named_and_left_out(
     assert Comparison.read(found.folder).rounds == found.rounds - 1
 
 
-def test_a_comparison_without_records_has_none_of_a_strangers(here: Path) -> None:
+@pytest.mark.parametrize(
+    "about", [{"lab": "04_kmeans"}, {"lab": "b"}, {"lab": "04_kmeans", "variant": "b"}]
+)
+def test_a_comparison_without_records_has_none_of_a_strangers(
+    here: Path, about: dict[str, str]
+) -> None:
     found = compare(Job().run, TWO, rounds=3)
-    books.write(lab="04_kmeans", rate=6.0)
+    books.write(**about, rate=6.0)
     assert found.records.empty
 
 

@@ -260,6 +260,9 @@ def test_a_bars_seconds_for_each_are_read_as_the_inverse(job) -> None:
         (Metric("rate: (.*)"), {"0": [5.0], "1": [6.0]}, 2, ""),
         (Metric("rate: (.*)", reduce="sum"), {"0": [5.0], "1": [5.0]}, 2, ""),
         (Metric("time: (.*)", lower=True), {"0": [5.0], "1": [5.0]}, 2, ""),
+        (Metric("time: (.*)", lower=True), {"?": [5.0, 6.0]}, 2, "nobody can know the slowest"),
+        (Metric("time: (.*)", lower=True), {"?": [5.0]}, 2, ""),
+        (Metric("time: (.*)", lower=True, reduce="mean"), {"?": [5.0, 6.0]}, 2, ""),
         (Metric(), {"record": [1.0]}, 2, ""),
     ],
 )
@@ -268,6 +271,14 @@ def test_a_figure_of_one_rank_or_the_same_of_each_is_doubted(
 ) -> None:
     said = metric.doubt(Figure(1.0, "", values), ranks)
     assert words in said and bool(said) == bool(words)
+
+
+@pytest.mark.parametrize(("how", "value"), [("sum", 108), ("mean", 54), ("max", 54)])
+def test_of_ranks_that_are_not_told_apart_each_counts(how: str, value: float, job) -> None:
+    """As Open MPI prints their lines."""
+    run = job([(None, "r: 48"), (None, "r: 60")])
+    run.ranks = 2
+    assert Metric("r: (.*)", reduce=how).read(run).value == value
 
 
 def test_a_record_is_read_where_there_is_one(job) -> None:

@@ -23,10 +23,12 @@ MINE = ['  File "/home/me/mpi4py/train.py", line 4, in <module>', "    step()", 
 ABORTED = "Fatal Python error: Aborted"
 
 
+@pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("head", ["Thread", "Current thread"])
 def test_a_rank_stands_where_its_main_thread_does_also_where_none_is_called_current(
-    head: str,
+    head: str, workers: int
 ) -> None:
+    """What its workers say comes after it, and is not its own."""
     of_mpi = ["Stack (most recent call first):", '  File "a.py", line 1 in <module>', ABORTED]
     loader = ["Thread 0x02 (most recent call first):", '  File "a.py", line 2 in load']
     main = [f"{head} 0x01 (most recent call first):", '  File "a.py", line 3 in <module>']
@@ -35,8 +37,36 @@ def test_a_rank_stands_where_its_main_thread_does_also_where_none_is_called_curr
         "Current thread 0x07 (most recent call first):",
         '  File "a.py", line 4 in work',
     ]
-    told = [(1, text) for text in [*of_mpi, *loader, *main, *theirs]]
+    told = [(1, text) for text in [*of_mpi, *loader, *main, *theirs * workers]]
     assert failures.standing(told, lambda file: True) == {1: ("a.py", 3)}
+
+
+@pytest.mark.parametrize(
+    ("stack", "place"),
+    [
+        (
+            ['  File "<string>", line 1 in <module>', '  File "a.py", line 10 in work'],
+            "stood in a.py, line 10",
+        ),
+        (
+            [
+                '  File "/e/lib/python3.11/threading.py", line 327 in wait',
+                '  File "a.py", line 10 in work',
+                '  File "b.py", line 20 in <module>',
+            ],
+            "stood in a.py, line 10",
+        ),
+        (['  File "<string>", line 1 in <module>'], None),
+    ],
+    ids=["a text", "a library", "a text alone"],
+)
+def test_a_rank_stands_in_the_innermost_line_of_a_file_of_its_own(
+    tmp_path: Path, stack: list[str], place: str | None
+) -> None:
+    """What is run from a text has no file to look into."""
+    said = [ABORTED, "Current thread 0x01 (most recent call first):", *stack]
+    run = Run(ID, "a", "mpirun", tmp_path, 1, 1, None, 1.0, [(0, text) for text in said])
+    assert failures.places(run) == ([f"rank 0 {place}"] if place else [])
 
 
 def test_the_first_traceback_is_shown_without_the_launchers_frames() -> None:

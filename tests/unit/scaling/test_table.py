@@ -1,5 +1,6 @@
 """A table of one's own: what may stand in it, one sentence for what may not, and what is printed."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +52,19 @@ def test_a_table_is_read_fitted_and_predicted(tmp_path: Path, scaleout: Any) -> 
     assert scaleout("scaling", path).returncode == 0, "twice the most, unasked"
 
 
+def test_a_program_reads_the_same(tmp_path: Path) -> None:
+    printed: list[str] = []
+    assert scaling.main(_file(tmp_path, STRONG), [32, 9999], True, printed.append) == 1
+    (text,) = printed
+    near, far = json.loads(text)["predictions"]
+    assert near["seconds"] == pytest.approx(1 / near["rate"])
+    assert near["low"] < near["rate"] < near["high"]
+    assert far["nodes"] == 9999 and "more than 16 times" in far["refused"]
+
+
 def test_a_table_of_seconds_is_predicted_in_seconds(tmp_path: Path) -> None:
     printed: list[str] = []
-    scaling.main(_file(tmp_path, STRONG), [32], printed.append)
+    scaling.main(_file(tmp_path, STRONG), [32], say=printed.append)
     *_, head, row = printed
     assert head.endswith("seconds")
     seconds = float(row.partition("low if")[0].split()[-1])
@@ -89,7 +100,15 @@ def test_a_table_is_read_as_programs_write_it(
             "NodeCount,RunsPerNode,Time\n1,512,88\n",
             "what it has there is 'NodeCount, RunsPerNode, T",
         ),
-        ("# OSU\n# Size       Avg Latency(us)\n4    7.9\n", "there is 'Size Avg Latency(us)'"),
+        (
+            "# OSU\n# Size       Avg Latency(us)\n4    7.9\n",
+            "message sizes (Size Avg Latency(us)), no",
+        ),
+        ("#bytes #repetitions t_avg[usec]\n4 1000 7.9\n", "table of message sizes (bytes"),
+        (
+            "Message size,latency\n4,7.9\n",
+            "message sizes (Message size, latency), no table of nodes",
+        ),
         ("4,7.9\n8,7.1\n", "what it has there is '4, 7.9'"),
         ("nodes   seconds\n1  2\n", "has blanks between its columns: save it with commas"),
         ("nodes\tseconds\n1\t2\n", "has tabs between"),
@@ -125,8 +144,9 @@ def test_faster_than_proportional_is_said(
     printed: list[str] = []
     table = scaling.read_measured(path := _file(tmp_path, text))
     most = int(2 * max(table.nodes))
-    assert scaling.main(path, [most], printed.append) == status
+    assert scaling.main(path, [most], say=printed.append) == status
     assert words in printed[-1] and bool(words) == ("superlinear" in printed[-1])
+    assert bool(words) != any("What holds it back" in line for line in printed)
     if words and not status:  # the growth that was seen once may come again
         high = printed[-2].split(" to ")[1].split()[0].replace(",", "")
         assert float(high) >= 2 * table.rates[-1]

@@ -138,6 +138,26 @@ def test_sums_that_may_be_totals_are_no_figure_until_reduce_says_so(
     assert len(jobs) == started + 3 and added.best.ratio == pytest.approx(2, rel=0.01)
 
 
+@pytest.mark.parametrize(
+    ("said", "metric"),
+    [
+        ("steps/s: 5", "steps/s: (.*)"),
+        ("3.0 it/s", "([0-9.]+) it/s"),
+        ("Img/sec per CPU: 12", "Img/sec per CPU: (.*)"),
+    ],
+)
+def test_one_rank_that_counts_steps_is_no_total(
+    jobs, measure, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, said: str, metric: str
+) -> None:
+    def start(job: Job, echo: None) -> Run:
+        return Run("id", "job", "mpirun job", tmp_path, job.ranks, job.threads, 0, 2.0, [(0, said)])
+
+    monkeypatch.setattr(launch, "start", start)
+    with pytest.raises(ScaleoutError, match="2 ranks x 1 thread: One rank alone prints"):
+        measure(ranks=[1, 2], metric=metric, name="mine")
+    assert measure(ranks=[1, 2], metric=metric, reduce="sum", name="mine").best.ratio == 1
+
+
 def test_what_others_took_is_kept_and_said_everywhere_and_nothing_runs_again(
     jobs, measure, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -115,10 +115,11 @@ def test_names_of_any_kind_are_drawn_and_written(person: Path) -> None:
     assert "\n'=cmd" in table and "\x07" not in table
 
 
-def test_the_small_jobs_of_checks_are_no_measurements(person: Path) -> None:
+@pytest.mark.parametrize("mark", ["\ufeff", ""])
+def test_the_small_jobs_of_checks_are_no_measurements(person: Path, mark: str) -> None:
     about = person / "04_kmeans/run-1/run.json"
     for env, runs in (({}, 1), ({STACKS: "1"}, 0)):
-        about.write_text(json.dumps({"env": env}))
+        about.write_bytes((mark + json.dumps({"env": env})).encode())
         assert len(collect.gather([person])[0].records) == runs
 
 
@@ -130,6 +131,8 @@ def test_the_small_jobs_of_checks_are_no_measurements(person: Path) -> None:
         ("dora/results/results", ["dora"]),
         ("Eve_7/hand-in/eve/results", ["eve"]),
         ("Gus_8/a/b/gus", ["gus"]),
+        ("Ida Lee_3_assignsubmission_file_/Ida Lee/results", ["Ida Lee"]),
+        ("Jo Li_4/results of mine", ["results of mine"]),
         ("Hal_9/a/b/c/d/results", []),
     ],
 )
@@ -155,6 +158,35 @@ def test_what_a_platform_has_wrapped_is_found_or_named(
     assert "carl.tgz is an archive: unpack it first" in said[-2]
     collect.collect([tmp_path / "handed"], names=True)
     assert "zoe: 0 runs" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("Kai_5/Results.ZIP", "Kai_5: left out, Results.ZIP is an archive: unpack it first.\n"),
+        ("lea lee.tar.gz", "lea lee.tar.gz: left out, lea lee.tar.gz is an archive: unpack it first.\n"),
+        ("Jo_4/hand-in/results.zip", "Jo_4: left out, results.zip is an archive: unpack it first.\n"),
+        ("one/older.zip", ""),
+        (".trash/mo.zip", ""),
+    ],
+    ids=["in a folder", "alone", "deeper", "beside results", "hidden"],
+)  # fmt: skip
+def test_an_archive_is_named_where_nothing_else_was_handed_in(
+    person: Path, capsys: pytest.CaptureFixture[str], place: str, said: str
+) -> None:
+    archive = person.parent / place
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    archive.touch()
+    (found,) = collect.gather([person.parent], names=True)
+    assert found.name == "one" and len(found.records) == 1
+    assert capsys.readouterr().out == said
+
+
+def test_a_folder_that_is_given_twice_is_one_attendees(person: Path, tmp_path: Path) -> None:
+    """Also by way of a link to it."""
+    (tmp_path / "link").symlink_to(person)
+    (found,) = collect.gather([person.parent, person, tmp_path / "link"], names=True)
+    assert found.name == "one" and len(found.records) == 1
 
 
 def test_two_people_whose_folders_have_one_name_are_told_apart(person: Path) -> None:

@@ -111,11 +111,30 @@ HALF = TEN.index("{", len(TEN) // 2)
         (TEN[:HALF] + "\0" * 4096 + TEN[HALF + 400 :], 3),  # as a full disk leaves it
         (TEN[:HALF] + '"ph": "E", "ts": 1},' + TEN[HALF:], 3),
         (TEN + "\n" + TEN, 9),
+        (TEN + made(steps=3, ranks=3, tensors=4), 9),
+        (TEN[:-1] + ",\n" + made(steps=3, tensors=5).removeprefix(HEAD), 9),
+        (
+            TEN
+            + "\n"
+            + json.dumps({"traceEvents": [{"ph": "X", "name": "MatMul", "ts": 5, "dur": 1}]}),
+            9,
+        ),
         (TEN[:-1] + ",\n" + made(steps=3).replace("[\n", "", 1), 9),  # joined by a script
         (TEN[:HALF] + TEN, 3),
         (TEN + "scaleout: interrupted", 9),
     ],
-    ids=["damaged", "zeros", "half an event", "twice", "joined", "cut, and again", "a word behind"],
+    ids=[
+        "damaged",
+        "zeros",
+        "half an event",
+        "twice",
+        "another behind",
+        "an older one joined",
+        "no timeline behind",
+        "joined",
+        "cut, and again",
+        "a word behind",
+    ],
 )
 def test_what_is_not_this_jobs_whole_timeline_is_counted_and_told(
     file: Path, text: str, steps: int

@@ -131,6 +131,9 @@ GRAPH = (
     [
         GRAPH,
         GRAPH.replace("_verbose,", "_verbose,v1,"),
+        GRAPH.replace("_verbose,", "_verbose,1795173669296.4,"),
+        GRAPH.replace("onednn", "dnnl", 1),
+        GRAPH.replace("cpu,100002", "gpu,7"),
         CONVOLUTION.replace("exec", "create:cache_miss"),
         CONVOLUTION.replace("primitive,exec", "1795173669296.4,ukernel,exec"),
         CONVOLUTION.replace("exec", "exec:check"),
