@@ -244,6 +244,6 @@ def _predicted(table: Measured, fit: RateFit, nodes: int) -> dict[str, Any]:
         found = fit.predict(nodes)
     except ScaleoutError as error:
         return {"nodes": nodes, "refused": str(error)}
-    row = {"nodes": nodes, "rate": found.rate, "low": found.low, "high": found.high}
-    row |= {"efficiency": found.efficiency, "low_law": found.low_law}
-    return row | ({} if table.what == RATE else {"seconds": table.seconds(nodes, found.rate)})
+    row: dict[str, Any] = {"nodes": nodes, "rate": found.rate, "low": found.low}
+    row |= {"high": found.high, "efficiency": found.efficiency, "low_law": found.low_law}
+    return row if table.what == RATE else {**row, "seconds": table.seconds(nodes, found.rate)}
