@@ -226,7 +226,7 @@ def _run(
     utc = datetime.now(UTC).isoformat(timespec="seconds")
     row = {"value": figure.value, "unit": figure.unit, "run_id": getattr(found, "id", "")}
     row |= {"utc": utc, "remark": metric.remark(figure), "printing": (len(figure.ranks), ranks)}
-    row["copies"] = getattr(found, "copies", "")
+    row |= {"copies": getattr(found, "copies", ""), "quick": settings.quick()}
     return row, metric
 
 
