@@ -1,10 +1,13 @@
 """What people and launchers say through SCALEOUT_* variables. They are read here, and nowhere else.
 
 People set SCALEOUT_RESULTS, SCALEOUT_DATA, SCALEOUT_QUICK, SCALEOUT_LEASES, and SCALEOUT_FAIL_AT to
-see a rank fail. A check sets SCALEOUT_IMAGES. The launcher sets the others for the processes of a
-job, and the same names stand in what `jobs.environment` gives to a job."""
+see a rank fail. A check sets SCALEOUT_IMAGES, a comparison SCALEOUT_ROUND. The launcher sets the
+others for the processes of a job, and the same names stand in what `jobs.environment` gives to a
+job."""
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from .words import number
@@ -35,6 +38,16 @@ def says_where_it_stands() -> bool:
     The variable is taken out, so that what a rank starts says nothing in the rank's name.
     """
     return os.environ.pop(STACKS, None) is not None
+
+
+@contextlib.contextmanager
+def in_round(number: int) -> Iterator[None]:
+    """Tell all that is started meanwhile by SCALEOUT_ROUND in which round of a comparison it runs."""
+    os.environ["SCALEOUT_ROUND"] = str(number)
+    try:
+        yield
+    finally:
+        os.environ.pop("SCALEOUT_ROUND", None)
 
 
 def fail_at() -> int:

@@ -57,6 +57,19 @@ def test_values_of_a_variable_reach_the_ranks(loop: Path) -> None:
     assert said == ["1"] * 6 + ["unset"] * 3
 
 
+def test_all_variants_of_a_round_get_the_same_seed(loop: Path) -> None:
+    (loop / "seed.py").write_text(
+        "import os, sys\nprint('seed', sys.argv[1], os.environ['SCALEOUT_ROUND'], 'rate: 5')\n"
+    )
+    how = ["--metric", "rate: ([0-9.]+)", "-t", "1", "--rounds", "3", "--name", "seeds"]
+    words = ["python", "seed.py", "{ROUND}"]
+    done = command(*how, "--", *words, "::", *words, "more")
+    assert done.returncode == 0, done.stderr
+    jobs = loop / "results" / "compare" / "seeds" / "jobs"
+    said = sorted(path.read_text().split()[2:4] for path in jobs.glob("*/output.txt"))
+    assert said == [[n, n] for n in "111222333"]
+
+
 def test_a_command_that_fails_ends_it_with_its_status_and_its_own_last_words(loop: Path) -> None:
     Path("crash.py").write_text(
         "import sys; print('reading'); print('no table', file=sys.stderr); sys.exit(3)"

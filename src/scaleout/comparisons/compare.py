@@ -31,6 +31,7 @@ from .numbers import NoFigure
 Measured = Callable[..., Any]  # what is run and gives a figure
 Column = tuple[str, int]  # a variant, and 1 where it is the baseline's second run of a round
 SHORT_S = 10.0  # a job's start is no large part of more
+ROUND = "{ROUND}"  # in a command
 MORE = 2  # rounds at most that take the place of disturbed ones
 
 
@@ -62,7 +63,9 @@ def compare(
         What is run: a lab's `run`, `scaleout.run`, or any function that returns a run, a frame of
         records or a number.
     variants : mapping of name to arguments
-        The arguments of `job` in each variant. The first is the baseline.
+        The arguments of `job` in each variant. The first is the baseline. {ROUND} in a command is
+        the number of the round, from 1, and so is the variable SCALEOUT_ROUND of each job: a seed
+        that all variants of a round share.
     rounds : int
         At most so many, and no more than SCALEOUT_QUICK where that is set. From one no verdict
         follows, so the baseline's only run stands there twice.
@@ -130,7 +133,9 @@ def compare(
                     where = f"{key}, round {round_ + 1}"
                     worked = any(row["variant"] == key for row in rows)
                     told = any(row.get("copies") for row in rows if row["variant"] == key)
-                    row, measure = _run(start, asked[key], measure, where, worked)
+                    with settings.in_round(round_ + 1):
+                        how = _of_round(asked[key], round_ + 1)
+                        row, measure = _run(start, how, measure, where, worked)
                     row |= _start_s(start, asked[key], row, rows) if by_the_clock else {}
                     printing[key] = row.pop("printing")
                     _ask(measure, printing)
@@ -150,6 +155,16 @@ def compare(
                 f"Interrupted: {whole} kept; the same call goes on from there."
             ) from None
         return result()
+
+
+def _of_round(how: Mapping[str, Any], number: int) -> Mapping[str, Any]:
+    """Fill in {ROUND} in the words of a command."""
+    script = how.get("script")
+    if isinstance(script, str):
+        return {**how, "script": script.replace(ROUND, str(number))}
+    if isinstance(script, (list, tuple)):
+        return {**how, "script": [str(word).replace(ROUND, str(number)) for word in script]}
+    return how
 
 
 def columns(names: Sequence[str]) -> list[Column]:
@@ -226,7 +241,7 @@ def _run(
     utc = datetime.now(UTC).isoformat(timespec="seconds")
     row = {"value": figure.value, "unit": figure.unit, "run_id": getattr(found, "id", "")}
     row |= {"utc": utc, "remark": metric.remark(figure), "printing": (len(figure.ranks), ranks)}
-    row["copies"] = getattr(found, "copies", "")
+    row |= {"copies": getattr(found, "copies", ""), "quick": settings.quick()}
     return row, metric
 
 

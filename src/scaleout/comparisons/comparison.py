@@ -36,8 +36,8 @@ class Comparison:
     ----------
     rows : iterable of mapping
         A row each run, in the order in which they ran: round, variant, again (0, or 1 for the
-        baseline's second run of a round), value, and place, unit, run_id, utc, remark, copies where they
-        are known. The first variant is the baseline. Of a round only a whole one counts.
+        baseline's second run of a round), value, and place, unit, run_id, utc, remark, copies, quick
+        where they are known. The first variant is the baseline. Of a round only a whole one counts.
     lower : bool
         Less is better.
     metric : str

@@ -53,7 +53,7 @@ def gather(
         "schema": SCHEMA,
         "scaleout": __version__,
         "machine": _machine(found[0]["machine"], limits),
-        "versions": _first_told(found, runs),
+        "versions": _first_told([*found, seeds] if seeds else found),
         "comparisons": found,
         "accuracy": seeds,
     }
@@ -156,7 +156,18 @@ def _row(row: Entry, runs: Mapping[str, Path], judge: Metric) -> Entry:
     That is the seconds it took, and the figures that each rank gave.
     """
     folder = runs.get(row.get("run_id", ""))
-    names = ("round", "place", "variant", "again", "seed", "value", "unit", "utc", "run_id")
+    names = (
+        "round",
+        "place",
+        "variant",
+        "again",
+        "seed",
+        "value",
+        "unit",
+        "utc",
+        "run_id",
+        "quick",
+    )
     kept = {name: row[name] for name in names if name in row}
     about = jsonlines.table(folder / "run.json") if folder else {}
     kept |= {"wall_s": row.get("wall_s", about.get("wall_s")), "given": row.get("values") or {}}
@@ -164,7 +175,16 @@ def _row(row: Entry, runs: Mapping[str, Path], judge: Metric) -> Entry:
         kept["machine"] = [row["cpu"], row["cores"]]
     if folder and not kept["given"] and judge.what != "wall_s":
         kept["given"] = _given(folder, judge)
+    if folder and (told := _versions(folder)):
+        kept["versions"] = told
     return kept
+
+
+def _versions(folder: Path) -> dict[str, str]:
+    """Read the versions of the libraries from a job's records; none where none tells them."""
+    for line in jsonlines.read(folder / "records.jsonl", wrong)[0]:
+        return {str(name): str(text) for name, text in line["versions"].items()}
+    return {}
 
 
 def _given(folder: Path, judge: Metric) -> dict[str, list[float]]:
@@ -322,6 +342,7 @@ def _by_records(found: Sequence[Entry], runs: Mapping[str, Path], metric: str) -
                 row = {"variant": variant, "seed": str(seed), "value": value, "utc": line["utc"]}
                 row |= {"run_id": run_id, "wall_s": about.get("wall_s")}
                 row |= {"given": {"record": [value]}, "machine": [line["cpu"], line["cores"]]}
+                row |= {"versions": {str(k): str(v) for k, v in line["versions"].items()}}
                 tests.setdefault(key, []).append(row)
                 words = _without(_ran(about), str(seed)) or [line["lab"], line["variant"]]
                 how = about.get("env") or {}, line["ranks"], line["threads_per_rank"]
@@ -368,10 +389,7 @@ def _machine(measured: Sequence[Any], limits: bool) -> Entry:
     }
 
 
-def _first_told(found: Sequence[Entry], runs: Mapping[str, Path]) -> dict[str, str]:
-    """Read the versions of the libraries from the first record that tells them."""
-    for row in (row for entry in found for row in entry["rows"]):
-        if folder := runs.get(row["run_id"]):
-            for line in jsonlines.read(folder / "records.jsonl", wrong)[0]:
-                return {str(name): str(text) for name, text in line["versions"].items()}
-    return {}
+def _first_told(found: Sequence[Entry]) -> dict[str, str]:
+    """Take the versions of the libraries from the first run that tells them."""
+    every = (row.get("versions") for entry in found for row in entry["rows"])
+    return next(filter(None, every), {})

@@ -5,23 +5,24 @@ import math
 import shlex
 import statistics
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from ..comparisons.intervals import ROUNDS
 from ..sweeps.sweep import duration
 from ..words import count
 from . import findings
 from .evidence import Entry
-from .findings import Step
+from .findings import Accuracy, Step
 
 SEEDS = 5  # fewer say little about an accuracy
 SAME = 2e-3  # the seconds of a run are kept to a thousandth
+HARM = 0.02  # of an accuracy, on a scale from 0 to 1: what may be lost, with 95 % confidence
 
 
 def refusals(report: Entry) -> list[str]:
     """List every rule that a report breaks."""
     found = findings.steps(report)
-    every = (_rounds(found), _machines(report), _one_thing(found), _values(report))
+    every = (_rounds(found), _quick(report), _machines(report), _one_thing(found), _values(report))
     return [one for broken in (*every, _accuracy(report, found)) for one in broken]
 
 
@@ -40,6 +41,15 @@ def _rounds(found: list[Step]) -> Iterator[str]:
             )
 
 
+def _quick(report: Entry) -> Iterator[str]:
+    for name, entry in _entries(report):
+        if any(row.get("quick") for row in entry["rows"]):
+            yield (
+                f"The short form is no measurement: {name} was run with SCALEOUT_QUICK. Take it away, and "
+                f"measure again:  unset SCALEOUT_QUICK; {entry['line']}"
+            )
+
+
 def _machines(report: Entry) -> Iterator[str]:
     first = (report["machine"]["cpu"], report["machine"]["cores"])
     for name, entry in _entries(report):
@@ -50,6 +60,22 @@ def _machines(report: Entry) -> Iterator[str]:
                 f"and comparison 1 on {first[0]} with {count(first[1], 'core')}. Measure it on the "
                 f"first machine, or put its folder aside:  {entry['line']}"
             )
+        told = [row["versions"] for row in entry["rows"] if row.get("versions")]
+        for other in [versions for versions in told if versions != report["versions"]][:1]:
+            names = [
+                n
+                for n in {**other, **report["versions"]}
+                if other.get(n) != report["versions"].get(n)
+            ]
+            yield (
+                f"One report, one installation: {name} ran with {_told(other, names)}, and the first run "
+                f"that tells it with {_told(report['versions'], names)}. Measure it anew with one of "
+                f"them, or put its folder aside:  {entry['line']}"
+            )
+
+
+def _told(versions: Mapping[str, str], names: Iterable[str]) -> str:
+    return ", ".join(f"{name} {versions.get(name, 'none')}" for name in names)
 
 
 def _entries(report: Entry) -> list[tuple[str, Entry]]:
@@ -105,12 +131,22 @@ def _values(report: Entry) -> Iterator[str]:
                 f"Each run counts once: in {name} the run {twice[0]} stands {many[twice[0]]} times. "
                 + again
             )
+        lost = [row for row in entry["rows"] if row["run_id"] and not _kept(row, entry["metric"])]
+        if lost:
+            yield (
+                f"Each run left something: of the run {lost[0]['run_id']} in {name} nothing is there that "
+                f"gives its figure. Bring its folder back, or measure it again:  {entry['line']}"
+            )
         if wrong := [row for row in entry["rows"] if not _holds(row, entry["metric"])]:
             yield (
                 f"Figures follow from the runs: in {name} the run {wrong[0]['run_id']} gave another "
                 f"figure than {wrong[0]['value']:g}. Make the report anew from its folder:  "
                 "scaleout report FOLDER"
             )
+
+
+def _kept(row: Entry, metric: str) -> bool:
+    return bool(row["given"]) or (metric == "wall_s" and bool(row["wall_s"]))
 
 
 def _holds(row: Entry, metric: str) -> bool:
@@ -150,6 +186,7 @@ def _accuracy(report: Entry, found: list[Step]) -> Iterator[str]:
             f"Faster is not enough: no command tells which of {' and '.join(called.values())} is as "
             f"accurate as {said[1]}. Train the baseline and the best with {SEEDS} seeds each:  {best}"
         )
+    yield from _harm(test, findings.accuracy(report, found), f"{words} --seed {{SEED}}", metric)
     for name, label in called.items():
         figures = findings.by_seed(test, name)
         runs = sum(row["variant"] == name for row in test["rows"])
@@ -170,4 +207,18 @@ def _accuracy(report: Entry, found: list[Step]) -> Iterator[str]:
         yield (
             f"As many runs as stated: {count(len(test['seeds']), 'seed')} say little about an "
             f"accuracy. Take {SEEDS} or more:  {best}"
+        )
+
+
+def _harm(test: Entry, told: Accuracy | None, words: str, metric: str) -> Iterator[str]:
+    """Refuse an accuracy that may have lost more than a little."""
+    figures = [abs(row["value"]) for row in test["rows"]]
+    if told is None or not told.told or test["lower"]:  # of a loss nobody knows what is little
+        return
+    most = HARM * (1 if max(figures) <= 1 else 100)
+    if told.low < -most:
+        yield (
+            f"The accuracy is unharmed: that of {told.best} may be {-told.low:.3g} below that of "
+            f"{told.baseline}, and {most:g} is the most. Take out the step that harms it, or show with more "
+            f"seeds that none does:  scaleout sweep --env SEED=1..{4 * SEEDS} --metric {metric} -- {words}"
         )

@@ -370,6 +370,7 @@ class _Work:
             "utc": datetime.now(UTC).isoformat(timespec="seconds"),
             "cpu": machine.cpu_model(),
             "cores": self.cores,
+            "quick": settings.quick(),
         }
 
     def _figure(self, run: Run, point: Point) -> Row:

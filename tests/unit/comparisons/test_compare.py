@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -383,6 +384,19 @@ def test_what_may_be_one_number_is_noted_under_the_comparison(here: Path) -> Non
     variants = {"a": {"says": ["r: 1 234.5"]}, "b": {"says": ["r: 2 234.5"]}}
     found = compare(Printed(here, 1).run, variants, rounds=3, metric="r: ([0-9.]+)")
     assert "'1 234.5' was read as columns" in " ".join(found.notes)
+
+
+@pytest.mark.parametrize("script", ["train.py --seed {ROUND}", ["train.py", "--seed={ROUND}"]])
+def test_all_variants_of_a_round_know_its_number(here: Path, script: Any) -> None:
+    seen: list[tuple[str, str]] = []
+
+    def job(script: Any, speed: float) -> float:
+        seen.append((os.environ["SCALEOUT_ROUND"], str(script).strip("]'")[-1]))
+        return speed
+
+    compare(job, {"a": {"speed": 1.0}, "b": {"speed": 1.5}}, rounds=3, script=script)
+    assert seen == [(n, n) for n in "123" for _ in range(3)]
+    assert "SCALEOUT_ROUND" not in os.environ
 
 
 # What is read again

@@ -157,9 +157,40 @@ def a_run_twice(report: Entry) -> None:
     rows[5]["run_id"] = rows[2]["run_id"]
 
 
+def a_harmed_accuracy(report: Entry) -> None:
+    for row in report["accuracy"]["rows"]:
+        if "--fused" in row["variant"]:
+            row["value"] -= 2.5
+            row["given"] = {"0": [row["value"]]}
+
+
+def a_quick_run(report: Entry) -> None:
+    report["comparisons"][0]["rows"][4]["quick"] = True
+
+
+def another_installation(report: Entry) -> None:
+    report["versions"] = {"tensorflow": "2.18.1", "numpy": "2.0"}
+    for entry in report["comparisons"]:
+        for row in entry["rows"]:
+            row["versions"] = dict(report["versions"])
+    report["comparisons"][2]["rows"][1]["versions"]["tensorflow"] = "2.17.0"
+
+
+def lost_records(report: Entry) -> None:
+    report["comparisons"][1]["rows"][3]["given"] = {}
+
+
 @pytest.mark.parametrize(
     ("forge", "rule", "next_"),
     [
+        (a_harmed_accuracy, "The accuracy is unharmed: that of --batch 256, --fused", "SEED=1..20"),
+        (a_quick_run, "The short form is no measurement: comparison 1", "unset SCALEOUT_QUICK"),
+        (
+            another_installation,
+            "One report, one installation",
+            "ran with tensorflow 2.17.0, and the first",
+        ),
+        (lost_records, "Each run left something", "measure it again:  scaleout compare"),
         (one_run, "One run is no measurement", "scaleout compare -n 1 -t 2 --metric"),
         (equal_seeds, "Seeds differ", "its own seed"),
         (seeds_that_nobody_takes, "Seeds differ", "let the script take it"),
