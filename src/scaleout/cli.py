@@ -372,8 +372,7 @@ def _script_name(path: Path) -> str:
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Exit with one sentence in place of the usage."""
-        runs = self.prog.split()[-1] in ("run", "submit", "sweep", "compare")
-        if runs and message.startswith("unrecognized arguments"):
+        if message.startswith("unrecognized arguments"):
             message += ", put the script's own after --"
         self.exit(2, f"{sentence(f'{self.prog}: {message}')}; type  {self.prog} --help\n")
 
