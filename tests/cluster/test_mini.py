@@ -71,6 +71,33 @@ def test_off_ends_a_cluster_whose_own_process_was_killed(tool: Path) -> None:
 
 
 @with_slurm
+def test_a_shell_that_ended_and_was_not_collected_ends_it_too(tool: Path) -> None:
+    # As in a container whose first process collects nobody.
+    folder = tool.parents[1] / ".setup/cluster"
+    words = f"{sys.executable} {tool} on && sleep 100"
+    with subprocess.Popen(["bash", "-c", words], start_new_session=True) as shell:
+        until((folder / "ready").exists)
+        shell.send_signal(signal.SIGKILL)
+        until(lambda: psutil.Process(shell.pid).status() == psutil.STATUS_ZOMBIE)
+        until(lambda: not folder.exists(), 30)
+
+
+@with_slurm
+def test_two_starts_at_once_are_one(tool: Path) -> None:
+    on = [sys.executable, tool, "on"]
+    starts = [subprocess.Popen(on, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    try:
+        said = [start.communicate(timeout=90)[0] for start in starts]
+        assert [start.returncode for start in starts] == [0, 0]
+        assert sorted("It is on already" in one for one in said) == [False, True]
+        running = mini_slurm.Slurm(tool.parents[1] / ".setup/cluster").processes()
+        names = sorted(psutil.Process(pid).name() for pid in running)
+        assert names == ["munged", "slurmctld", "slurmd", "slurmd"]
+    finally:
+        subprocess.run([sys.executable, tool, "off"], check=True, timeout=60)
+
+
+@with_slurm
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes the network away, which only root may do")
 def test_it_needs_no_network(tool: Path) -> None:
     conf = tool.parents[1] / ".setup/cluster/slurm.conf"
