@@ -343,7 +343,8 @@ def _kept(journal: Journal, about: Mapping[str, Any]) -> dict[str, Any]:
 def _guess(journal: Journal, about: Mapping[str, Any], guess: float | None) -> dict[str, Any]:
     """Take the guess of the same comparison where there is one: the first one stands."""
     kept = _kept(journal, about)
-    first = {key: kept.pop(key) for key in ("guess", "guessed") if key in kept}
+    words = ("guess", "guessed")
+    first: dict[str, Any] = {key: kept.pop(key) for key in words if key in kept}
     same = kept == about
     if first and same or same and journal.rows()[0]:
         return first
@@ -353,7 +354,8 @@ def _guess(journal: Journal, about: Mapping[str, Any], guess: float | None) -> d
 
 def _files(job: Measured, variants: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """Name the file that each variant runs, as its command does, where it runs one."""
-    lab, found = getattr(job, "__self__", None), {}
+    lab: Any = getattr(job, "__self__", None)
+    found = {}
     for key, how in variants.items():
         if hasattr(lab, "folder") and hasattr(lab, "script"):
             path = lab.folder / how["script"] if how.get("script") else lab.script
