@@ -60,8 +60,9 @@ def compare(
     intervals of all ratios are narrow enough, never before three rounds; a round that something
     disturbed is replaced, at most twice. `intervals.paired` says how the interval is made.
 
-    Every run is kept in results/compare/NAME/. Interrupted, the same call goes on from there; after
-    its end, the same call measures anew, and with more rounds= it adds to what it has.
+    Every run is kept in results/compare/NAME/, and the texts of the scripts. Interrupted, the same
+    call goes on from there; after its end, the same call measures anew, and with more rounds= or
+    least= it adds to what it has. A script that was edited since is measured anew.
 
     Parameters
     ----------
@@ -335,9 +336,14 @@ def _plain(value: Any) -> Any:
 
 
 def _kept(journal: Journal, about: Mapping[str, Any]) -> dict[str, Any]:
-    """Read what was measured here; what was kept before there were texts counts as the same."""
+    """Read what was measured here; where the scripts lie, and whether texts were kept, is the same."""
     kept = journal.description()
-    return {**{key: about[key] for key in ("scripts", "texts") if kept}, **kept}
+
+    def texts(one: Mapping[str, Any]) -> dict[str, str]:
+        return {key: one["texts"].get(file) for key, file in one.get("scripts", {}).items()}
+
+    alike = kept and texts(kept) in ({}, texts(about))
+    return {**kept, **{key: about[key] for key in ("scripts", "texts") if alike}}
 
 
 def _guess(journal: Journal, about: Mapping[str, Any], guess: float | None) -> dict[str, Any]:

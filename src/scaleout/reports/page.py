@@ -123,7 +123,7 @@ def _steps(report: Entry, found: Sequence[Step]) -> list[list[str]]:
                 *([guess] if guessed else []),
             ]
             after = _core_seconds(report, step, name)
-            told = [_interval(ratio), str(ratio.rounds), one.verdict(name), f"{before} to {after}"]
+            told = [_interval(ratio), str(ratio.rounds), one.verdict(name), f"{before} → {after}"]
             rows.append([*row, *told])
     return rows
 
