@@ -161,12 +161,13 @@ def test_the_guess_is_kept_before_the_first_run_and_stays(
     def run(speed: float) -> float:
         kept = json.loads((here / "compare/x/compare.json").read_text())
         seen.append((kept["guess"], kept["guessed"]))
-        if len(seen) == 10:
+        if len(seen) in (1, 10):
             raise KeyboardInterrupt
         return speed * (1 + 0.1 * (len(seen) % 7))
 
-    with pytest.raises(JobInterrupted):
-        compare(run, TWO, rounds=5, name="x", guess=1.3)
+    for guess in (1.3, 1.4):  # interrupted in the first run, and in a later one
+        with pytest.raises(JobInterrupted):
+            compare(run, TWO, rounds=5, name="x", guess=guess)
     later = about(compare(run, TWO, rounds=5, name="x", guess=2.0))  # taken up
     again = about(compare(run, TWO, rounds=5, name="x", guess=3.0))  # anew
     assert {*seen, *((one["guess"], one["guessed"]) for one in (later, again))} == {seen[0]}
