@@ -16,7 +16,7 @@ help::
 	@echo "make torch  PyTorch for CPUs beside ours, for 09, 10, 11 and scripts of your own (270 MB, Python 3.11)"
 	@echo "make clean  remove .venv and everything generated; your labs and results stay"
 	@echo
-	@echo "The first run builds the environment: 3 to 5 minutes. It needs Linux on x86-64,"
+	@echo "The first run builds the environment: 2 to 4 minutes on 2 cores. It needs Linux on x86-64,"
 	@echo "Python 3.11 or 3.12 (make lab PYTHON=python3.12) and a C++ compiler."
 
 lab:
