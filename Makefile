@@ -57,7 +57,7 @@ help::
 	@echo "make hub    a JupyterHub beside ours, for a class on one large machine"
 	@echo "make image  the whole workshop as a container image, by podman, buildah or docker"
 	@echo "make pack   the environment as one file, for a file system that many nodes share"
-	@echo "make canary  which notebook would the next TensorFlow, daal4py or MPICH stop? (700 MB, 10 minutes)"
+	@echo "make canary  which notebook would the next TensorFlow, daal4py or MPICH stop? (700 MB, 10 to 16 minutes)"
 	@echo "make lock   choose all versions anew: writes requirements/workshop.lock and environment.yml"
 
 # Two files at once, as the tests of a file may share a fixture; three upset each other on two cores.

@@ -6,7 +6,7 @@ The newest TensorFlow, without Horovod and on Python 3.13 (where that is not her
 is, and the table says so), the newest scikit-learn-intelex, MPICH 5, and two successors of nbval:
 each in an environment of its own in .side/canary. Labs run in their short form on two ranks, 11's
 parameter server on four; a notebook is stopped where a script of its topic does not run to its end.
-About 700 MB to download, and 10 minutes. docs/frameworks.md has the table of such a run."""
+About 700 MB to download, and 10 to 16 minutes. docs/frameworks.md has the table of such a run."""
 
 import json
 import os
