@@ -115,7 +115,7 @@ def each_image_on_one_rank(job):
     ],
 )
 def several_at_a_time(job):
-    """With --use parallel four images are read at a time, without it one."""
+    """Several images are read at a time with --use parallel, one without."""
     ranks, alone = watched(
         job, "pairs (image, number) from map()", "parallel", "batch")
     nothing_lost(ranks)

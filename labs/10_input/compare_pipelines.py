@@ -5,7 +5,7 @@
 All pipelines stay open, so TensorFlow starts once, and a cache is filled once.
 In each round the first pipeline has two epochs: what they differ by is the
 noise. The order is another one in each round. You will see the images/s of
-every epoch, and the records say who waited. It takes about a minute.
+every epoch, and the records say who waited. It takes one to three minutes.
 """
 
 import argparse

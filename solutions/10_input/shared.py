@@ -5,8 +5,8 @@
 Its metadata server needs so long to open a file. Its data servers, over which
 each file is striped, read so many bytes in a second. The images lie there as a
 file each, or in 8 shards, or each node copies the shards once to a disk of its
-own. Ranks stand in for nodes here. You will see seconds, opens and bytes, and
-what the formula predicts. It takes a minute.
+own. Each pair of ranks stands in for a node (--ranks-per-node). You will see
+seconds, opens and bytes, and what the formula predicts. It takes a minute.
 """
 
 import argparse
