@@ -138,6 +138,8 @@ def _compare(args: argparse.Namespace, rest: list[str]) -> int:
         lower=args.lower,
         reduce=args.reduce,
         name=args.name,
+        guess=args.guess,
+        least=args.least,
         echo=_say,
         ranks=args.ranks,
         threads=args.threads,
@@ -499,6 +501,10 @@ def _compare_words(commands: Any) -> None:
     add("--env", action="append", default=[], metavar="K=V,V", help=about)
     about = "at most so many rounds, 3 or more; fewer if more would change nothing (7)"
     add("--rounds", type=int, default=7, metavar="R", help=about)
+    about = "no fewer rounds than so many, however clear it is before (3)"
+    add("--least", type=int, default=3, metavar="R", help=about)
+    about = "how many times as fast you expect it to be: kept before the first run, for a report"
+    add("--guess", type=float, metavar="G", help=about)
     _measuring_words(add, "compare")
 
 

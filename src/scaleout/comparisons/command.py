@@ -1,5 +1,6 @@
 """A command to measure, as the words of a command line give it."""
 
+import os
 import re
 import shlex
 import shutil
@@ -67,6 +68,17 @@ def check(command: Sequence[str]) -> None:
     script = next((word for word in command[1:] if not word.startswith("-")), "")
     if "python" in program and script.endswith(".py") and not Path(script).is_file():
         raise ScaleoutError(f"There is no script {script}: check what follows the --")
+
+
+def script(command: Sequence[str]) -> str:
+    """Name the file that a command runs; "" where it runs a module, or a program of the system."""
+    files = (word.endswith((".py", ".sh")) and Path(word).is_file() for word in command)
+    at = next((number for number, is_one in enumerate(files) if is_one), 0)
+    before = list(command[:at])
+    if "-m" in before and before[before.index("-m") + 1 :] != ["mpi4py"]:
+        return ""
+    first = command[at] if command else ""
+    return first if at or os.sep in first and Path(first).is_file() else ""
 
 
 def left_behind(reason: str, command: str | Sequence[str]) -> str:

@@ -5,6 +5,8 @@ result.plot(guess=1.5)
 explain(result, faster="{best} is {ratio} times as fast.", unclear="It is not clear here.")
 """
 
+import contextlib
+import dataclasses
 import functools
 import hashlib
 import json
@@ -12,9 +14,10 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from inspect import signature
+from pathlib import Path
 from typing import Any
 
-from .. import machine, progress, settings
+from .. import jsonlines, machine, progress, settings
 from ..clusters import run as launch
 from ..errors import ScaleoutError
 from ..jobs.job import JobFailed, JobInterrupted
@@ -32,6 +35,7 @@ Measured = Callable[..., Any]  # what is run and gives a figure
 Column = tuple[str, int]  # a variant, and 1 where it is the baseline's second run of a round
 SHORT_S = 10.0  # a job's start is no large part of more
 ROUND = "{ROUND}"  # in a command
+MOST_BYTES = 200_000  # of a script whose text is kept
 MORE = 2  # rounds at most that take the place of disturbed ones
 
 
@@ -44,6 +48,8 @@ def compare(
     lower: bool | None = None,
     reduce: str = "",
     name: str = "",
+    guess: float | None = None,
+    least: int = ROUNDS,
     echo: Callable[[str], None] | None = None,
     **shared: Any,
 ) -> Comparison:
@@ -79,6 +85,11 @@ def compare(
         the largest counts; where that is in doubt, the comparison asks for it and ends.
     name : str
         Of its folder; by default made from all that decides what is measured.
+    guess : float, optional
+        How many times as fast you expect the last variant to be. It is kept with the hour, before
+        the first run, and never changed when the comparison is taken up again.
+    least : int
+        No fewer rounds than so many, however clear it is before: five, where each has its own seed.
     echo : callable, optional
         Takes a line a run, in place of the bar.
     **shared
@@ -96,12 +107,16 @@ def compare(
         What was measured is kept.
     """
     _check(variants, rounds)
+    if guess is not None and not 0 < guess < math.inf:
+        raise ScaleoutError(f"A guess says how many times as fast, as in guess=1.3; not {guess!r}.")
     rounds = settings.rounds(rounds)
     asked = {key: {**shared, **how} for key, how in variants.items()}
     measure = Metric(metric, lower, reduce)
     about = _about(job, asked, metric, bool(measure.lower))
     about |= {"reduce": reduce} if reduce else {}
     journal = Journal("compare", folder_name(name, about["job"], about), "runs.jsonl", wrong)
+    files = _files(job, asked)
+    about |= {"scripts": files, "texts": _texts(files)}
     start = _start(job, f"compare/{journal.name}/jobs")
     by_the_clock = measure.what == "wall_s" and job is launch.run
     round_of = columns(list(asked))
@@ -112,10 +127,13 @@ def compare(
         return Comparison(rows, bool(measure.lower), about["metric"], journal.folder)
 
     def done() -> bool:
-        return len(rows) >= len(round_of) and enough(result(), rounds)
+        return len(rows) >= len(round_of) and enough(result(), rounds, least)
 
     with journal.held():
-        rows += _whole_rounds(journal, about, len(round_of))
+        about |= _guess(journal, about, guess)
+        if guess is not None and "guess" not in about:
+            (echo or print)("This guess is not kept, as its comparison has runs already.")
+        rows += _whole_rounds(journal, about, len(round_of), echo or print)
         if done():
             journal.begin(about, "before")
             rows.clear()
@@ -133,6 +151,7 @@ def compare(
                     where = f"{key}, round {round_ + 1}"
                     worked = any(row["variant"] == key for row in rows)
                     told = any(row.get("copies") for row in rows if row["variant"] == key)
+                    _unchanged(about)
                     with settings.in_round(round_ + 1):
                         how = _of_round(asked[key], round_ + 1)
                         row, measure = _run(start, how, measure, where, worked)
@@ -189,9 +208,9 @@ def plan(
         number += 1
 
 
-def enough(result: Comparison, rounds: int) -> bool:
+def enough(result: Comparison, rounds: int, least: int = ROUNDS) -> bool:
     """Tell whether no more rounds are needed: every variant is settled, or all rounds are there."""
-    if result.rounds < min(rounds, ROUNDS):
+    if result.rounds < min(rounds, max(least, ROUNDS)):
         return False
     settled = all(_settled(result, name) for name in result.variants)
     disturbed = {number for number, _, _ in result.found.disturbed}
@@ -271,13 +290,20 @@ def _ask(metric: Metric, printing: Mapping[str, tuple[int, int]]) -> None:
     )
 
 
-def _whole_rounds(journal: Journal, about: Mapping[str, Any], size: int) -> list[Row]:
+def _whole_rounds(
+    journal: Journal, about: Mapping[str, Any], size: int, say: Callable[[str], None]
+) -> list[Row]:
     """Read the whole rounds of the same comparison; put aside those of another one."""
     found, left_out = journal.rows()
-    same = journal.description() == about and not left_out  # a lost run would shift the others
+    kept = _kept(journal, about)
+    same = kept == about and not left_out  # a lost run would shift the others
     rows = found[: len(found) // size * size] if same else []
     if not rows:
         journal.begin(about, "before")
+        if found and not left_out:
+            texts = kept.get("texts") != about["texts"]
+            say(f"Measured anew, as {'the text of a script' if texts else 'what is measured'} has "
+                f"changed: what was there is put aside in {show(journal.folder)}.")  # fmt: skip
     elif len(rows) < len(found):
         journal.keep_only(rows)
     return rows
@@ -296,7 +322,65 @@ def _about(
         "lower": lower,
         "machine": [machine.cpu_model(), machine.usable_cores()],
     }
-    return dict(json.loads(json.dumps(about, default=repr)))
+    return dict(json.loads(json.dumps(about, default=_plain)))
+
+
+def _plain(value: Any) -> Any:
+    """Write as JSON what a variant may hold: a site, a path, a number of NumPy's."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    if isinstance(value, Path):
+        return str(value)
+    return value.tolist() if hasattr(value, "tolist") else repr(value)
+
+
+def _kept(journal: Journal, about: Mapping[str, Any]) -> dict[str, Any]:
+    """Read what was measured here; what was kept before there were texts counts as the same."""
+    kept = journal.description()
+    return {**{key: about[key] for key in ("scripts", "texts") if kept}, **kept}
+
+
+def _guess(journal: Journal, about: Mapping[str, Any], guess: float | None) -> dict[str, Any]:
+    """Take the guess of the same comparison where there is one: the first one stands."""
+    kept = _kept(journal, about)
+    first = {key: kept.pop(key) for key in ("guess", "guessed") if key in kept}
+    same = kept == about
+    if first and same or same and journal.rows()[0]:
+        return first
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return {} if guess is None else {"guess": float(guess), "guessed": now}
+
+
+def _files(job: Measured, variants: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Name the file that each variant runs, as its command does, where it runs one."""
+    lab, found = getattr(job, "__self__", None), {}
+    for key, how in variants.items():
+        if hasattr(lab, "folder") and hasattr(lab, "script"):
+            path = lab.folder / how["script"] if how.get("script") else lab.script
+            found[key] = show(path)
+        elif file := command.script(command.words(how.get("script", ""))):
+            found[key] = file
+    return found
+
+
+def _texts(files: Mapping[str, str]) -> dict[str, str]:
+    """Read the files that are run; one that is no text, or is very large, is left out."""
+    found = {}
+    for file in dict.fromkeys(files.values()):
+        with contextlib.suppress(OSError, ValueError):
+            if Path(file).stat().st_size <= MOST_BYTES:
+                found[file] = jsonlines.text(Path(file))
+    return found
+
+
+def _unchanged(about: Mapping[str, Any]) -> None:
+    """Refuse to go on with a script that somebody has edited meanwhile."""
+    now = _texts(about["scripts"])
+    if edited := [file for file, text in about["texts"].items() if now.get(file) != text]:
+        raise ScaleoutError(
+            f"{edited[0]} was edited while it is measured, so that rounds would not be alike: put "
+            "its old text back, and the same call goes on; else it measures anew."
+        )
 
 
 def _label(job: Any) -> str:

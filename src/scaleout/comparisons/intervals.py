@@ -6,7 +6,7 @@ The method, and why it is not the percentile bootstrap of the ratio of medians: 
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -109,6 +109,27 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float]:
     middle, freedom = statistics.fmean(values), len(values) - 1
     error = statistics.stdev(values) / math.sqrt(len(values))
     return middle, _t(freedom, 1 - LEVEL) * error
+
+
+def difference(pairs: Iterable[tuple[float, float]]) -> tuple[float, float, float]:
+    """Estimate by how much the second of each pair is larger than the first, in the mean.
+
+    Parameters
+    ----------
+    pairs : iterable of (float, float)
+        Two figures of the same seed, say.
+
+    Returns
+    -------
+    tuple of float
+        The mean of the differences, and the ends of its interval at 95 %, after Student; of one
+        pair they are infinite, of none all three are not a number.
+    """
+    gaps = [second - first for first, second in pairs]
+    if len(gaps) < 2:
+        return (gaps[0], -math.inf, math.inf) if gaps else (math.nan, math.nan, math.nan)
+    middle, half = mean_interval(gaps)
+    return middle, middle - half, middle + half
 
 
 def verdict(ratio: Ratio, noise: float) -> str:
