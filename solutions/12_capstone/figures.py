@@ -83,10 +83,10 @@ def dice_by_patient(record, phantoms, guess: float | None = None):
     names = ["CT shows the tumour", "CT hides it", "no tumour"]
     for nth, (name, marker) in enumerate(zip(names, "os^", strict=True)):
         own = np.flatnonzero(kind[order] == nth)
-        axes.plot(own, dice[order][own], marker, markersize=5, label=name,
+        axes.plot(own + 1, dice[order][own], marker, markersize=5, label=name,
                   color=(look.DARK, look.MIDDLE, look.GOLD)[nth])
     look.guess_line(axes, guess)
-    axes.set(xlabel="patients of the test, from the lowest Dice",
+    axes.set(xlabel="patients of the test, from the lowest Dice (number)",
              ylabel="Dice (1: the same outline)", ylim=(-0.03, 1.05))
     alarms = int((dice[kind == 2] == 0).sum())
     means = ", ".join(f"{name}: {dice[kind == nth].mean():.2f}"

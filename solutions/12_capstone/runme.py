@@ -112,12 +112,14 @@ def evaluate(model, slices, rows) -> np.ndarray:
             drawn = model.predict(picture, verbose=0)[0] > 0
             true = slices.masks[row] == 1
             counts[place] = (drawn & true).sum(), drawn.sum(), true.sum()
+    # Distributed: all get what it has seen
     return hvd.broadcast(counts, root_rank=0, name="counts").numpy()
 
 
 def keep(model, step, folder) -> None:
     """Keeps the network, so that a job that fails has lost little."""
     if step % KEEP_EVERY == 0:
+        # Distributed: a file of each rank
         model.save(folder / f"network-{hvd.rank()}.keras")
 
 
