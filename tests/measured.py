@@ -49,6 +49,62 @@ def compared(top: Path, name: str, commands: dict[str, list[str]], rates: list[f
     return place
 
 
+def record(lab: str, variant: str, seed: int, dice: float, when: str, ranks: int = 1) -> Entry:
+    """A record as a lab writes it, with an accuracy."""
+    return {
+        **{"schema": 1, "run_id": "", "utc": when, "lab": lab, "variant": variant, "ranks": ranks},
+        **{"nodes": 1, "threads_per_rank": 2, "batch_per_rank": 8, "batch_global": 8},
+        **{"warmup_steps": 0, "step_s": [0.1], "rate": None, "rate_unit": "", "seed": seed},
+        **{"metrics": {"dice": dice}, "host": "login-7", "cpu": CPU[0], "cores": CPU[1]},
+        **{"mpi": None, "versions": {"numpy": "2"}, "commit": "a" * 40, "dirty": None},
+    }
+
+
+SLOW = "def batches():\n    one slice after another\n\n\ndef evaluate():\n    slice by slice\n"
+FAST = SLOW.replace("one slice after another", "all of a volume\n    # Alice's: /home/alice/x")
+WHOLE = FAST.replace("slice by slice", "in batches")
+Way = tuple[str, str, int]  # a script, its text, and its ranks
+FIRST, INPUT = ("labs/runme.py", SLOW, 1), ("steps/1-input.py", FAST, 1)
+EVALUATE, RANKS = ("steps/2-evaluate.py", WHOLE, 1), ("steps/1-input.py", FAST, 2)
+
+
+def step(top: Path, name: str, ways: dict[str, Way], rates: list[float], **more: object) -> Path:
+    """A comparison of scripts as a notebook's `compare(lab.run, ...)` leaves it, each round with a
+    seed of its own, and a record of it."""
+    place = compared(top, name, {way: ["?"] for way in ways}, rates)
+    about = json.loads((place / "compare.json").read_text())
+    about["variants"] = {
+        variant: {"script": f"/home/alice/{file}", "ranks": ranks, "threads": 2 // ranks}
+        for variant, (file, _, ranks) in ways.items()
+    }
+    about["scripts"] = {variant: file for variant, (file, _, _) in ways.items()}
+    about["texts"] = {file: text for file, text, _ in ways.values()}
+    (place / "compare.json").write_text(json.dumps({**about, "job": "12_x", **more}))
+    for row in map(json.loads, (place / "runs.jsonl").read_text().splitlines()):
+        file, _, ranks = ways[row["variant"]]
+        folder = place / "jobs" / row["run_id"]
+        kept = json.loads((folder / "run.json").read_text())
+        kept["command"] = f"mpirun -n {ranks} /home/alice/bin/python -m mpi4py {file}"
+        (folder / "run.json").write_text(json.dumps(kept))
+        dice = 0.8 + 0.01 * (row["round"] % 3) + 0.001 * (row["place"] % 4)
+        told = record("12_x", "", row["round"] + 1, dice, row["utc"], ranks)
+        (folder / "records.jsonl").write_text(json.dumps(told) + "\n")
+    return place
+
+
+STORY = ["1-input", "2-evaluate", "3-ranks", "4-proof"]
+
+
+def story(top: Path) -> Path:
+    """Three steps, of which one did not help, and the claim, which is no larger than the first step."""
+    guess = {"guess": 1.3, "guessed": "2025-12-31T23:00:00+00:00"}
+    step(top, STORY[0], {"first": FIRST, "input": INPUT}, [100, 150], **guess)
+    step(top, STORY[1], {"input": INPUT, "evaluate": EVALUATE}, [150, 151])
+    step(top, STORY[2], {"input": INPUT, "two ranks": RANKS}, [150, 180])
+    step(top, STORY[3], {"first": FIRST, "mine": RANKS}, [10, 14])
+    return top
+
+
 def seeds(top: Path, name: str, words: list[str], figures: list[float]) -> None:
     """The accuracy of one command, as a sweep over its seeds leaves it."""
     place = top / "sweep" / name

@@ -10,6 +10,7 @@ touched. It runs as whoever starts it, and ends with the shell that it was start
 
 import contextlib
 import getpass
+import math
 import os
 import re
 import shutil
@@ -24,9 +25,11 @@ from pathlib import Path
 import psutil
 
 from scaleout.jobs import supervise
+from scaleout.locks import held
 
 HOME = Path(__file__).resolve().parents[1]
 FOLDER = HOME / ".setup" / "cluster"
+LOCK = FOLDER.with_name("cluster.lock")  # held while it is being started or ended
 READY = "ready"  # a file in the folder, once jobs can be submitted
 NEEDED = ("slurmctld", "slurmd", "munged", "sbatch", "srun", "scontrol")
 DAEMONS = ("munged", "slurmctld", "slurmd")
@@ -260,16 +263,30 @@ def _server() -> psutil.Process | None:
     return None
 
 
+def _lives(process: psutil.Process) -> bool:
+    """Tell whether it has not ended; one that has, and was not collected yet, is a zombie."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False
+
+
 def on() -> str:
     """Start the cluster beside the shell, and say how to use it."""
+    if not _server() and (why := missing()):
+        sys.exit(why)
+    LOCK.parent.mkdir(exist_ok=True)
+    with held(LOCK, math.inf):
+        return _on()
+
+
+def _on() -> str:
     if _server():
         return "It is on already, until the shell ends that it was started from.\n" + HOW
-    if why := missing():
-        sys.exit(why)
-    off()
-    FOLDER.mkdir(parents=True)
+    _off()
+    FOLDER.mkdir()
     shell = os.getsid(0)
-    if not psutil.pid_exists(shell):  # started from outside the container, or already gone
+    # Started from outside the container, or already gone.
+    if not psutil.pid_exists(shell) or not _lives(psutil.Process(shell)):
         shell = 0
     with open(FOLDER / "daemons.log", "ab") as log:
         serving = subprocess.Popen(
@@ -283,7 +300,7 @@ def on() -> str:
         while not (FOLDER / READY).exists():
             if serving.poll() is not None:
                 told = (FOLDER / "daemons.log").read_text()[-2000:]
-                off()
+                _off()
                 sys.exit(f"The cluster did not start:\n{told}")
             time.sleep(0.1)
     except KeyboardInterrupt:
@@ -301,13 +318,20 @@ def serve(shell: int) -> None:
         owner = psutil.Process(shell or os.getpid())
         with Slurm(FOLDER, nodes=2):
             (FOLDER / READY).write_text(str(os.getpid()))
-            while owner.is_running():
+            while _lives(owner):
                 time.sleep(1)
     shutil.rmtree(FOLDER)  # what did not start leaves its log, for `on` to show
 
 
 def off() -> str:
     """End the cluster, also one whose own process was killed."""
+    if LOCK.parent.exists():
+        with held(LOCK, math.inf):
+            _off()
+    return "The cluster is off; nothing of it is left."
+
+
+def _off() -> None:
     if server := _server():
         server.terminate()
         with contextlib.suppress(psutil.Error):
@@ -318,7 +342,6 @@ def off() -> str:
         for sockets in re.findall(r"^SlurmdSpoolDir=(.+)/%n$", conf, re.M):
             shutil.rmtree(sockets, ignore_errors=True)
     shutil.rmtree(FOLDER, ignore_errors=True)
-    return "The cluster is off; nothing of it is left."
 
 
 HOW = f"""Two nodes of two cores, as Slurm sees them. Both are this machine: this shows how jobs are scheduled, not

@@ -162,7 +162,7 @@ def _report(args: argparse.Namespace, rest: list[str]) -> int:
     from .reports import report
 
     about = {"again": args.again, "out": args.out, "check": args.check, "say": _say}
-    return report(args.folder, accuracy=args.accuracy, **about)
+    return report(args.names, accuracy=args.accuracy, notes=args.notes, **about)
 
 
 def _say(text: str) -> None:
@@ -520,9 +520,11 @@ def _scaling_words(commands: Any) -> None:
 def _report_words(commands: Any) -> None:
     about = "write what was measured as one page, and check it: scaleout report results --check"
     add = _verb(commands, "report", about, _report).add_argument
-    about = "the results that compare and sweep left"
-    add("folder", nargs="?", type=Path, metavar="FOLDER", help=about)
-    about = "the page, or Markdown where its name ends in .md (FOLDER/report.html)"
+    about = "what compare and sweep left: a folder, or several in the order of your story, the claim last"
+    add("names", nargs="*", metavar="NAME", help=about)
+    about = (
+        "the page, or Markdown where its name ends in .md (FOLDER/report.html, results/report.html)"
+    )
     add("-o", dest="out", type=Path, metavar="FILE", help=about)
     about = "say what must still be measured, each with what to type; exit with 1 if there is any"
     add("--check", action="store_true", help=about)
@@ -530,6 +532,8 @@ def _report_words(commands: Any) -> None:
     add("--again", type=Path, metavar="PAGE", help=about)
     about = "the metric of the records that says how good a training is (accuracy)"
     add("--accuracy", default="accuracy", metavar="NAME", help=about)
+    about = "your own words, in Markdown, for a section of the page"
+    add("--notes", type=Path, metavar="FILE", help=about)
 
 
 def _course_words(commands: Any) -> None:

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import mini_slurm
@@ -68,6 +69,69 @@ def test_off_ends_a_cluster_whose_own_process_was_killed(tool: Path) -> None:
     until(lambda: not cluster.processes(), 30)  # before anybody types off
     subprocess.run([sys.executable, tool, "off"], check=True, timeout=60)
     assert not folder.exists() and not Path(spool).exists()
+
+
+@with_slurm
+def test_a_shell_that_ended_and_was_not_collected_ends_it_too(tool: Path) -> None:
+    # As in a container whose first process collects nobody.
+    folder = tool.parents[1] / ".setup/cluster"
+    words = f"{sys.executable} {tool} on && sleep 100"
+    with subprocess.Popen(["bash", "-c", words], start_new_session=True) as shell:
+        until((folder / "ready").exists)
+        shell.send_signal(signal.SIGKILL)
+        until(lambda: psutil.Process(shell.pid).status() == psutil.STATUS_ZOMBIE)
+        until(lambda: not folder.exists(), 30)
+
+
+@pytest.fixture
+def cluster(tool: Path) -> Iterator[mini_slurm.Slurm]:
+    """A cluster that is on."""
+    subprocess.run([sys.executable, tool, "on"], check=True, timeout=90)
+    running = mini_slurm.Slurm(tool.parents[1] / ".setup/cluster")
+    yield running
+    subprocess.run([sys.executable, tool, "off"], check=True, timeout=60)
+    assert not running.processes()
+
+
+@with_slurm
+def test_a_second_start_starts_nothing(tool: Path, cluster: mini_slurm.Slurm) -> None:
+    before = cluster.processes()
+    again = [sys.executable, tool, "on"]
+    done = subprocess.run(again, capture_output=True, text=True, timeout=60, check=True)
+    assert "It is on already" in done.stdout and "export SLURM_CONF=" in done.stdout
+    assert cluster.processes() == before
+
+
+@with_slurm
+def test_two_starts_at_once_are_one(tool: Path) -> None:
+    on = [sys.executable, tool, "on"]
+    starts = [subprocess.Popen(on, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    try:
+        said = [start.communicate(timeout=90)[0] for start in starts]
+        assert [start.returncode for start in starts] == [0, 0]
+        assert sorted("It is on already" in one for one in said) == [False, True]
+        running = mini_slurm.Slurm(tool.parents[1] / ".setup/cluster").processes()
+        names = sorted(psutil.Process(pid).name() for pid in running)
+        assert names == ["munged", "slurmctld", "slurmd", "slurmd"]
+    finally:
+        subprocess.run([sys.executable, tool, "off"], check=True, timeout=60)
+
+
+@with_slurm
+def test_a_job_that_puts_itself_back_runs_again(cluster: mini_slurm.Slurm, tmp_path: Path) -> None:
+    """As 07's again.sh does: `scontrol requeue` with its own number."""
+    script, told = tmp_path / "again.sh", tmp_path / "told.txt"
+    script.write_text(
+        "#!/bin/bash\necho ${SLURM_RESTART_COUNT:-0}\n"
+        '[ "$SLURM_RESTART_COUNT" ] || { scontrol requeue $SLURM_JOB_ID; sleep 60; }\n'
+    )
+    asked = ["sbatch", "--parsable", "--requeue", "--open-mode=append", f"--output={told}"]
+    job = cluster.ask(*asked, str(script)).strip()
+    until(lambda: "BeginTime" in cluster.ask("squeue", "--noheader", "--format=%r"))
+    cluster.ask("scontrol", "update", f"jobid={job}", "StartTime=now")
+    until(lambda: "COMPLETED" in cluster.ask("scontrol", "show", "job", job))
+    assert "Restarts=1 " in cluster.ask("scontrol", "show", "job", job)
+    assert [line for line in told.read_text().splitlines() if line.isdigit()] == ["0", "1"]
 
 
 @with_slurm

@@ -60,8 +60,9 @@ def compare(
     intervals of all ratios are narrow enough, never before three rounds; a round that something
     disturbed is replaced, at most twice. `intervals.paired` says how the interval is made.
 
-    Every run is kept in results/compare/NAME/. Interrupted, the same call goes on from there; after
-    its end, the same call measures anew, and with more rounds= it adds to what it has.
+    Every run is kept in results/compare/NAME/, and the texts of the scripts. Interrupted, the same
+    call goes on from there; after its end, the same call measures anew, and with more rounds= or
+    least= it adds to what it has. A script that was edited since is measured anew.
 
     Parameters
     ----------
@@ -335,15 +336,21 @@ def _plain(value: Any) -> Any:
 
 
 def _kept(journal: Journal, about: Mapping[str, Any]) -> dict[str, Any]:
-    """Read what was measured here; what was kept before there were texts counts as the same."""
+    """Read what was measured here; where the scripts lie, and whether texts were kept, is the same."""
     kept = journal.description()
-    return {**{key: about[key] for key in ("scripts", "texts") if kept}, **kept}
+
+    def texts(one: Mapping[str, Any]) -> dict[str, str]:
+        return {key: one["texts"].get(file) for key, file in one.get("scripts", {}).items()}
+
+    alike = kept and texts(kept) in ({}, texts(about))
+    return {**kept, **{key: about[key] for key in ("scripts", "texts") if alike}}
 
 
 def _guess(journal: Journal, about: Mapping[str, Any], guess: float | None) -> dict[str, Any]:
     """Take the guess of the same comparison where there is one: the first one stands."""
     kept = _kept(journal, about)
-    first = {key: kept.pop(key) for key in ("guess", "guessed") if key in kept}
+    words = ("guess", "guessed")
+    first: dict[str, Any] = {key: kept.pop(key) for key in words if key in kept}
     same = kept == about
     if first and same or same and journal.rows()[0]:
         return first
@@ -353,7 +360,8 @@ def _guess(journal: Journal, about: Mapping[str, Any], guess: float | None) -> d
 
 def _files(job: Measured, variants: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """Name the file that each variant runs, as its command does, where it runs one."""
-    lab, found = getattr(job, "__self__", None), {}
+    lab: Any = getattr(job, "__self__", None)
+    found = {}
     for key, how in variants.items():
         if hasattr(lab, "folder") and hasattr(lab, "script"):
             path = lab.folder / how["script"] if how.get("script") else lab.script

@@ -1,41 +1,45 @@
 """What was measured, as one page: the comparisons, sweeps and seeds in a folder of results, with
 what speaks against them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from .. import __version__, jsonlines
 from ..errors import ScaleoutError
-from ..paths import show
+from ..paths import results, show
 from . import evidence, findings, page, rules
 
 PAGE = "report.html"
 
 
 def report(
-    folder: Path | str | None = None,
+    folder: Path | str | Sequence[Path | str] | None = None,
     *,
     again: Path | str | None = None,
     out: Path | str | None = None,
     check: bool = False,
     accuracy: str = "accuracy",
+    notes: Path | str | None = None,
     say: Callable[[str], None] = print,
 ) -> int:
-    """Write the report of a folder, or draw the one that a page holds anew.
+    """Write the report of a folder or of several, or draw the one that a page holds anew.
 
     Parameters
     ----------
-    folder : Path or str, optional
-        Where `compare` and `sweep` left their results.
+    folder : Path or str, or a sequence of them, optional
+        Where `compare` and `sweep` left their results: a path, or a name below results/. Several
+        are told in their order, and the last one holds the claim, by whatever it is judged.
     again : Path or str, optional
         A report's page, in place of a folder.
     out : Path or str, optional
-        The page, or Markdown where its name ends in .md; FOLDER/report.html, or the page itself,
-        if you name none.
+        The page, or Markdown where its name ends in .md; FOLDER/report.html, of several folders
+        results/report.html, or the page itself, if you name none.
     check : bool
         Say what the report must still hold; with `again`, write nothing unless `out` is given.
     accuracy : str
         The metric of the records that says how good a training is.
+    notes : Path or str, optional
+        Your own words in a file, in Markdown: they are put on the page, and kept in its records.
     say : callable
         Takes each line.
 
@@ -48,31 +52,32 @@ def report(
     ------
     ScaleoutError
         Neither or both of `folder` and `again` are given, there is no such folder or nothing to
-        report in it, or the page is no report.
+        report in it, the page is no report, or the notes cannot be read.
     """
-    if (folder is None) == (again is None):
+    names = [folder] if isinstance(folder, (str, Path)) else list(folder or [])
+    if bool(names) == (again is not None):
         raise ScaleoutError(
             "Name a folder of results or, after --again, a page:  scaleout report results"
         )
-    source = Path(again or folder or "")
-    if again:
-        text, found = page.read(source)
-    elif source.is_dir():
-        text, found = "", evidence.gather(source, accuracy, say=say)
+    words = page.own_words(Path(notes)) if notes else ""
+    if again is not None:
+        text, found = page.read(Path(again))
     else:
-        raise ScaleoutError(
-            f"There is no folder {show(source)}: name the one that compare and sweep have "
-            "written to, such as  scaleout report results"
-        )
+        text, found = "", evidence.gather(names, accuracy, say=say, notes=words)
     broken = _broken(text, found)
-    if out or not (again and check):
-        target = Path(out or (source if again else source / PAGE))
+    if again is not None and words:
+        found["notes"] = evidence.anonymous(words)
+    if out or words or again is None or not check:
+        there = evidence.folder(names[0]) if len(names) == 1 else results()
+        target = Path(out or again or there / PAGE)
         markdown = target.suffix == ".md"
         target.write_text(page.markdown(found) if markdown else page.draw(found), encoding="utf-8")
         say(f"Written: {show(target)}")
     if check:
         for one in broken:
             say(f"Refused. {one}")
+        for one in rules.remarks(found):
+            say(f"Remark. {one}")
         gain = "" if findings.claim(findings.steps(found)) else " It claims no gain."
         say(f"{len(broken)} to mend." if broken else f"It holds: every rule is kept.{gain}")
     return 1 if check and broken else 0

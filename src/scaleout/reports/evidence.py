@@ -4,6 +4,7 @@ It has runs, commands and settings, and no name of a person, a host or a folder:
 here, once.
 """
 
+import hashlib
 import re
 import shlex
 import socket
@@ -18,7 +19,7 @@ from ..comparisons.comparison import Comparison
 from ..comparisons.metric import Metric
 from ..errors import ScaleoutError
 from ..fields import wrong
-from ..paths import show
+from ..paths import results_path, show
 from ..sweeps import rows as sweeps
 from ..sweeps.points import filled, holes
 
@@ -32,23 +33,39 @@ NAMES = re.compile(  # of folders, hosts and people, where a word or a value beg
 
 
 def gather(
-    folder: Path,
+    names: Path | str | Sequence[Path | str],
     accuracy: str = "accuracy",
     limits: bool = True,
     say: Callable[[str], None] = print,
+    notes: str = "",
 ) -> Entry:
-    """Read the comparisons, sweeps and records in a folder of results."""
-    runs = {path.parent.name: path.parent for path in sorted(folder.rglob("run.json"))}
-    found = _each(folder, "compare.json", lambda place: _comparison(place, runs), say)
-    swept = _each(folder, "sweep.json", lambda place: _sweep(place, runs), say)
-    of_seeds = [entry for entry in swept if SEED in entry["grid"]]
-    found = sorted([*found, *(entry for entry in swept if SEED not in entry["grid"])], key=_began)
+    """Read the comparisons, sweeps and records in a folder of results, or in several.
+
+    Several tell a story in their order, and the last is its claim.
+    """
+    folders = [folder(name) for name in ([names] if isinstance(names, (Path, str)) else names)]
+    runs = {path.parent.name: path.parent for path in _files(folders, "run.json")}
+    texts: dict[str, str] = {}
+    found: list[Entry] = []
+    of_seeds: list[Entry] = []
+    told: set[Path] = set()
+    for one in reversed(folders):  # what is named twice is told where it is named last
+        places = [path.parent for path in _measured(one) if path.resolve() not in told]
+        told |= {path.resolve() for path in _measured(one)}
+        each = _each(places, runs, texts, say)
+        if not each and len(folders) > 1:
+            raise _nothing(one)
+        of_seeds += [entry for entry in each if SEED in entry.get("grid", {})]
+        found[:0] = sorted((e for e in each if SEED not in e.get("grid", {})), key=_began)
     if not found:
-        raise ScaleoutError(
-            f"There is nothing to report in {show(folder)}: measure first, with  scaleout compare  "
-            "or  scaleout sweep --repeat 3"
-        )
-    seeds = _by_sweeps(of_seeds) or _by_records(found, runs, accuracy)
+        raise _nothing(folders[-1])
+    own: Entry = {}
+    if len(folders) > 1:
+        found[-1]["claim"] = True
+        if own := _by_records(found[-1:], _inside([], found[-1:], runs), accuracy):
+            own["own"] = found[-1]["line"]
+    here = _inside(folders, found, runs)
+    seeds = own or _by_sweeps(of_seeds) or _by_records(found, here, accuracy)
     return {
         "schema": SCHEMA,
         "scaleout": __version__,
@@ -56,22 +73,74 @@ def gather(
         "versions": _first_told([*found, seeds] if seeds else found),
         "comparisons": found,
         "accuracy": seeds,
+        "texts": texts,
+        "notes": anonymous(notes),
+    }
+
+
+def folder(name: Path | str) -> Path:
+    """Find the folder that somebody names by its path, or by what it is called below results/."""
+    places = [results_path(*kind, str(name)) for kind in ((), ("compare",), ("sweep",))]
+    there = [place for place in (Path(name), *places) if place.is_dir()]
+    if not there:
+        near = sorted(path.parent.name for path in results_path("compare").glob("*/compare.json"))
+        raise ScaleoutError(
+            f"There is no folder {show(Path(name))}: name the one that compare and sweep have "
+            f"written to, such as  scaleout report {near[-1] if near else 'results'}"
+        )
+    return next((place for place in there if _measured(place)), there[0])
+
+
+def _nothing(folder: Path) -> ScaleoutError:
+    return ScaleoutError(
+        f"There is nothing to report in {show(folder)}: measure first, with  scaleout compare  "
+        "or  scaleout sweep --repeat 3"
+    )
+
+
+def _measured(folder: Path) -> list[Path]:
+    """List what says that something was compared or swept."""
+    return [path for name in ("compare", "sweep") for path in sorted(folder.rglob(f"{name}.json"))]
+
+
+def _files(folders: Sequence[Path], name: str) -> list[Path]:
+    """List such files in these folders, and in the results around a comparison's own folder."""
+    around = [
+        f.resolve().parents[1] for f in folders if f.resolve().parent.name in ("compare", "sweep")
+    ]
+    return [path for top in dict.fromkeys([*around, *folders]) for path in sorted(top.rglob(name))]
+
+
+def _inside(
+    folders: Sequence[Path], found: Sequence[Entry], runs: Mapping[str, Path]
+) -> dict[str, Path]:
+    """Leave out the runs that lie elsewhere, and belong to none of these comparisons."""
+    known = {row["run_id"] for entry in found for row in entry["rows"]}
+    tops = [one.resolve() for one in folders]
+    return {
+        run_id: place
+        for run_id, place in runs.items()
+        if run_id in known or any(place.resolve().is_relative_to(top) for top in tops)
     }
 
 
 def _each(
-    folder: Path, name: str, read: Callable[[Path], Entry], say: Callable[[str], None]
+    places: Iterable[Path],
+    runs: Mapping[str, Path],
+    texts: dict[str, str],
+    say: Callable[[str], None],
 ) -> list[Entry]:
-    """Read the folders that hold such a file; one that is not whole is left out."""
+    """Read what was compared and swept; what is not whole is left out."""
     found = []
-    for path in sorted(folder.rglob(name)):
+    for place in places:
         try:
-            entry = read(path.parent)
+            swept = (place / "sweep.json").is_file()
+            entry = _sweep(place, runs) if swept else _comparison(place, runs, texts)
             if SEED not in entry.get("grid", {}):
                 compared(entry)
             found.append(entry)
         except (ScaleoutError, LookupError, ValueError):
-            say(f"{show(path.parent)} is left out: it has no whole round, or is damaged.")
+            say(f"{show(place)} is left out: it has no whole round, or is damaged.")
     return found
 
 
@@ -106,8 +175,8 @@ def _setting(words: Iterable[str], env: Mapping[str, Any], ranks: int, threads: 
     return {"words": given, "env": texts, "ranks": ranks, "threads": threads}
 
 
-def _comparison(place: Path, runs: Mapping[str, Path]) -> Entry:
-    """Read what `compare` has left in a folder."""
+def _comparison(place: Path, runs: Mapping[str, Path], texts: dict[str, str]) -> Entry:
+    """Read what `compare` has left in a folder; add the scripts' texts."""
     about = jsonlines.table(place / "compare.json")
     rows, _ = jsonlines.read(place / "runs.jsonl", comparison.wrong)
     metric = str(about.get("metric", "rate"))
@@ -122,7 +191,13 @@ def _comparison(place: Path, runs: Mapping[str, Path]) -> Entry:
     settings = {
         called[name]: _variant(job, args, first.get(name), cores) for name, args in how.items()
     }
+    for name, file in dict(about.get("scripts", {})).items():
+        if text := about["texts"].get(file):
+            key = hashlib.sha256(text.encode()).hexdigest()[:16]  # of what was run
+            texts[key] = anonymous(text)
+            settings[called[name]] |= {"script": anonymous(file), "text": key}
     return {
+        **{key: about[key] for key in ("guess", "guessed") if key in about},
         "kind": "compare",
         "metric": metric,
         "lower": about.get("lower") is True,
@@ -140,7 +215,9 @@ def _variant(job: str, args: Entry, run: Path | None, cores: int) -> Entry:
         words = shlex.split(job)
         words = (_ran(jsonlines.table(run / "run.json")) if run and not words[1:] else []) or words
     ranks = int(args.get("ranks") or 1)
-    return _setting(words, env, ranks, int(args.get("threads") or max(1, cores // ranks)))
+    placed = {name: anonymous(str(args[name])) for name in ("nodes", "bind") if args.get(name)}
+    setting = _setting(words, env, ranks, int(args.get("threads") or max(1, cores // ranks)))
+    return {**setting, "placed": placed}
 
 
 def _ran(about: Entry) -> list[str]:
@@ -167,6 +244,7 @@ def _row(row: Entry, runs: Mapping[str, Path], judge: Metric) -> Entry:
         "utc",
         "run_id",
         "quick",
+        "others",
     )
     kept = {name: row[name] for name in names if name in row}
     about = jsonlines.table(folder / "run.json") if folder else {}
@@ -176,14 +254,16 @@ def _row(row: Entry, runs: Mapping[str, Path], judge: Metric) -> Entry:
     if folder and not kept["given"] and judge.what != "wall_s":
         kept["given"] = _given(folder, judge)
     if folder and (told := _versions(folder)):
-        kept["versions"] = told
+        kept |= told
     return kept
 
 
-def _versions(folder: Path) -> dict[str, str]:
-    """Read the versions of the libraries from a job's records; none where none tells them."""
+def _versions(folder: Path) -> Entry:
+    """Read versions of libraries and the commit from a job's records; none where none tells them."""
     for line in jsonlines.read(folder / "records.jsonl", wrong)[0]:
-        return {str(name): str(text) for name, text in line["versions"].items()}
+        versions = {str(name): str(text) for name, text in line["versions"].items()}
+        told = {"versions": versions, "commit": anonymous(line["commit"] or "")}
+        return {name: what for name, what in told.items() if what}
     return {}
 
 
@@ -330,9 +410,12 @@ def _by_records(found: Sequence[Entry], runs: Mapping[str, Path], metric: str) -
         for number, entry in enumerate(found)
         for row in entry["rows"]
     }
+    twins = {row["run_id"] for entry in found for row in entry["rows"] if row["again"]}
     tests: dict[Any, list[Entry]] = {}
     settings: dict[tuple[Any, str], Entry] = {}
     for run_id, folder in runs.items():
+        if run_id in twins:  # the baseline's second run of a round has its seed
+            continue
         about = jsonlines.table(folder / "run.json")
         for line in jsonlines.read(folder / "records.jsonl", wrong)[0]:
             value, seed = line["metrics"].get(metric), line["seed"]

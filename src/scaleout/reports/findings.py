@@ -1,6 +1,7 @@
 """What a report's records show: the steps, the claim, the accuracy, the cost. All is computed here,
 from the runs, whenever it is asked for."""
 
+import difflib
 import math
 import re
 import statistics
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..comparisons.comparison import Comparison
-from ..comparisons.intervals import mean_interval
+from ..comparisons.intervals import difference
 from .evidence import Entry, compared
 
 
@@ -57,28 +58,38 @@ def steps(report: Entry) -> list[Step]:
 
 
 def claim(found: Sequence[Step]) -> Claim:
-    """Find the fastest variant that is faster than the first baseline; None where there is none.
+    """Find what a report claims; None where that is not shown to be faster.
 
-    It counts only where it was measured against that baseline, by the same metric.
+    A story says which comparison it claims. Else it is the fastest variant that is faster than the
+    first baseline, among those that were measured against it by the same metric.
     """
-    first = found[0]
+    first = judged(found)
+    told = "claim" in first.entry
     known = [
         (step, step.found.best)
-        for step in found
-        if things(step.baseline) == things(first.baseline)
+        for step in ([first] if told else found)
+        if not changes(step.baseline, first.baseline)
         and step.found.metric == first.found.metric
         and step.found.best != step.found.baseline
     ]
     return max(known, key=lambda one: one[0].found.ratio(one[1]).middle, default=None)
 
 
+def judged(found: Sequence[Step]) -> Step:
+    """Return the comparison that a story claims; where there is none, the first one."""
+    return next((step for step in found if "claim" in step.entry), found[0])
+
+
 def things(setting: Mapping[str, Any]) -> dict[str, str]:
     """Name all that a command fixes: its words, options, variables, ranks x threads."""
     found = {f"variable {name}": str(value) for name, value in setting["env"].items()}
     found["ranks x threads"] = f"{setting['ranks']} x {setting['threads']}"
-    option, number = "", 0
+    found |= {f"--{name}": value for name, value in setting.get("placed", {}).items()}
+    script, option, number = setting.get("script"), "", 0
     for word in setting["words"]:
-        if re.match("-+[A-Za-z]", word):
+        if word == script:
+            found["the script"], option = word, ""
+        elif re.match("-+[A-Za-z]", word):
             option, _, value = word.partition("=")
             found[option] = value
             option = "" if value else option
@@ -86,14 +97,36 @@ def things(setting: Mapping[str, Any]) -> dict[str, str]:
             found[option], option = word, ""
         else:
             number += 1
-            found["the script" if number > 1 else "the program"] = word
+            later = "the argument" if script else "the script"
+            found[later if number > 1 else "the program"] = word
     return found
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """Name what differs between two commands."""
     one, other = things(before), things(after)
-    return [name for name in {**one, **other} if one.get(name) != other.get(name)]
+    found = [name for name in {**one, **other} if one.get(name) != other.get(name)]
+    texts = [setting.get("text") for setting in (before, after)]
+    if all(texts):  # what a file is called changes nothing
+        found = [name for name in found if name != "the script"]
+        found += ["the script"] * (texts[0] != texts[1])
+    return found
+
+
+def diff(report: Entry, before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """Compare the texts of two commands' scripts, line by line; [] where they are not known."""
+    texts = [report.get("texts", {}).get(setting.get("text"), "") for setting in (before, after)]
+    if not all(texts):
+        return []
+    one, other = (text.splitlines() for text in texts)
+    names = str(before["script"]), str(after["script"])
+    return list(difflib.unified_diff(one, other, *names, lineterm=""))
+
+
+def size(lines: Sequence[str]) -> tuple[int, int]:
+    """Count the lines that a diff adds, and those that it removes."""
+    own = [line[:1] for line in lines[2:]]  # the first two name the files
+    return own.count("+"), own.count("-")
 
 
 def accuracy(report: Entry, found: Sequence[Step]) -> Accuracy | None:
@@ -101,21 +134,19 @@ def accuracy(report: Entry, found: Sequence[Step]) -> Accuracy | None:
 
     Where nothing is faster, it is that of what was tried first. None without two variants that two
     seeds were run with.
-
-    Where nothing is faster, it is that of what was tried first.
     """
     test = report["accuracy"]
     if not test or len(test["variants"]) < 2:
         return None
-    base, best, told = ends(test, claim(found) or (found[0], found[0].found.variants[0]))
+    step = judged(found)
+    base, best, told = ends(test, claim(found) or (step, step.found.variants[0]))
     first, last = by_seed(test, base), by_seed(test, best)
     seeds = [seed for seed in first if seed in last]
-    gaps = [last[seed] - first[seed] for seed in seeds]
-    if len(gaps) < 2:
+    if len(seeds) < 2:
         return None
-    middle, half = mean_interval(gaps)
+    gap = difference((first[seed], last[seed]) for seed in seeds)
     called = labels(test)[base], labels(test)[best]
-    return Accuracy(*called, seeds, middle, middle - half, middle + half, test["lower"], told)
+    return Accuracy(*called, seeds, *gap, test["lower"], told)
 
 
 def ends(test: Entry, said: tuple[Step, str]) -> tuple[str, str, bool]:
@@ -126,6 +157,8 @@ def ends(test: Entry, said: tuple[Step, str]) -> tuple[str, str, bool]:
     step, name = said
     base, best = things(step.baseline), things(step.setting(name))
     differ = changes(step.baseline, step.setting(name))
+    if "own" in test and {step.found.baseline, name} <= set(test["variants"]):
+        return step.found.baseline, name, True  # the runs of the claim itself
 
     def near(name: str) -> int:
         own = things(test["variants"][name])

@@ -21,7 +21,8 @@ from . import findings, rules
 from .evidence import SCHEMA, Entry
 from .findings import Accuracy, Claim, Step
 
-Block = tuple[str, Any]  # h2, p, list, table (its columns, then its rows), code, chart
+# h2, p, list, table (its columns, then its rows), code, chart, fold (a title, then code), notes
+Block = tuple[str, Any]
 BEGIN, END = '<script type="application/json" id="records">', "</script>"
 
 
@@ -36,6 +37,7 @@ def blocks(report: Entry) -> list[Block]:
         ("p", _claimed(found, said)),
         *([("p", _accurate(tested))] if tested else []),
         *(held if broken else []),
+        *([("h2", "In our own words"), ("notes", report["notes"])] if report.get("notes") else []),
         ("h2", "The machine and its limits"),
         ("table", [["what", "here"], *report["machine"]["about"]]),
         ("h2", "The baseline, twice"),
@@ -45,8 +47,8 @@ def blocks(report: Entry) -> list[Block]:
                    *map(_twice, found)]),
         ("h2", "The steps"),
         ("chart", found),
-        ("table", [["comparison", "variant", "median", "times as fast", "interval", "rounds",
-                    "verdict"], *(row for step in found for row in _step(step))]),
+        ("table", _steps(report, found)),
+        *_diffs(report, found),
         ("h2", "What did not help"),
         *_no_help(found),
         ("h2", "Accuracy"),
@@ -62,7 +64,7 @@ def blocks(report: Entry) -> list[Block]:
 
 def _claimed(found: Sequence[Step], said: Claim) -> str:
     if said is None:
-        baseline = found[0].found.baseline
+        baseline = findings.judged(found).found.baseline
         return f"Nothing that was tried is shown to be faster than the baseline, {baseline}."
     ratio = said[0].found.ratio(said[1])
     return (
@@ -102,20 +104,48 @@ def _interval(ratio: Any) -> str:
     return f"{ratio.low:.2f} to {ratio.high:.2f}" if known else "too few rounds"
 
 
-def _step(step: Step) -> list[list[str]]:
-    one = step.found
-    return [
-        [
-            str(step.number),
-            name,
-            f"{rounded(one.table['median'][name])} {one.unit}".strip(),
-            f"{one.ratio(name).middle:.2f}",
-            _interval(one.ratio(name)),
-            str(one.ratio(name).rounds),
-            one.verdict(name),
-        ]
-        for name in one.variants
-    ]
+def _steps(report: Entry, found: Sequence[Step]) -> list[list[str]]:
+    """List each variant with its ratio, the guess where somebody wrote one down, and its cost."""
+    guessed = any("guess" in step.entry for step in found)
+    head = ["comparison", "variant", "median", "times as fast", *(["guess"] if guessed else [])]
+    rows = [[*head, "interval", "rounds", "verdict", "core-seconds of a job"]]
+    for step in found:
+        one, before = step.found, _core_seconds(report, step, step.found.baseline)
+        for name in one.variants:
+            ratio, last = one.ratio(name), name == one.variants[-1]
+            guess = f"{step.entry['guess']:.2f}" if "guess" in step.entry and last else ""
+            median = f"{rounded(one.table['median'][name])} {one.unit}".strip()
+            row = [
+                str(step.number),
+                name,
+                median,
+                f"{ratio.middle:.2f}",
+                *([guess] if guessed else []),
+            ]
+            after = _core_seconds(report, step, name)
+            told = [_interval(ratio), str(ratio.rounds), one.verdict(name), f"{before} → {after}"]
+            rows.append([*row, *told])
+    return rows
+
+
+def _core_seconds(report: Entry, step: Step, name: str) -> str:
+    took = findings.seconds(step, name) * findings.cores(report, step.setting(name))
+    return rounded(took) if math.isfinite(took) else "unknown"
+
+
+def _diffs(report: Entry, found: Sequence[Step]) -> list[Block]:
+    """Show what each variant changes in the script of its baseline, folded."""
+    said: list[Block] = []
+    for step in found:
+        for name in step.found.variants:
+            lines = findings.diff(report, step.baseline, step.setting(name))
+            more, less = findings.size(lines)
+            about = f"{count(more, 'line')} added to the script, {less} removed"
+            if lines:
+                said.append(
+                    ("fold", [f"Comparison {step.number}, {name}: {about}", "\n".join(lines)])
+                )
+    return said
 
 
 def _no_help(found: Sequence[Step]) -> list[Block]:
@@ -148,7 +178,7 @@ def _accuracy(report: Entry, tested: Accuracy | None) -> list[Block]:
 
 
 def _cost(report: Entry, found: Sequence[Step], said: Claim) -> list[Block]:
-    step = said[0] if said else found[0]
+    step = said[0] if said else findings.judged(found)
     rows = []
     for name in dict.fromkeys([step.found.baseline, said[1] if said else step.found.baseline]):
         took, held = findings.seconds(step, name), findings.cores(report, step.setting(name))
@@ -161,7 +191,7 @@ def _cost(report: Entry, found: Sequence[Step], said: Claim) -> list[Block]:
 
 
 def _command(report: Entry, found: Sequence[Step], said: Claim) -> list[Block]:
-    step = said[0] if said else found[0]
+    step = said[0] if said else findings.judged(found)
     setting = step.setting(said[1] if said else step.found.baseline)
     ranks, threads = setting["ranks"], setting["threads"]
     variables = {**thread_variables(threads), **setting["env"]}
@@ -191,7 +221,8 @@ def _how(report: Entry, found: Sequence[Step]) -> list[Block]:
         "logarithms at 95 %, wider for several variants, so that all hold at once (Bonferroni). "
         f"{f'Versions: {versions}. ' if versions else ''}Written by scaleout {report['scaleout']}. "
         "The records of all runs are in this page:  scaleout report --again PAGE --check  draws it "
-        "anew from them, and says whether it holds."
+        "anew from them, and says whether it holds. No check finds out that somebody made up the records "
+        "of all runs and drew the page from them."
     )
     return [*said, ("p", closing)]
 
@@ -292,6 +323,11 @@ def _html(kind: str, what: Any) -> str:
         return f'<div tabindex="0">{chart(what)}</div>'
     if kind == "list":
         return f"<ul>{''.join(f'<li>{html.escape(one)}</li>' for one in what)}</ul>"
+    if kind == "notes":
+        return _own_words(what)
+    if kind == "fold":
+        title, code = map(html.escape, what)
+        return f"<details><summary>{title}</summary><pre>{code}</pre></details>"
     if kind == "code":
         # A browser would break  --batch  after its first dash.
         options = re.sub(r"(?<!\S)-\S+", r"<span>\g<0></span>", html.escape(what))
@@ -303,6 +339,18 @@ def _html(kind: str, what: Any) -> str:
     lines = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
     table = f"<table><thead><tr>{top}</tr></thead><tbody>{lines}</tbody></table>"
     return f'<div tabindex="0">{table}</div>'  # it scrolls on a phone, also by keys
+
+
+def _own_words(text: str) -> str:
+    """Draw an attendee's Markdown: no HTML, link or image of theirs comes through."""
+    from markdown_it import MarkdownIt  # only here: few reports have notes
+
+    known = ["emphasis", "backticks", "escape", "newline", "list", "heading", "code", "fence"]
+    tokens = (reader := MarkdownIt("zero").enable(known)).parse(text)
+    for token in tokens:
+        if token.type.startswith("heading"):
+            token.tag = "h3"  # below the page's own
+    return str(reader.renderer.render(tokens, reader.options, {})).strip()
 
 
 def markdown(report: Entry) -> str:
@@ -317,6 +365,10 @@ def _markdown(kind: str, what: Any) -> str:
         return ""
     if kind == "list":
         return "\n".join(f"- {_safe(one)}" for one in what)
+    if kind == "notes":
+        return html.escape(str(what), quote=False).strip()
+    if kind == "fold":
+        return f"{_safe(what[0])}:\n\n{_markdown('code', what[1])}"
     if kind == "code":
         return "\n".join(f"    {line}" for line in what.splitlines())
     if kind == "table":
@@ -352,6 +404,17 @@ def read(path: Path) -> tuple[str, Entry]:
     return text, report
 
 
+def own_words(path: Path) -> str:
+    """Read an attendee's notes; ScaleoutError where they cannot be read."""
+    try:
+        return jsonlines.text(path)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "it is no text"
+        raise ScaleoutError(
+            f"{show(path)} cannot be read ({why}): name your notes, in Markdown."
+        ) from None
+
+
 def forged(text: str, report: Entry) -> str:
     """Find the first line of a page that its records do not give; "" for an honest one."""
     own = draw(report)
@@ -375,6 +438,8 @@ body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 54rem; margin: 2rem aut
 h1 {{ font-size: 1.6rem; margin-bottom: .4rem }}
 h1 + p {{ font-size: 1.25rem; font-weight: 600; border-left: .3rem solid {DARK}; padding-left: .8rem }}
 h2 {{ font-size: 1.15rem; margin: 2rem 0 .4rem; break-after: avoid }}
+h3 {{ font-size: 1rem; margin: 1rem 0 .4rem; break-after: avoid }}
+summary {{ cursor: pointer; margin: .3rem 0 }}
 table {{ border-collapse: collapse; margin: .6rem 0; font-size: .9rem }}
 th, td {{ border-bottom: 1px solid #bbb; padding: .25rem .8rem .25rem 0; text-align: left;
          vertical-align: top }}

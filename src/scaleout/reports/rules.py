@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from ..comparisons.intervals import ROUNDS
+from ..sweeps.result import BUSY
 from ..sweeps.sweep import duration
-from ..words import count
+from ..words import count, percent
 from . import findings
 from .evidence import Entry
 from .findings import Accuracy, Step
@@ -22,8 +23,46 @@ HARM = 0.02  # of an accuracy, on a scale from 0 to 1: what may be lost, with 95
 def refusals(report: Entry) -> list[str]:
     """List every rule that a report breaks."""
     found = findings.steps(report)
-    every = (_rounds(found), _quick(report), _machines(report), _one_thing(found), _values(report))
-    return [one for broken in (*every, _accuracy(report, found)) for one in broken]
+    every = (_rounds(found), _guesses(found), _quick(report), _machines(report), _one_thing(found))
+    both = (_values(report), _accuracy(report, found))
+    return [one for broken in (*every, *both) for one in broken]
+
+
+def remarks(report: Entry) -> list[str]:
+    """List what a careful reader would ask about, though no rule is broken."""
+    found, said = findings.steps(report), []
+    tried = [step.found.verdict(name) for step in found for name in step.found.variants]
+    if len(found) > 1 and set(tried) == {"faster"}:
+        said.append(
+            "All that was tried helped, which is rare: is a step that did not help left out?"
+        )
+    rows = [(name, row) for name, entry in _entries(report) for row in entry["rows"]]
+    commits = {row["commit"]: name for name, row in reversed(rows) if row.get("commit")}
+    if len(commits) > 1:
+        told = " and ".join(f"{name} at {commit[:7]}" for commit, name in commits.items())
+        said.append(f"The workshop's commit is not the same in all runs: {told}.")
+    for name, row in [one for one in rows if (one[1].get("others") or 0) > BUSY][:1]:
+        share = percent(row["others"])
+        said.append(f"Others took {share} of the CPUs' time in the run {row['run_id']} of {name}.")
+    steps = [step for step in found if "claim" not in step.entry]
+    known = {one.get("text") for step in steps for one in step.entry["variants"].values()}
+    last = findings.judged(found)
+    ends = {last.setting(name).get("text") for name in (last.found.baseline, last.found.best)}
+    if any(known) and ends - known - {None}:
+        said.append(
+            "A script of the claim is that of no step, so what it changes was not measured."
+        )
+    return said
+
+
+def _guesses(found: list[Step]) -> Iterator[str]:
+    for step in found:
+        began = min(str(row["utc"]) for row in step.entry["rows"])
+        if "guess" in step.entry and str(step.entry.get("guessed", "")) > began:
+            yield (
+                f"A guess comes first: that of comparison {step.number} was written down after its first "
+                "run. Measure it under another name, with the guess:  compare(..., name=..., guess=...)"
+            )
 
 
 def _rounds(found: list[Step]) -> Iterator[str]:
@@ -84,6 +123,7 @@ def _entries(report: Entry) -> list[tuple[str, Entry]]:
 
 
 def _one_thing(found: list[Step]) -> Iterator[str]:
+    story = any("claim" in step.entry for step in found)
     variants = [(step, name) for step in found for name in step.found.variants]
     changed = {
         (step.number, name): findings.changes(step.baseline, step.setting(name))
@@ -97,10 +137,23 @@ def _one_thing(found: list[Step]) -> Iterator[str]:
         if len(changed[step.number, name]) == 1 or step.entry["kind"] == "sweep"
     }
     for step, name in variants:
-        if missing := [what for what in changed[step.number, name] if what not in alone]:
+        own = changed[step.number, name]
+        if not own and step.setting(name).get("text"):
+            yield (
+                f"Something must change: comparison {step.number} compares a script with itself, as "
+                f"{name} has the text and the settings of {step.found.baseline}. Save the change in its "
+                f"file, and measure again:  {step.entry['line']}"
+            )
+        if story and len(own) > 1 and "claim" not in step.entry and step.entry["kind"] != "sweep":
+            yield (
+                f"One change at a time: {name} (comparison {step.number}) changes {' and '.join(own)} at "
+                f"once, so that nobody knows which of them it was. Measure {own[0]} first:  "
+                f"{_alone(step, name, own[0])}"
+            )
+        elif missing := [what for what in own if what not in alone]:
             yield (
                 f"One change at a time: {name} (comparison {step.number}) changes "
-                f"{' and '.join(changed[step.number, name])}, and nothing measures "
+                f"{' and '.join(own)}, and nothing measures "
                 f"{' or '.join(missing)} alone. Change {missing[0]} alone too:  "
                 f"{_alone(step, name, missing[0])}"
             )
@@ -114,6 +167,10 @@ def _alone(step: Step, name: str, what: str) -> str:
     if kind == "variable":
         old = step.baseline["env"].get(variable) or ""
         return f"scaleout compare --env {shlex.quote(f'{variable}={old},{value}')} -- {words}"
+    if what == "ranks x threads":
+        before, after = ({key: one[key] for key in ("ranks", "threads")}
+                         for one in (step.baseline, step.setting(name)))  # fmt: skip
+        return f"compare(run, {{'before': {before}, 'after': {after}}})"
     other = f"{words} {what} {shlex.quote(value) if value else ''}".rstrip()
     other = other if what.startswith("-") else "python A-SCRIPT-WITH-THAT-ALONE.py"
     return f"scaleout compare -- {words} :: {other}"
@@ -163,7 +220,7 @@ def _accuracy(report: Entry, found: list[Step]) -> Iterator[str]:
         return
     words = shlex.join(said[0].setting(said[1])["words"])
     metric = shlex.quote(test["metric"] if test else "accuracy: ([0-9.]+)")
-    best = f"scaleout sweep --env SEED=1..{SEEDS} --metric {metric} -- {words} --seed {{SEED}}"
+    best = _seeded(test, SEEDS, metric, words)
     if not test:
         yield (
             "Faster is not enough: no run says how accurate the training is. Train the baseline and "
@@ -186,7 +243,9 @@ def _accuracy(report: Entry, found: list[Step]) -> Iterator[str]:
             f"Faster is not enough: no command tells which of {' and '.join(called.values())} is as "
             f"accurate as {said[1]}. Train the baseline and the best with {SEEDS} seeds each:  {best}"
         )
-    yield from _harm(test, findings.accuracy(report, found), f"{words} --seed {{SEED}}", metric)
+    yield from _harm(
+        test, findings.accuracy(report, found), _seeded(test, 4 * SEEDS, metric, words)
+    )
     for name, label in called.items():
         figures = findings.by_seed(test, name)
         runs = sum(row["variant"] == name for row in test["rows"])
@@ -210,7 +269,20 @@ def _accuracy(report: Entry, found: list[Step]) -> Iterator[str]:
         )
 
 
-def _harm(test: Entry, told: Accuracy | None, words: str, metric: str) -> Iterator[str]:
+def _seeded(test: Entry, number: int, metric: str, words: str) -> str:
+    """Write the line that measures an accuracy with so many seeds."""
+    if "own" not in test:
+        return f"scaleout sweep --env SEED=1..{number} --metric {metric} -- {words} --seed {{SEED}}"
+    typed, dashes, rest = str(test["own"]).partition(" -- ")
+    more = (
+        f" --rounds {number} --least {number}"
+        if dashes
+        else f" with rounds={number}, least={number}"
+    )
+    return f"{typed}{more}{dashes}{rest}, whose script takes SCALEOUT_ROUND for its seed"
+
+
+def _harm(test: Entry, told: Accuracy | None, more: str) -> Iterator[str]:
     """Refuse an accuracy that may have lost more than a little."""
     figures = [abs(row["value"]) for row in test["rows"]]
     if told is None or not told.told or test["lower"]:  # of a loss nobody knows what is little
@@ -220,5 +292,5 @@ def _harm(test: Entry, told: Accuracy | None, words: str, metric: str) -> Iterat
         yield (
             f"The accuracy is unharmed: that of {told.best} may be {-told.low:.3g} below that of "
             f"{told.baseline}, and {most:g} is the most. Take out the step that harms it, or show with more "
-            f"seeds that none does:  scaleout sweep --env SEED=1..{4 * SEEDS} --metric {metric} -- {words}"
+            f"seeds that none does:  {more}"
         )

@@ -1,6 +1,7 @@
 """Comparisons: what is run in which order, what is kept, what is said; and the command's words."""
 
 import itertools
+import json
 import math
 import os
 import re
@@ -13,9 +14,9 @@ import pytest
 from scaleout import Comparison, compare
 from scaleout import records as books
 from scaleout.clusters import run as launch
-from scaleout.comparisons.command import left_behind
+from scaleout.comparisons.command import left_behind, script
 from scaleout.comparisons.compare import columns, plan
-from scaleout.comparisons.intervals import paired
+from scaleout.comparisons.intervals import difference, paired
 from scaleout.comparisons.variants import variants
 from scaleout.errors import ScaleoutError
 from scaleout.jobs.job import JobInterrupted, Run
@@ -146,6 +147,127 @@ def test_a_damaged_file_is_put_aside() -> None:
     path = found.folder / "runs.jsonl"
     path.write_text(path.read_text() + '{"round"')
     assert compare(Job().run, TWO, rounds=4, name="x").rounds == 4
+
+
+def about(found: Comparison) -> dict[str, Any]:
+    return dict(json.loads((found.folder / "compare.json").read_text()))
+
+
+def test_the_guess_is_kept_before_the_first_run_and_stays(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen = []
+
+    def run(speed: float) -> float:
+        kept = json.loads((here / "compare/x/compare.json").read_text())
+        seen.append((kept["guess"], kept["guessed"]))
+        if len(seen) in (1, 10):
+            raise KeyboardInterrupt
+        return speed * (1 + 0.1 * (len(seen) % 7))
+
+    for guess in (1.3, 1.4):  # interrupted in the first run, and in a later one
+        with pytest.raises(JobInterrupted):
+            compare(run, TWO, rounds=5, name="x", guess=guess)
+    later = about(compare(run, TWO, rounds=5, name="x", guess=2.0))  # taken up
+    again = about(compare(run, TWO, rounds=5, name="x", guess=3.0))  # anew
+    assert {*seen, *((one["guess"], one["guessed"]) for one in (later, again))} == {seen[0]}
+    assert seen[0][0] == 1.3 and seen[0][1].endswith("+00:00")
+    assert "not kept" not in capsys.readouterr().out
+    late = about(compare(Job().run, TWO, name="y"))
+    assert "guess" not in late
+    assert "guess" not in about(compare(Job().run, TWO, name="y", guess=1.5))
+    assert "not kept, as its comparison has runs already" in capsys.readouterr().out
+    with pytest.raises(ScaleoutError, match="as in guess=1.3; not -1"):
+        compare(Job().run, TWO, guess=-1)
+
+
+def test_no_fewer_rounds_than_the_least() -> None:
+    job = Job(noise=0.001)
+    assert compare(job.run, TWO, name="x").rounds == 3
+    assert compare(job.run, TWO, name="x", least=5).rounds == 5
+    assert len(job.asked) == 15  # and three of them were there
+
+
+class Topic:
+    """A lab, whose job prints nothing and takes a text's length."""
+
+    name = "12_x"
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.script, self.asked = folder, folder / "runme.py", 0
+        self.script.write_text("print(1)\n")
+        (folder / "input.py").write_text("print(1)\nprint(2)\n")
+
+    def run(self, script: str | None = None, **how: Any) -> float:
+        self.asked += 1
+        path = self.folder / script if script else self.script
+        return len(path.read_text()) + 0.001 * (self.asked % 5)
+
+
+def test_the_texts_of_the_scripts_are_kept_and_an_edited_one_is_measured_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topic = Topic(tmp_path)
+    ways = {"first": {}, "input": {"script": "input.py", "ranks": np.int64(2)}}
+    found = compare(topic.run, ways, name="x")
+    kept = about(found)
+    assert kept["variants"]["input"] == {"script": "input.py", "ranks": 2}
+    assert [Path(file).name for file in kept["scripts"].values()] == ["runme.py", "input.py"]
+    assert list(kept["texts"].values()) == ["print(1)\n", "print(1)\nprint(2)\n"]
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")  # where files have other paths
+    assert compare(topic.run, ways, name="x", least=5).rounds == 5 and topic.asked == 15
+    assert "Measured anew" not in capsys.readouterr().out
+    (tmp_path / "input.py").write_text("print(3)\n" * 3)
+    assert compare(topic.run, ways, name="x").rounds == 3 and topic.asked == 24
+    said = capsys.readouterr().out
+    assert "Measured anew, as the text of a script has changed: what was there is put aside" in said
+    assert sorted(about(found)["texts"].values()) == ["print(1)\n", "print(3)\n" * 3]
+
+
+def test_a_script_that_is_edited_while_it_is_measured_ends_it(tmp_path: Path) -> None:
+    topic = Topic(tmp_path)
+    old = topic.script.read_text()
+
+    def edit(script: str | None = None) -> float:
+        if topic.asked == 7:
+            topic.script.write_text("something else")
+        return topic.run(script)
+
+    ways = {"first": {}, "input": {"script": "input.py"}}
+    edit.__self__ = topic  # type: ignore[attr-defined]
+    with pytest.raises(ScaleoutError, match="runme.py was edited while it is measured"):
+        compare(edit, ways, name="x", least=5)
+    topic.script.write_text(old)
+    asked = topic.asked
+    assert compare(edit, ways, name="x", least=5).rounds == 5
+    assert topic.asked == asked + 9  # two rounds were there
+
+
+def test_which_file_a_command_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.py", "b.sh", "c"):
+        Path(name).write_text("")
+    runs = {
+        "python a.py 9 b.sh": "a.py",
+        "python -u a.py -m c": "a.py",
+        "python -m mpi4py a.py": "a.py",
+        "python -m a a.py": "",
+        "python -c pass": "",
+        "sh b.sh": "b.sh",
+        "./c a": "./c",
+        "python gone.py": "",
+        "": "",
+    }
+    assert {line: script(line.split()) for line in runs} == runs
+
+
+def test_a_difference_of_pairs_has_an_interval() -> None:
+    low, middle, high = 0.0, 1.0, 2.0
+    found = difference([(low, middle), (middle, high), (low, middle), (low, high)])
+    assert found == pytest.approx((1.25, 0.454, 2.046), abs=1e-3)  # 3.182 * 0.5 / 2
+    assert difference([(1.0, 3.0)]) == (2.0, -math.inf, math.inf)
+    assert all(map(math.isnan, difference([])))
 
 
 # What is said

@@ -10,11 +10,26 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from measured import BASE, CPU, Entry, compared, honest, job, utc
+from measured import (
+    BASE,
+    CPU,
+    FAST,
+    SLOW,
+    STORY,
+    WHOLE,
+    Entry,
+    compared,
+    honest,
+    job,
+    record,
+    story,
+    utc,
+)
 
 from scaleout import cli
 from scaleout.errors import ScaleoutError
 from scaleout.reports import evidence, page, report, rules
+from scaleout.reports.findings import changes
 
 EVIL = "<script>alert('x')</script>"
 
@@ -318,7 +333,9 @@ def test_records_of_anything_are_drawn_or_refused(
 ) -> None:
     if not HONEST:
         HONEST.append(evidence.gather(results, limits=False))
-    report = copy.deepcopy(HONEST[0])
+        top = story(tmp_path / "story") / "compare"
+        HONEST.append(evidence.gather([top / name for name in STORY], "dice", False, notes="*"))
+    report = copy.deepcopy(data.draw(st.sampled_from(HONEST)))
     *above, last = data.draw(st.sampled_from(sorted(leaves(report), key=repr)))
     place: Any = report
     for key in above:
@@ -371,9 +388,10 @@ def test_records_with_seeds_are_an_accuracy_test_too(
         path.unlink()
     for variant, base, words in zip(("fp32", "bf16"), (0.80, 0.79), commands, strict=True):
         for seed in range(5):
-            record = _record(variant, seed, base + 0.01 * (seed % 3))
+            when = utc(seed + 10 * (variant == "bf16"))
+            told = record("12_x", variant, seed, base + 0.01 * (seed % 3), when)
             place = results / "12_x" / f"{variant}-{seed}"
-            job(place, 3.0, record=record)
+            job(place, 3.0, record=told)
             about = json.loads((place / "run.json").read_text())
             about["command"] = f"mpirun -n 1 python -m mpi4py {words} --seed {seed}"
             (place / "run.json").write_text(json.dumps(about))
@@ -388,22 +406,6 @@ def test_records_with_seeds_are_an_accuracy_test_too(
     rows[1]["run_id"] = rows[0]["run_id"]
     (twice,) = [one for one in rules.refusals(found) if one.startswith("Each run counts once")]
     assert twice.endswith("Put all other jobs aside, and report the rest:  scaleout report FOLDER")
-
-
-def _record(variant: str, seed: int, dice: float) -> Entry:
-    return {
-        **{
-            "schema": 1,
-            "run_id": "",
-            "utc": utc(seed + 10 * (variant == "bf16")),
-            "lab": "12_x",
-            "variant": variant,
-        },
-        **{"ranks": 1, "nodes": 1, "threads_per_rank": 2, "batch_per_rank": 8, "batch_global": 8},
-        **{"warmup_steps": 0, "step_s": [0.1], "rate": None, "rate_unit": "", "seed": seed},
-        **{"metrics": {"dice": dice}, "host": "login-7", "cpu": CPU[0], "cores": CPU[1]},
-        **{"mpi": None, "versions": {"numpy": "2"}, "commit": None, "dirty": None},
-    }
 
 
 def test_a_sweep_with_repeats_is_a_step_with_its_null_pair(tmp_path: Path) -> None:
@@ -430,3 +432,245 @@ def test_a_sweep_with_repeats_is_a_step_with_its_null_pair(tmp_path: Path) -> No
     (place / "points.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
     text = _words(evidence.gather(tmp_path, limits=False))
     assert "2 ranks x 1 thread is 2.01 times as fast as default" in text, text
+
+
+# A story: several comparisons, of which the last is the claim
+
+
+@pytest.fixture
+def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Entry:
+    monkeypatch.setenv("SCALEOUT_RESULTS", str(story(tmp_path / "results")))
+    return evidence.gather(STORY, "dice", limits=False)
+
+
+def test_a_story_claims_its_last_comparison_with_the_accuracy_of_its_own_runs(told: Entry) -> None:
+    text = _words(told)
+    assert "mine is 1.40 times as fast as first" in text, text
+    assert re.search(r"Accuracy over 5 seeds, mine against first: [+-]0.00\d+ \(", text), text
+    assert [one["line"] for one in told["comparisons"]][-1] == "the same call of compare()"
+    assert rules.refusals(told) == [] and rules.remarks(told) == []
+    assert told["accuracy"]["seeds"] == ["1", "2", "3", "4", "5"]
+    assert len(told["accuracy"]["rows"]) == 10  # without the baseline's second runs
+    headings = re.findall("<h2>(.*?)</h2>", page.draw(told))
+    assert headings[:4] == [
+        *("The machine and its limits", "The baseline, twice", "The steps", "What did not help")
+    ]
+    assert "Comparison 2: evaluate: no difference from input is shown" in text
+    assert re.search(r"\| 1 \| input \| 15\d \| 1.50 \| 1.30 \|", page.markdown(told))
+    assert re.search(r"\| faster \| 13\.?\d* → 11\.?\d* \|", page.markdown(told)), page.markdown(
+        told
+    )
+    assert text.rstrip().endswith("and drew the page from them.")
+
+
+def test_the_page_shows_what_each_step_changed_in_the_script(told: Entry) -> None:
+    text = page.draw(told)
+    titles = re.findall("<details><summary>(.*?)</summary>", text)
+    assert titles == [
+        "Comparison 1, input: 2 lines added to the script, 1 removed",
+        "Comparison 2, evaluate: 1 line added to the script, 1 removed",
+        "Comparison 4, mine: 2 lines added to the script, 1 removed",
+    ]
+    assert "-    one slice after another\n+    all of a volume" in text
+    assert "/home/alice" not in text and sorted(told["texts"].values()) != sorted(
+        [SLOW, FAST, WHOLE]
+    )
+    assert "    +    in batches" in page.markdown(told)
+
+
+def test_a_name_is_a_path_or_stands_below_results_and_counts_once(
+    told: Entry, tmp_path: Path
+) -> None:
+    top = tmp_path / "results"
+    again = evidence.gather([top, top / "compare" / STORY[3]], "dice", limits=False)
+    assert again == told
+    assert evidence.gather(["compare/1-input", *STORY[1:]], "dice", limits=False) == told
+    (one,) = evidence.gather(STORY[0], "dice", limits=False)["comparisons"]
+    assert "claim" not in one
+
+
+def test_a_story_from_the_command_line(
+    told: Entry, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["report", *STORY, "--accuracy", "dice", "--check"]) == 0
+    assert "It holds: every rule is kept." in capsys.readouterr().out
+    path = tmp_path / "results/report.html"
+    assert cli.main(["report", "--again", str(path), "--check"]) == 0
+    assert report(STORY, accuracy="dice", out=tmp_path / "r.html", say=print) == 0
+    assert (tmp_path / "r.html").read_text() == path.read_text()
+    assert cli.main(["report", STORY[0], "5-prof"]) == 2
+    said = capsys.readouterr().err
+    assert "There is no folder 5-prof" in said and "scaleout report 4-proof" in said
+    (tmp_path / "results/compare/9-empty").mkdir()
+    assert cli.main(["report", *STORY, "9-empty"]) == 2  # and not: the claim is 4-proof
+    assert "There is nothing to report in" in capsys.readouterr().err
+
+
+def two_in_one_step(report: Entry) -> None:
+    report["comparisons"][1]["variants"]["evaluate"] |= {"ranks": 2, "threads": 1}
+
+
+def a_script_with_itself(report: Entry) -> None:
+    report["comparisons"][0]["variants"]["input"]["text"] = hash_of(report, "first")
+
+
+def hash_of(report: Entry, name: str) -> str:
+    text: str = report["comparisons"][0]["variants"][name]["text"]
+    return text
+
+
+def a_claim_without_steps(report: Entry) -> None:
+    del report["comparisons"][2]
+
+
+def a_late_guess(report: Entry) -> None:
+    report["comparisons"][0]["guessed"] = "2026-06-01T00:00:00+00:00"
+
+
+def one_seed_for_all_rounds(report: Entry) -> None:
+    for row in report["accuracy"]["rows"]:
+        row["seed"] = "1"
+
+
+def three_seeds(report: Entry) -> None:
+    rows = report["accuracy"]["rows"]
+    report["accuracy"]["rows"] = [row for row in rows if row["seed"] in "123"]
+    report["accuracy"]["seeds"] = ["1", "2", "3"]
+
+
+def harm(report: Entry) -> None:
+    for row in report["accuracy"]["rows"]:
+        if row["variant"] == "mine":
+            row["value"] -= 0.03
+            row["given"] = {"record": [row["value"]]}
+
+
+@pytest.mark.parametrize(
+    ("forge", "rule", "next_"),
+    [
+        (two_in_one_step, "One change at a time: evaluate (comparison 2) changes ranks x threads and "
+         "the script at once", "compare(run, {'before': {'ranks': 1, 'threads': 2}, 'after': "),
+        (a_script_with_itself, "Something must change: comparison 1 compares a script with itself",
+         "measure again:  "),
+        (a_claim_without_steps, "One change at a time: mine (comparison 3)", "compare(run, {'before'"),
+        (a_late_guess, "A guess comes first: that of comparison 1", "compare(..., name=..., guess="),
+        (one_seed_for_all_rounds, "Seeds differ: the 5 runs of first share seeds", "SCALEOUT_ROUND"),
+        (three_seeds, "As many runs as stated: 3 seeds", "with rounds=5, least=5, whose script"),
+        (harm, "The accuracy is unharmed: that of mine may be", "with rounds=20, least=20"),
+    ],
+)  # fmt: skip
+def test_a_forged_story_is_refused(
+    told: Entry,
+    forge: Callable[[Entry], None],
+    rule: str,
+    next_: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    test_a_forged_report_is_refused(told, forge, rule, next_, tmp_path, capsys)
+
+
+def test_two_scripts_of_one_name_are_told_apart_by_their_texts(told: Entry) -> None:
+    first, mine = told["comparisons"][3]["variants"].values()
+    mine |= {key: first[key] for key in ("words", "script", "ranks", "threads")}
+    assert told["accuracy"]["variants"]["mine"] == mine
+    assert rules.refusals(told) == []
+    assert "Accuracy over 5 seeds, mine against first" in _words(told)
+
+
+def test_the_line_of_a_command_takes_more_rounds_for_its_seeds(told: Entry) -> None:
+    told["accuracy"]["own"] = "scaleout compare -n 1 -- python a.py :: python b.py"
+    three_seeds(told)
+    (said,) = rules.refusals(told)
+    assert "scaleout compare -n 1 --rounds 5 --least 5 -- python a.py :: python b.py" in said
+
+
+def all_helped(report: Entry) -> None:
+    del report["comparisons"][1]
+
+
+def another_commit(report: Entry) -> None:
+    report["comparisons"][1]["rows"][3]["commit"] = "b" * 40
+
+
+def busy(report: Entry) -> None:
+    report["comparisons"][1]["rows"][3]["others"] = 0.25
+
+
+def an_unmeasured_script(report: Entry) -> None:
+    report["comparisons"][3]["variants"]["mine"]["text"] = "0" * 16
+
+
+@pytest.mark.parametrize(
+    ("forge", "sentence"),
+    [
+        (all_helped, "All that was tried helped, which is rare"),
+        (
+            another_commit,
+            "commit is not the same in all runs: comparison 1 at aaaaaaa and comparison 2 at",
+        ),
+        (busy, "Others took 25 % of the CPUs' time in the run 2-evaluate-3 of comparison 2."),
+        (an_unmeasured_script, "A script of the claim is that of no step"),
+    ],
+)
+def test_a_remark_refuses_nothing(
+    told: Entry,
+    forge: Callable[[Entry], None],
+    sentence: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    forge(told)
+    path = tmp_path / "page.html"
+    path.write_text(page.draw(told))
+    assert cli.main(["report", "--again", str(path), "--check"]) == 0
+    said = capsys.readouterr().out
+    assert sentence in said and said.count("Remark. ") == 1, said
+
+
+def test_a_file_by_another_name_with_another_argument_changes_the_argument(told: Entry) -> None:
+    one, other = told["comparisons"][2]["variants"].values()
+    other |= {"script": "steps/copy.py", "words": ["python", "-u", "steps/copy.py", "9"]}
+    other |= {"ranks": 1, "threads": 2}
+    one |= {"words": ["python", "-u", "steps/1-input.py", "7"]}
+    assert changes(one, other) == ["the argument"]
+    assert changes(one, {**other, "placed": {"bind": "none"}}) == ["the argument", "--bind"]
+
+
+NOTES = f"""# Why
+
+We **expected** 2 times, and `input` gave [1.5](https://example.org):
+
+- one of alice@login-7
+- {EVIL} ![x](https://example.org/x.png)
+
+```
+a < b
+```
+"""
+
+
+def test_an_attendees_own_words_are_on_the_page_and_kept_in_it(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    notes, path, other = tmp_path / "n.md", tmp_path / "page.html", tmp_path / "other.html"
+    notes.write_text(NOTES)
+    assert (
+        cli.main(["report", str(results), "-o", str(path), "--notes", str(notes), "--check"]) == 0
+    )
+    text = path.read_text()
+    shown = text.partition("<h2>In our own words</h2>")[2].partition("<h2>")[0]
+    assert "<h3>Why</h3>" in shown and "<strong>expected</strong>" in shown and "<li>" in shown
+    assert "<code>input</code>" in shown and "<code>a &lt; b" in shown
+    assert not re.search("<script|<img|<a |alice|login-7|example", shown), shown
+    assert cli.main(["report", "--again", str(path), "--check"]) == 0
+    assert cli.main(["report", "--again", str(path), "-o", str(other)]) == 0
+    assert other.read_text() == text
+    path.write_text(text.replace("expected</strong>", "knew</strong>", 1))
+    assert cli.main(["report", "--again", str(path), "--check"]) == 1
+    notes.write_text("Something *else*")
+    assert cli.main(["report", "--again", str(other), "--notes", str(notes), "--check"]) == 0
+    assert "Something <em>else</em>" in other.read_text()
+    assert EVIL not in page.markdown(page.read(other)[1] | {"notes": NOTES})
+    assert cli.main(["report", str(results), "--notes", str(tmp_path / "nosuch.md")]) == 2
+    assert "nosuch.md cannot be read" in capsys.readouterr().err
