@@ -59,8 +59,8 @@ class Ladder:
         ranks = ranks or self.steps[before]["ranks"]
         pair = {before: self._how(before, self.steps[before]["ranks"]),
                 name: self._how(name, ranks)}
-        found = compare(self.lab.run, pair, rounds=ROUNDS, guess=guess,
-                        name=f"step-{_short(name)}", **SHORT)
+        found = compare(self.lab.run, pair, rounds=ROUNDS, least=ROUNDS,
+                        guess=guess, name=f"step-{_short(name)}", **SHORT)
         # In the short form one round shows nothing, and the story goes on.
         kept = found.verdict(name) == "faster" or data.quick()
         self.steps[name] = {"ranks": ranks, "kept": kept}
@@ -87,8 +87,8 @@ class Ladder:
             )
         pair = {FIRST: self._how(FIRST, 1),
                 "mine": self._how(self.kept, self.steps[self.kept]["ranks"])}
-        return compare(self.lab.run, pair, rounds=ROUNDS, guess=guess,
-                       name="proof", metric="train_s", test=TEST)
+        return compare(self.lab.run, pair, rounds=ROUNDS, least=ROUNDS,
+                       guess=guess, name="proof", metric="train_s", test=TEST)
 
     def _how(self, name: str, ranks: int) -> dict:
         """What the lab's run is given for a step; ranks share the cores."""
