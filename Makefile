@@ -16,7 +16,7 @@ help::
 	@echo "make torch  PyTorch for CPUs beside ours, for 09, 10, 11 and scripts of your own (270 MB, Python 3.11)"
 	@echo "make clean  remove .venv and everything generated; your labs and results stay"
 	@echo
-	@echo "The first run builds the environment: 3 to 5 minutes. It needs Linux on x86-64,"
+	@echo "The first run builds the environment: 2 to 4 minutes on 2 cores. It needs Linux on x86-64,"
 	@echo "Python 3.11 or 3.12 (make lab PYTHON=python3.12) and a C++ compiler."
 
 lab:
@@ -57,7 +57,7 @@ help::
 	@echo "make hub    a JupyterHub beside ours, for a class on one large machine"
 	@echo "make image  the whole workshop as a container image, by podman, buildah or docker"
 	@echo "make pack   the environment as one file, for a file system that many nodes share"
-	@echo "make canary  which notebook would the next TensorFlow, daal4py or MPICH stop? (700 MB, 10 minutes)"
+	@echo "make canary  which notebook would the next TensorFlow, daal4py or MPICH stop? (700 MB, 10 to 16 minutes)"
 	@echo "make lock   choose all versions anew: writes requirements/workshop.lock and environment.yml"
 
 # Two files at once, as the tests of a file may share a fixture; three upset each other on two cores.

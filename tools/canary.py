@@ -2,11 +2,11 @@
 
     make canary
 
-The newest TensorFlow, without Horovod and on the newest Python that is here, the newest
-scikit-learn-intelex, MPICH 5, and two successors of nbval: each in an environment of its own in
-.side/canary. Labs run in their short form on two ranks; a notebook is stopped where a script of its
-topic does not run to its end. About 700 MB to download, and 10 minutes. docs/frameworks.md has the
-table of such a run."""
+The newest TensorFlow, without Horovod and on Python 3.13 (where that is not here, on the newest that
+is, and the table says so), the newest scikit-learn-intelex, MPICH 5, and two successors of nbval:
+each in an environment of its own in .side/canary. Labs run in their short form on two ranks, 11's
+parameter server on four; a notebook is stopped where a script of its topic does not run to its end.
+About 700 MB to download, and 10 to 16 minutes. docs/frameworks.md has the table of such a run."""
 
 import json
 import os
@@ -30,9 +30,13 @@ DATA = ["scikit-learn", "pillow", "h5py", "lmdb"]
 QUICK = os.environ | {"SCALEOUT_QUICK": "1", "SCALEOUT_RESULTS": str(FOLDER / "results")}
 # Scripts that need the upstream; by_mpi.py is 05 without Horovod.
 TENSORFLOW = ["01_onednn/runme.py", "02_threads/training.py", "05_horovod/by_mpi.py"]
-TENSORFLOW += ["08_precision/trained.py", "10_input/runme.py"]
+TENSORFLOW += ["08_precision/trained.py", "10_input/runme.py", "11_parallelism/more/server.py"]
 DAAL4PY = ["04_kmeans/runme.py", "04_kmeans/modes.py", "04_kmeans/linear.py"]
 MPI = [f"{topic}/runme.py" for topic in ("00_welcome", "03_spmd", "04_kmeans", "05_horovod")]
+MPI += [f"11_parallelism/{name}.py" for name in ("runme", "more/alltoall", "more/server")]
+MPI += ["12_capstone/runme.py"]
+RANKS = {"11_parallelism/more/server.py": 4}  # all others: 2
+PYTHONS = ("python3.13", "python3.12")  # that the newest TensorFlow is tried on, the newest first
 CHANGED = {"cell_type": "code", "source": "print('after')", "metadata": {}, "execution_count": 1}
 CHANGED |= {"outputs": [{"output_type": "stream", "name": "stdout", "text": "before\n"}]}
 
@@ -55,6 +59,12 @@ def starts(name: str) -> bool:
     return bool(shutil.which(name)) and subprocess.run(command, capture_output=True).returncode == 0
 
 
+def newest() -> tuple[str, str]:
+    """The newest Python that is here, and what to say of it; "" of the one that was wanted."""
+    found = next((name for name in PYTHONS if starts(name)), sys.executable)
+    return found, "" if found == PYTHONS[0] else f", as no {PYTHONS[0]} starts here"
+
+
 def version(python: Path, package: str) -> str:
     ask = "import importlib.metadata as m, sys; print(m.version(sys.argv[1]))"
     return subprocess.check_output([str(python), "-c", ask, package], text=True).strip()
@@ -64,7 +74,8 @@ def stopped(scripts: Iterable[str], *words: str) -> str:
     """The topics whose scripts do not run to their end, each with what was said last."""
     found: dict[str, str] = {}
     for script in scripts:
-        command = [SCALEOUT, "run", f"solutions/{script}", "-n", "2", "-t", "1", *words]
+        ranks = str(RANKS.get(script, 2))
+        command = [SCALEOUT, "run", f"solutions/{script}", "-n", ranks, "-t", "1", *words]
         done = subprocess.run(command, capture_output=True, text=True, env=QUICK, cwd=ROOT)
         lines = (done.stdout + done.stderr).splitlines()
         said = [line for line in lines if re.search(r"^(\[\d\] )?\w*(Error|Exception)\b", line)]
@@ -74,14 +85,14 @@ def stopped(scripts: Iterable[str], *words: str) -> str:
 
 
 def tensorflow() -> tuple[str, str]:
-    names = ("python3.13", "python3.12")
-    python = next((name for name in names if starts(name)), sys.executable)
+    python, fallen_back = newest()
     own = environment("tensorflow", python, "tensorflow-cpu", "keras", *DATA, *TOOL)
     on = subprocess.check_output([str(own), "-V"], text=True).strip()
-    scripts = ROOT.glob("solutions/*/*.py")
-    lost = {path.parent.name[:2] for path in scripts if "import horovod" in path.read_text()}
+    ours = ROOT / "solutions"
+    with_horovod = (path for path in ours.rglob("*.py") if "import horovod" in path.read_text())
+    lost = {path.relative_to(ours).parts[0][:2] for path in with_horovod}
     others = stopped(TENSORFLOW, "--python", str(own))
-    seen = f"{version(own, 'tensorflow-cpu')}, Keras {version(own, 'keras')}, {on}"
+    seen = f"{version(own, 'tensorflow-cpu')}, Keras {version(own, 'keras')}, {on}{fallen_back}"
     return seen, f"{', '.join(sorted(lost))}, which import Horovod; of the others {others}"
 
 

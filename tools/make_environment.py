@@ -13,13 +13,15 @@ ROOT = Path(__file__).resolve().parent.parent
 HEAD = """\
 # The workshop for conda, JupyterHub images and Binder: what pyproject.toml names, in the versions of
 # requirements/workshop.lock.
-# Written by: make lock. One command then compiles Horovod ({horovod}), which needs all of the packages below in
-# place first, and puts in the workshop's own package:
+# Written by: make lock. Only {horovod} is missing below: it is compiled here, against the packages below, and pip
+# would begin with that before they are in place. One more command compiles it and puts in the workshop's own package:
 #
 #   conda env create -f environment.yml && conda activate scaleout
 #   python tools/setup_env.py
 #
 # After that `make lab` and the others use this environment, as long as it is active.
+# Not yet tried with conda itself: make lint compares this file with the lock, but no conda has solved it. If yours
+# refuses it, `make lab` without conda makes the same environment in .venv.
 name: scaleout
 channels:
   - conda-forge

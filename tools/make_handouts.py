@@ -40,6 +40,7 @@ p, ul {{ margin: .6mm 0 1mm }}
 ul {{ padding-left: 4.5mm }}
 li {{ break-inside: avoid }}
 code {{ font-size: 8.4pt }}
+span {{ white-space: nowrap }}
 </style>
 {body}
 </html>
@@ -122,9 +123,10 @@ def _part(text: str, heading: str) -> str:
 
 
 def _html(text: str) -> str:
-    """Markdown as HTML; on paper no link leads anywhere."""
+    """Markdown as HTML; on paper no link leads anywhere, and no line ends inside an option."""
     made = markdown2html(re.sub(r"\[([^\]]+)\]\([^)\s]+\)", r"\1", text))
-    return re.sub(r'<a class="anchor-link".*?</a>', "", made)
+    made = re.sub(r'<a class="anchor-link".*?</a>', "", made)
+    return re.sub(r"(?<=[\s>])(--?\w[\w-]*|--)(?![\w-])", r"<span>\1</span>", made)
 
 
 def _pages(printed: Path) -> int:

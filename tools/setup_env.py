@@ -420,7 +420,7 @@ class Setup:
         }
         variables.update(HOROVOD_BUILD)
         proof = [self.python_path, "-c", HOROVOD_WORKS]
-        self.run("horovod, compiled (2 minutes on 2 cores)", [build, proof], variables)
+        self.run("horovod, compiled (2 to 3 minutes on 2 cores)", [build, proof], variables)
 
     def scaleout(self) -> None:
         """Install this tree's own package, editable."""

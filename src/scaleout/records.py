@@ -20,7 +20,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from . import jsonlines, machine, settings
+from . import __version__, jsonlines, machine, settings
 from .checkpoints import digest as digest
 from .checkpoints import keep_checkpoint as keep_checkpoint
 from .checkpoints import take_checkpoint as take_checkpoint
@@ -448,8 +448,9 @@ def _mpi() -> str | None:
 
 @functools.cache
 def _software() -> dict[str, str]:
-    """Look up the versions of Python and of the packages that compute."""
-    return {"python": platform.python_version()} | machine.versions(PACKAGES)
+    """Look up the versions of Python, of ourselves, and of the packages that compute."""
+    ours = {"python": platform.python_version(), "scaleout": __version__}
+    return ours | machine.versions(PACKAGES)
 
 
 @functools.cache

@@ -106,3 +106,25 @@ def test_the_canary_names_a_topic_that_stops_and_what_it_said() -> None:
     )
     assert done.stdout.startswith("00: scaleout: "), done.stdout + done.stderr
     assert "/nowhere/python" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("there", "said"),
+    [
+        (["python3.13", "python3.12"], "python3.13 ''"),
+        (["python3.12"], "python3.12 ', as no python3.13 starts here'"),
+        ([], f"{sys.executable} ', as no python3.13 starts here'"),
+    ],
+)
+def test_the_canary_says_that_it_fell_back_to_another_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: list[str], said: str
+) -> None:
+    """A pyenv's shim, which starts nothing, is no Python."""
+    for name in ("python3.13", "python3.12"):
+        stub = tmp_path / name
+        stub.write_text(f"#!/bin/sh\nexit {int(name not in there)}\n")
+        stub.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    call = "found, why = canary.newest(); print(found, repr(why))"
+    done = _python(ROOT, "-c", f"import sys; sys.path[:0] = ['tools']; import canary; {call}")
+    assert done.stdout == said + "\n", done.stderr

@@ -49,3 +49,7 @@ def test_each_notebook_gives_its_closing_lines_to_one_day_and_its_exercise(
 def test_a_day_is_on_two_pages_and_the_rest_on_one_each(tmp_path: Path) -> None:
     assert make_handouts["main"](tmp_path) == 0
     assert make_handouts["_pages"](tmp_path / "handouts.pdf") <= 8
+    page = (tmp_path / "handouts.html").read_text()
+    assert "scaleout compare <span>--</span> A :: B" in page, "a line may end between its hyphens"
+    assert "<span>-n</span> 2 <span>--</span> <span>--repeats</span>" in page
+    assert "(S - 1)" in page and 'id="00-Welcome:-know' in page

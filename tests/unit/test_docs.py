@@ -1,6 +1,7 @@
 """What the pages tell people to open or to type is there: in this repository, and in a class's copy."""
 
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from helpers import ROOT
 
 from scaleout import cli
+from scaleout.jobs.output import Transcript
 from scaleout.teaching.release import release
 
 PLACE = r"(?:docs|labs|notebooks|requirements|sites|solutions|src|tests|tools|class-copy)"
@@ -15,6 +17,7 @@ NAMED = re.compile(rf"(?<![\w./>~-]){PLACE}/[\w./-]*\w")
 MEANT = re.compile(r"NN_|OURS|YOUR")  # a reader puts a name in its place
 TARGET = re.compile(r"^([a-z][a-z -]*):", re.M)
 MADE = ("class-copy/starts",)  # is in the copy alone
+LIMIT = re.compile(r"\d[\d,. ]*(?:million )?(?:[kKMG]i?B|(?:kilo|mega|giga)bytes|lines)\b")
 
 
 def code(text: str) -> Iterator[str]:
@@ -101,3 +104,18 @@ def test_a_slip_is_found(text: str, says: str) -> None:
     assert [slip.partition(": ")[2] for slip in slips("README.md", text, ROOT)] == [says]
     right = "`docs/trust.md` `make lab` `scaleout run 05 -n 2 -- --steps 3` [here](docs/trust.md)"
     assert not list(slips("README.md", right, ROOT))
+
+
+def test_trust_promises_of_a_jobs_output_what_is_kept(tmp_path: Path) -> None:
+    """That is all of it: the page may name no limit, and the memory that it takes is the page's."""
+    page = " ".join((ROOT / "docs/trust.md").read_text().split())
+    said = [(0, f"step {n:06}: loss 0.123456, 1234.5 rows/s") for n in range(200_000)]
+    with Transcript("job", tmp_path, kept := [], say=print) as transcript:
+        transcript.add(said, quietly=True)
+    assert len(kept) == len((tmp_path / "output.txt").read_text().splitlines()) == len(said)
+    assert not LIMIT.findall(page)
+    each = sys.getsizeof(kept) / len(kept) + sys.getsizeof(kept[0]) + sys.getsizeof(kept[0][1])
+    (about,) = re.findall(r"(\d+) bytes a line", page)
+    assert int(about) == pytest.approx(each, rel=0.1)
+    slips = "the last 20 MB are kept, or 100,000 lines of 1.5 million lines, 64 KiB each"
+    assert LIMIT.findall(slips) == ["20 MB", "100,000 lines", "1.5 million lines", "64 KiB"]

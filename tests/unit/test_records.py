@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scaleout import records
+from scaleout import __version__, records
 
 SOME = {
     "lab": "00_welcome",
@@ -68,6 +68,7 @@ def test_a_record_says_how_it_was_run(file: Path, monkeypatch: pytest.MonkeyPatc
     }
     assert {name: row[name] for name in expected} == expected
     assert row["versions"]["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert row["versions"]["scaleout"] == __version__  # as --version has it
     assert row["mpi"] is None or "mpi4py.MPI" in sys.modules
     assert records.write(lab="05_horovod")["batch_global"] is None
 

@@ -186,6 +186,11 @@ class RateFit:
         return {name: times[name] / len(self.laws) for name in LAWS}
 
     @property
+    def near(self) -> bool:
+        """Whether a law comes near enough to the rates to say anything by it."""
+        return self.scatter <= WILDEST
+
+    @property
     def one(self) -> float:
         """The rate of one node, as the laws have it."""
         return self.rate(1)
@@ -236,7 +241,7 @@ class RateFit:
                 "measured, too far to trust any law: measure on at least "
                 f"{math.ceil(nodes / FARTHEST)} {self.count}."
             )
-        if self.scatter > WILDEST:
+        if not self.near:
             far = f"No law comes nearer to these rates than {100 * self.scatter:.0f} %"
             if self.faster:
                 raise ScaleoutError(

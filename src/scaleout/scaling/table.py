@@ -208,16 +208,17 @@ def main(
     fit = fit_rates(table.nodes, table.rates, table.count)
     rows = [_predicted(table, fit, nodes) for nodes in predict or [int(2 * fit.nodes[-1])]]
     refused = list(dict.fromkeys(row["refused"] for row in rows if "refused" in row))
+    one = fit.one if fit.near else None  # else the law has its own, far from the table's
     if as_json:
         laws = {name: round(share, 3) for name, share in fit.weights.items()}
         about = {"count": table.count, "measured": table.what, "points": fit.points}
-        about |= {"one": fit.one, "scatter": fit.scatter, "laws": laws, "faster": fit.faster}
+        about |= {"one": one, "scatter": fit.scatter, "laws": laws, "faster": fit.faster}
         say(json.dumps({**about, "predictions": rows}, indent=1))
         return 1 if refused else 0
     counts = ", ".join(f"{n:g}" for n in fit.nodes)
-    say(f"{fit.points} points on {counts} {table.count}; one alone {_short(fit.one)}/s;"
-        f" scatter {100 * fit.scatter:.1f} %")  # fmt: skip
-    if not fit.faster:  # which no law can say
+    alone = f" one alone {_short(one)}/s;" if one is not None else ""
+    say(f"{fit.points} points on {counts} {table.count};{alone} scatter {100 * fit.scatter:.1f} %")
+    if fit.near and not fit.faster:  # which no law can say
         order = sorted(fit.weights, key=lambda name: -fit.weights[name])
         weights = ", ".join(f"{name} {100 * fit.weights[name]:.0f} %" for name in order)
         say(f"What holds it back, by how often each law fits best: {weights}")

@@ -495,6 +495,9 @@ def test_copies_are_named_below_the_comparison(
     told = [note for note in found.notes if "never talked" in note]
     assert [note.partition(":")[0] for note in told] == ["a", "b"] * (talked is False)
     assert [note for note in Comparison.read(found.folder).notes if "never" in note] == told
+    each = [float(line[3:]) for line in says]
+    value = sum(each) / (len(each) if talked is False else 1)  # of copies, what one gives
+    assert found.runs["value"].to_list() == pytest.approx([value] * 9)
 
 
 def test_other_numbers_of_ranks_are_no_question(here: Path) -> None:

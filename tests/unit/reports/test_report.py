@@ -240,6 +240,16 @@ def test_a_forged_report_is_refused(
     assert f"Refused. {rule}" in said and next_ in said, said
 
 
+def test_records_that_do_not_tell_our_version_are_of_the_same_installation(found: Entry) -> None:
+    another_installation(found)
+    rows = found["comparisons"][2]["rows"]
+    rows[1]["versions"] = found["versions"] | {"scaleout": "0.1.0"}
+    assert rules.refusals(found) == []
+    found["versions"]["scaleout"] = "0.1.1"
+    (said,) = rules.refusals(found)
+    assert "comparison 3 ran with scaleout 0.1.0, and the first run that tells it with" in said
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [("is 1.52 times as fast", "is 2.52 times as fast"), ('r="6"', 'r="9"'), ("</main>", "")],

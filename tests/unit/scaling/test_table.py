@@ -130,6 +130,22 @@ def test_a_table_that_is_none_is_told_by_what_it_holds(
 
 
 @pytest.mark.parametrize(
+    ("rates", "alone"),
+    [((10, 19, 36, 70), True), ((0.01, 100, 0.5, 3), False), ((100, 1, 0.5, 0.01), False)],
+)
+def test_where_no_law_comes_near_no_law_says_what_one_alone_gives(
+    tmp_path: Path, rates: tuple[float, ...], alone: bool
+) -> None:
+    rows = (f"{2**k},{rate}\n" for k, rate in enumerate(rates))
+    path, printed = _file(tmp_path, "nodes,rate\n" + "".join(rows)), list[str]()
+    assert scaling.main(path, [], say=printed.append) == (not alone)
+    assert ("; one alone " in printed[0]) == alone and " scatter " in printed[0]
+    assert printed[1].startswith("What holds it back") == alone
+    scaling.main(path, [], True, printed.append)
+    assert isinstance(json.loads(printed[-1])["one"], float) == alone
+
+
+@pytest.mark.parametrize(
     ("text", "status", "words"),
     [
         ("ranks,seconds\n1,100\n2,11.1\n4,2.86\n8,1.35\n", 1, "from 1 to 2 (9.01 times)"),
