@@ -3,6 +3,7 @@ measured in rounds against the last one that was kept.
 
     ladder = cap.module("steps").Ladder(cap)
     ladder.step("evaluation", guess=1.5)  # runme.py as it is now, and a guess
+    ladder.step("two ranks", guess=1.2, ranks=2)  # or another way to start it
     ladder.prove(guess=3)                 # whole trainings, with five seeds
 
 The copies lie in results/12_capstone/steps.
@@ -17,7 +18,7 @@ from scaleout.errors import ScaleoutError
 from scaleout.paths import results, show
 
 ROUNDS = 5
-SHORT = {"epochs": 2, "patients": 12}  # a job of a step
+SHORT = {"epochs": 2, "patients": 18}  # a job of a step
 TEST = 100  # patients whose Dice says whether a training is harmed
 FIRST = "first"  # the name of the untouched lab
 
@@ -33,7 +34,7 @@ class Ladder:
             self.steps = json.loads(self.file.read_text())
         else:
             shutil.copy(lab.start.script, self.folder / f"{FIRST}.py")
-            self.steps = {FIRST: {"ranks": 1, "kept": True}}
+            self.steps = {FIRST: {"ranks": 1, "env": {}, "kept": True}}
 
     @property
     def kept(self) -> str:
@@ -46,24 +47,26 @@ class Ladder:
         taken = [name for name in self.steps if name != FIRST]
         return [*(f"step-{_short(name)}" for name in taken), "proof"]
 
-    def step(self, name: str, guess: float, ranks: int = 0):
+    def step(self, name: str, guess: float, ranks: int = 0, env=None):
         """Measure runme.py as it is now. guess: how many times as fast as what
-        was kept. ranks: as many as that had, unless you say so. A step of a
-        name that was there takes its place, and of all that came after it."""
+        was kept. ranks and env: as that had them, unless you say so. A step of
+        a name that was there takes its place, and of all that came after it.
+        """
         names = list(self.steps)
         if name in names[1:]:
             self.steps = {n: self.steps[n] for n in names[:names.index(name)]}
         before = self.kept
+        old = self.steps[before]
+        new = {"ranks": ranks or old["ranks"], "env": {**old["env"],
+               **(env or {})}}
         script = self.folder / f"{_short(name)}.py"
         script.write_text(self._text(name, before), encoding="utf-8")
-        ranks = ranks or self.steps[before]["ranks"]
-        pair = {before: self._how(before, self.steps[before]["ranks"]),
-                name: self._how(name, ranks)}
+        pair = {before: self._how(before, old), name: self._how(name, new)}
         found = compare(self.lab.run, pair, rounds=ROUNDS, least=ROUNDS,
                         guess=guess, name=f"step-{_short(name)}", **SHORT)
         # In the short form one round shows nothing, and the story goes on.
         kept = found.verdict(name) == "faster" or data.quick()
-        self.steps[name] = {"ranks": ranks, "kept": kept}
+        self.steps[name] = {**new, "kept": kept}
         self.file.write_text(json.dumps(self.steps), encoding="utf-8")
         what = "kept" if kept else f"not kept: go on from {before}"
         print(f"{found.sentence(name)[:-1]}: {what}.")
@@ -85,16 +88,17 @@ class Ladder:
                 "No step was shown to be faster, so there is nothing to prove "
                 "yet: take another one, where the profile is widest."
             )
-        pair = {FIRST: self._how(FIRST, 1),
-                "mine": self._how(self.kept, self.steps[self.kept]["ranks"])}
+        pair = {FIRST: self._how(FIRST, self.steps[FIRST]),
+                "mine": self._how(self.kept, self.steps[self.kept])}
         return compare(self.lab.run, pair, rounds=ROUNDS, least=ROUNDS,
                        guess=guess, name="proof", metric="train_s", test=TEST)
 
-    def _how(self, name: str, ranks: int) -> dict:
+    def _how(self, name: str, step: dict) -> dict:
         """What the lab's run is given for a step; ranks share the cores."""
+        threads = max(1, machine.usable_cores() // step["ranks"])
         return {"script": str(self.folder / f"{_short(name)}.py"),
-                "ranks": ranks,
-                "threads": max(1, machine.usable_cores() // ranks)}
+                "ranks": step["ranks"], "threads": threads,
+                "env": step["env"]}
 
     def _text(self, name: str, before: str) -> str:
         """runme.py; or, of the solution, what was kept with our next edit."""

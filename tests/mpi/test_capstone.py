@@ -34,7 +34,7 @@ def saved(file: Path, patients: int = 6, **other: np.ndarray) -> Path:
 def test_a_patient_in_two_parts_is_refused_once_and_by_rank_0(
     tmp_path: Path, script, results: Path
 ) -> None:
-    part = np.resize([0, 1], 8 * 20)
+    part = np.resize([0, 1], 8 * 12)
     file = saved(tmp_path / "slices.npz", part=part)
     with pytest.raises(JobFailed) as failed:
         run_script(script(READ.format(folder=str(TOPIC.folder))), f"--data={file}", ranks=2)
