@@ -1,13 +1,12 @@
 """Patients that nobody ever met: CT and PET slices made by NumPy, with tumours
-whose outline is known.
+whose outline is known. There is nothing to fill in here.
 
-runme.py and first.py import this; there is nothing to fill in here.
-
-CT shows how dense tissue is, in Hounsfield units: 0 is water, air is -1000.
-PET shows how much sugar it takes up, and is blurred. A tumour takes up much
-sugar. So do the kidneys, which are no tumour: PET alone is not enough. And
-half of the tumours are as dense as what surrounds them: CT alone is not
-enough either.
+CT shows how dense tissue is, in Hounsfield units: 0 is water, fat is below
+it. PET shows how much sugar tissue takes up, and is blurred. A tumour takes up
+much. So does one organ, a patch of brown fat, in every patient: it is as
+bright as a tumour, as large, and anywhere, but CT shows that it is fat. And
+half of the tumours differ from what surrounds them by less than the noise of
+CT. So neither is enough alone.
 """
 
 from dataclasses import dataclass
@@ -16,111 +15,108 @@ import numpy as np
 from scipy.ndimage import gaussian_filter
 
 SIDE = 64  # pixels of a slice, each way
-PATIENTS = 96
-SLICES = 8  # of a patient
-FEWEST = 4  # patients, one for each part and another to train on
+SLICES = 12  # of a patient
+THICK = 5 / 3  # pixels, of a slice
+PARTS = ["train", "validation", "test"]
+PATIENTS = 48  # of whom one in six is for the validation
+FEWEST = 6
+TEST = 100  # further patients, for the final accuracy
+SHOWN = (-160, 240)  # Hounsfield units: what a radiologist looks at
 CT_NOISE = 25  # Hounsfield units
-HIDDEN = 8  # by so much a hidden tumour differs from what surrounds it
-SEEN = 70  # and by so much one that CT shows
+HIDDEN, SEEN = 8, 55  # how much denser a tumour is than what surrounds it
+HEALTHY = 0.2  # of the patients have no tumour
+BLUR = (0.5, 1.8, 1.8)  # of PET, pixels
+PET_NOISE = 0.1
 
 
 @dataclass
 class Slices:
     """Slices of some patients."""
 
-    images: np.ndarray  # (n, side, side, 2): CT and PET
-    labels: np.ndarray  # (n, side, side, 1): 1 where there is tumour, else 0
+    images: np.ndarray  # (n, side, side, 2), float32: CT and PET
+    masks: np.ndarray  # (n, side, side, 1): 1 where there is tumour, else 0
     patient: np.ndarray  # (n,): whose slice it is
+    part: np.ndarray  # (n,): 0, 1 or 2, the patient's place in PARTS
+
+    def of(self, part: str) -> np.ndarray:
+        """The numbers of the slices in a part."""
+        return np.flatnonzero(self.part == PARTS.index(part))
 
 
-def make(patients: int, seed: int = 0) -> Slices:
-    """The slices of so many patients; a patient of the same number and seed is
-    always the same."""
-    each = [slices_of(number, seed) for number in range(patients)]
-    images, labels = map(np.concatenate, zip(*each, strict=True))
-    return Slices(images, labels, np.repeat(np.arange(patients), SLICES))
-
-
-def slices_of(number: int, seed: int) -> tuple:
-    """The images and labels of one patient, see Slices."""
-    draw = np.random.default_rng([seed, number])
-    height = np.linspace(-1, 1, SLICES)[:, None, None]  # (slices, 1, 1)
-    y, x = np.mgrid[:SIDE, :SIDE][:, None] - (SIDE - 1) / 2  # (1, 64, 64)
-
-    def ellipse(at, radii, turn=0.0):
-        """Where the tissue of an organ is, in each slice: (slices, 64, 64)."""
-        right, down = x - at[0], y - at[1]
-        along = right * np.cos(turn) + down * np.sin(turn)
-        across = down * np.cos(turn) - right * np.sin(turn)
-        shrinks = 1 - 0.3 * height**2  # towards the ends of the organ
-        inside = (along / radii[0]) ** 2 + (across / radii[1]) ** 2
-        return inside < shrinks
-
-    ct = np.full((SLICES, SIDE, SIDE), -1000.0)
-    pet = np.zeros((SLICES, SIDE, SIDE))
-    wide, deep = draw.uniform(25, 29), draw.uniform(19, 23)
-    body = ellipse((0, 0), (wide, deep))
-    inner = ellipse((0, 0), (wide - 2.5, deep - 2.5))
-    ct[body], pet[body] = -90, 0.4  # fat
-    ct[inner], pet[inner] = 40, 1.0  # muscle and bowel
-    liver = ellipse((-9 + draw.normal(), -4 + draw.normal()),
-                    draw.uniform([9, 7], [12, 10]), draw.normal(0, 0.3))
-    ct[liver & inner], pet[liver & inner] = 62, 2.2
-    stomach = ellipse((10 + draw.normal(), -7 + draw.normal()),
-                      draw.uniform([4, 3], [7, 6]), draw.normal(0, 0.4))
-    ct[stomach & inner], pet[stomach & inner] = 10, 1.3
-    for side in (-1, 1):
-        kidney = ellipse((side * draw.uniform(11, 14), draw.uniform(6, 9)),
-                         draw.uniform([3, 4], [4.5, 5.5]), draw.normal(0, 0.3))
-        ct[kidney & inner], pet[kidney & inner] = 32, draw.uniform(4, 7)
-    spine = ellipse((0, deep - 7), (3.5, 3.5))
-    ct[spine], pet[spine] = 260, 1.5
-
-    tumour = tumour_in(draw, x, y, height, wide, deep) & inner & ~spine
-    ct[tumour] += HIDDEN if hidden(number) else SEEN
-    pet[tumour] += draw.uniform(4, 8)
-
-    ct += CT_NOISE * draw.standard_normal(ct.shape)
-    # A PET camera blurs, and counts few photons.
-    pet = gaussian_filter(pet, (0, 1.2, 1.2))
-    pet += 0.25 * np.sqrt(pet) * draw.standard_normal(pet.shape)
-    images = np.stack([ct, pet], axis=-1).astype(np.float32)
-    return images, tumour[..., None].astype(np.uint8)
+def cohort(patients: int = PATIENTS, test: int = 0, seed: int = 0) -> Slices:
+    """So many patients to train on and to validate with, and so many to test
+    with; a patient of the same number and seed is always the same."""
+    # Never by slice: two slices of one patient are nearly the same picture.
+    part = [int(number % 6 == 5) for number in range(patients)] + [2] * test
+    whose = [*range(patients), *range(1000, 1000 + test)]
+    each = [patient(number, seed) for number in whose]
+    images, masks = map(np.concatenate, zip(*each, strict=True))
+    return Slices(images, masks, np.repeat(whose, SLICES),
+                  np.repeat(part, SLICES))
 
 
 def hidden(number: int) -> bool:
     """Whether this patient's tumour is one that CT does not show."""
-    return number // 4 % 2 == 1
+    return number // 6 % 2 == 1
 
 
-def tumour_in(draw, x, y, height, wide, deep) -> np.ndarray:
-    """Where the tumour is: a ball with a wavy outline, (slices, 64, 64)."""
-    angle, out = draw.uniform(0, 2 * np.pi), draw.uniform(0.1, 0.6)
-    right = x - out * wide * np.cos(angle)
-    down = y - out * deep * np.sin(angle)
-    radius = np.exp(draw.uniform(np.log(2.5), np.log(8)))  # most are small
-    around = np.arctan2(down, right)
-    waves = draw.uniform(0, 0.18, 2)
-    phases = draw.uniform(0, 2 * np.pi, 2)
-    outline = 1 + waves[0] * np.cos(2 * around + phases[0])
-    outline += waves[1] * np.cos(3 * around + phases[1])
-    middle, length = draw.uniform(-0.5, 0.5), draw.uniform(0.6, 1.0)
-    thins = np.sqrt(np.maximum(0, 1 - ((height - middle) / length) ** 2))
-    return np.hypot(right, down) < radius * outline * thins
+def ellipsoid(centre, radii) -> np.ndarray:
+    """Where it is: (SLICES, SIDE, SIDE) of True and False."""
+    z, y, x = np.ogrid[:SLICES, :SIDE, :SIDE]
+    away = zip((THICK * z, y, x), centre, radii, strict=True)
+    return sum(((axis - c) / r) ** 2 for axis, c, r in away) < 1
+
+
+def patient(number: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """The images and masks of one patient, see Slices."""
+    draw = np.random.default_rng([seed, number])
+    ct = np.full((SLICES, SIDE, SIDE), -1000.0)
+    pet = np.zeros_like(ct)
+    wide, deep = draw.uniform(26, 31), draw.uniform(24, 30)
+    body = ellipsoid((10, 32, 32), (99, deep, wide))
+    ct[body], pet[body] = 20, 0.15  # muscle and bowel
+    around = np.arange(4) * np.pi / 2 + draw.uniform(0, 1)
+    middles = [np.array([draw.uniform(4, 16), 32 + 13 * np.sin(angle),
+                         32 + 14 * np.cos(angle)]) for angle in around]
+    fat = draw.integers(4)
+    for place, middle in enumerate(middles):
+        radius = draw.uniform(3, 7) if place == fat else 7.5
+        radii = radius * draw.uniform(0.8, [1.6, 1.2, 1.2])
+        organ = ellipsoid(middle, radii) & body
+        ct[organ] = draw.uniform(-80, -40) if place == fat else draw.uniform(
+            45, 105)
+        pet[organ] = draw.uniform(*((0.6, 1.0) if place == fat else
+                                    (0.1, 0.3)))
+
+    mask = np.zeros(ct.shape, bool)
+    healthy = draw.random() < HEALTHY
+    ill = middles[(fat + draw.integers(1, 4)) % 4]  # in one of the others
+    centre, radius = ill + draw.uniform(-3, 3, 3), draw.uniform(2, 7)
+    if not healthy:
+        mask = ellipsoid(centre, radius * draw.uniform(0.8, 1.2, 3)) & body
+        ct[mask] += HIDDEN if hidden(number) else SEEN
+        pet[mask] = draw.uniform(0.6, 1.0)
+
+    ct += CT_NOISE * draw.standard_normal(ct.shape)
+    pet = gaussian_filter(pet, BLUR) + PET_NOISE * draw.standard_normal(
+        pet.shape)
+    images = np.stack([ct.clip(*SHOWN), pet], axis=-1).astype(np.float32)
+    return images, mask[..., None].astype(np.uint8)
 
 
 def wrong_with(slices: Slices) -> str:
     """What the network cannot work with, in a sentence; or nothing."""
-    images, labels, patient = slices.images, slices.labels, slices.patient
-    if images.ndim != 4 or images.shape[3] != 2:
-        return ("images are (slices, height, width, 2), CT and PET, not "
-                f"{images.shape}.")
-    if labels.shape != (*images.shape[:3], 1):
-        return (f"labels are {(*images.shape[:3], 1)} for these images, not "
-                f"{labels.shape}.")
-    if patient.shape != images.shape[:1]:
-        return (f"patient names the patient of each of {len(images)} slices, "
-                f"but its shape is {patient.shape}.")
+    images, masks, patient = slices.images, slices.masks, slices.patient
+    if images.ndim != 4 or images.shape[3] != 2 or not images.size:
+        return ("images are (slices, height, width, 2), CT and PET, and at "
+                f"least one slice, not {images.shape}.")
+    if masks.shape != (*images.shape[:3], 1):
+        return (f"masks are {(*images.shape[:3], 1)} for these images, not "
+                f"{masks.shape}.")
+    if not patient.shape == slices.part.shape == images.shape[:1]:
+        return (f"patient and part say for each of {len(images)} slices whose "
+                f"it is and where it belongs, not {patient.shape} and "
+                f"{slices.part.shape}.")
     if images.shape[1] % 4 or images.shape[2] % 4:
         return ("the network halves a slice twice, so its sides must be "
                 f"multiples of 4, not {images.shape[1]} x {images.shape[2]}: "
@@ -130,19 +126,18 @@ def wrong_with(slices: Slices) -> str:
         return (f"slice {broken[0]} of patient {patient[broken[0]]} has a "
                 "pixel that is no number (NaN or infinite), and it is one of "
                 f"{broken.size} such slices: mend them or leave them out.")
-    other = np.setdiff1d(labels, [0, 1])
+    other = np.setdiff1d(masks, [0, 1])
     if other.size:
-        return (f"a label is {other[0]}: 1 stands for tumour and 0 for all "
-                "else, so write labels == ... for the one that you mean.")
-    if len(np.unique(patient)) < FEWEST:
-        return (f"there must be {FEWEST} patients or more, of whom half are "
-                f"to train on, not {len(np.unique(patient))}.")
+        return (f"a mask has {other[0]}: 1 stands for tumour and 0 for all "
+                "else, so write masks == ... for the one that you mean.")
+    pairs = np.unique(np.stack([patient, slices.part]), axis=1)
+    names, times = np.unique(pairs[0], return_counts=True)
+    if (times > 1).any():
+        return (f"patient {names[times > 1][0]} is in two parts: put all "
+                "slices of a patient into one, or the network is judged by "
+                "what it has learned from.")
+    for part, name in enumerate(PARTS[:2]):
+        if part not in slices.part:
+            return (f"nobody is in part {part}, {name}: deal out the patients "
+                    "so that it has some.")
     return ""
-
-
-def ready(images: np.ndarray) -> np.ndarray:
-    """Images as the network takes them: CT from -160 to 240 Hounsfield units
-    and PET up to 10, each from 0 to 1. It is what radiologists look at."""
-    ct = np.clip((images[..., :1] + 160) / 400, 0, 1)
-    pet = np.clip(images[..., 1:] / 10, 0, 1)
-    return np.concatenate([ct, pet], axis=-1).astype(np.float32)

@@ -1,4 +1,4 @@
-"""12_capstone: what a file of slices must hold, and the first version on two ranks."""
+"""12_capstone: what a file of slices must hold, our own steps on two ranks, and a story of steps."""
 
 from pathlib import Path
 
@@ -6,63 +6,78 @@ import numpy as np
 import pytest
 from helpers import ROOT, flags, lesson, run_script
 
+from scaleout import lab
+from scaleout.errors import ScaleoutError
 from scaleout.jobs.job import JobFailed
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(600)]
 
-LAB = ROOT / "solutions/12_capstone"
+TOPIC = lab("12_capstone", solution=True)
 READ = """
     import sys
 
     sys.path.insert(0, {folder!r})
     from bookkeeping import arguments, slices_for
 
-    slices_for(arguments(""))
+    slices_for(arguments("", ["dice"]))
 """
-
-# One job, which loads TensorFlow once.
-BOTH = """
-    import sys
-
-    sys.path.insert(0, {folder!r})
-    import first
-    import runme
-    from bookkeeping import arguments
-
-    for version in (first, runme):
-        version.main(arguments("", sys.argv[1:]))
-"""
+OURS = ("evaluation", "percentiles", "gather", "fused")
 
 
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "slices.npz"
+def saved(file: Path, patients: int = 6, **other: np.ndarray) -> Path:
+    """Write a file of slices, a part of them as given."""
+    slices = lesson("12_capstone", "phantoms").cohort(patients, test=2)
+    np.savez(file, **{**vars(slices), **other})
+    return file
 
 
-def test_a_label_of_2_is_refused_once_and_by_rank_0(file: Path, script, results: Path) -> None:
-    slices = lesson("12_capstone", "phantoms").make(4)
-    np.savez(file, images=slices.images, labels=2 * slices.labels, patient=slices.patient)
+def test_a_patient_in_two_parts_is_refused_once_and_by_rank_0(
+    tmp_path: Path, script, results: Path
+) -> None:
+    part = np.resize([0, 1], 8 * 12)
+    file = saved(tmp_path / "slices.npz", part=part)
     with pytest.raises(JobFailed) as failed:
-        run_script(script(READ.format(folder=str(LAB))), f"--data={file}", ranks=2)
+        run_script(script(READ.format(folder=str(TOPIC.folder))), f"--data={file}", ranks=2)
     said = failed.value.run.output
-    assert said.count("a label is 2: 1 stands for tumour") == 1
+    assert said.count("patient 0 is in two parts: put all slices of a patient into one") == 1
     assert "Traceback" not in said
 
 
-def test_both_versions_begin_equal_and_two_ranks_of_ours_are_one(
-    file: Path, script, results: Path
-) -> None:
-    """On a file of one's own, in which the only patient of the validation has no tumour."""
-    slices = lesson("12_capstone", "phantoms").make(4)
-    slices.labels[slices.patient == 2] = 0
-    np.savez(file, images=slices.images, labels=slices.labels, patient=slices.patient + 100)
-    words = flags({"epochs": 1, "lr": 0.001, "data": file})
-    run = run_script(script(BOTH.format(folder=str(LAB))), *words, ranks=2, timeout=300.0)
-    assert len(run.records) == 2, run.output
-    first, ours = run.records["metrics"]
-    assert len({share["start"] for share in [*first["shares"], *ours["shares"]]}) == 1
-    assert [len(share["wrote"]) for share in first["shares"]] == [1, 1]
-    assert [len(share["wrote"]) for share in ours["shares"]] == [1, 0]
-    assert len({share["end"] for share in ours["shares"]}) == 1, "batch norm's averages, too"
-    hits, alarms, misses = np.array(ours["counts"]).sum(axis=1)
-    assert hits == misses == 0 and ours["dice"][-1] == float(alarms == 0)
+def test_our_steps_train_the_same_network_on_two_ranks(tmp_path: Path, results: Path) -> None:
+    """All four edits on two ranks: the same slices, equal weights, and a Dice of each patient."""
+    text = TOPIC.script.read_text()
+    for name in OURS:
+        text = TOPIC.module("ours/edit").edited(
+            text, (TOPIC.folder / "ours" / f"{name}.py").read_text()
+        )
+    edited = tmp_path / "mine.py"
+    edited.write_text(text)
+    asked = {"epochs": 1, "data": saved(tmp_path / "slices.npz")}
+    env = {"PYTHONPATH": str(TOPIC.folder)}
+    ours = run_script(edited, *flags(asked), ranks=2, env=env, timeout=300.0)
+    first = run_script(TOPIC.script, *flags(asked), ranks=2, timeout=300.0)
+    assert len(ours.records) == len(first.records) == 1, ours.output + first.output
+    mine, before = ours.records["metrics"][0], first.records["metrics"][0]
+    assert len({share["start"] for share in [*mine["shares"], *before["shares"]]}) == 1
+    assert len({share["end"] for share in mine["shares"]}) == 1
+    assert {"input", "step", "evaluation", "keeping"} < set(mine["shares"][0]["spent"])
+    assert mine["train_s"] > 0 and len(mine["by_patient"]) == 2
+    # Of one batch of slices the same pixels are seen, so the first losses are close.
+    assert mine["loss"] == pytest.approx(before["loss"], rel=0.2)
+
+
+def test_a_step_is_measured_against_the_last_that_was_kept(results: Path, monkeypatch) -> None:
+    monkeypatch.setenv("SCALEOUT_QUICK", "1")
+    ladder = TOPIC.module("steps").Ladder(TOPIC)
+    with pytest.raises(ScaleoutError, match="nothing to prove yet: take another one"):
+        ladder.prove(guess=2)
+    found = ladder.step("percentiles", guess=1.2)
+    assert found.baseline == "first" and found.variants == ["percentiles"]
+    assert ladder.kept == "percentiles", "in the short form all is kept"
+    assert ladder.story == ["step-percentiles", "proof"]
+    folder = results / "12_capstone" / "steps"
+    assert "LIMITS" in (folder / "percentiles.py").read_text()
+    assert (folder / "first.py").read_text() == TOPIC.start.script.read_text()
+    again = TOPIC.module("steps").Ladder(TOPIC)
+    assert list(again.steps) == ["first", "percentiles"]
+    assert (ROOT / "solutions/12_capstone/runme.py").read_text() == TOPIC.script.read_text()
