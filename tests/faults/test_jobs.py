@@ -16,7 +16,7 @@ from helpers import COMMAND, heed_signals, left_of, run_script
 
 from scaleout.clusters import run as launch
 from scaleout.jobs import fallen, supervise
-from scaleout.jobs.job import JobFailed, JobTimeout, Run
+from scaleout.jobs.job import JobFailed, JobInterrupted, JobTimeout, Run
 from scaleout.paths import show
 from scaleout.site import Site
 
@@ -266,7 +266,10 @@ class Started:
 
     def end(self, within_s: float) -> str:
         with _within(within_s):
-            return self.process.communicate(timeout=within_s + 30)[1]
+            try:
+                return self.process.communicate(timeout=within_s + 30)[1]
+            finally:
+                self.process.kill()  # it still holds cores if its time is up
 
 
 @pytest.mark.parametrize("text", [SLEEP, STUBBORN], ids=["asleep", "deaf"])
@@ -285,6 +288,36 @@ def test_ctrl_c_ends_the_job_in_order(
     )
     assert started.process.returncode == 130
     no_process_left(run_id())
+
+
+class Locks(subprocess.Popen):
+    """What a Ctrl-C at the wrong moment leaves behind: a lock that no later wait() gets."""
+
+    def poll(self) -> None:
+        self._waitpid_lock.acquire(blocking=False)
+        raise KeyboardInterrupt
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        return super().wait() if timeout is None else self.poll()
+
+
+@pytest.mark.timeout(90)
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_ctrl_c_at_any_moment_lets_the_job_end(
+    script: Write,
+    results: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    no_process_left,
+    interrupted: bool,
+) -> None:
+    def echo(line: str) -> None:
+        if interrupted and "up 1" in line:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(subprocess, "Popen", Locks)
+    with pytest.raises(JobInterrupted) if interrupted else contextlib.nullcontext():
+        _run(script(SLEEP if interrupted else SLEEP.replace("600", "0")), echo=echo)
+    no_process_left(_only_run(results))
 
 
 def test_ctrl_c_twice_leaves_the_ending_to_the_supervisor(

@@ -245,10 +245,7 @@ def pair(mpirun: str, limit_s: float) -> Iterator[Callable[[], Pair]]:
             )
 
         def wait() -> Pair:
-            try:
-                status = started.wait(limit_s)
-            except subprocess.TimeoutExpired:
-                status = None
+            status = started.wait() if supervise.has_ended(started.pid, limit_s) else None
             output, errors = (
                 (folder / stream).read_text(errors="replace") for stream in ("output", "errors")
             )

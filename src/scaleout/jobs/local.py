@@ -4,6 +4,7 @@ import contextlib
 import errno
 import os
 import shlex
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -162,14 +163,13 @@ def _stream(
                 break
         if job.counted and not talk.calls:
             talk.met = talk.met or talking.connections(port)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            left_s = 0.0 if fallen.long() else max(0.0, end - time.monotonic())
-            run.status = started.wait(left_s)
+        left_s = 0.0 if fallen.long() else end - time.monotonic()
+        run.status = started.wait() if supervise.has_ended(started.pid, left_s) else None
         run.waited = run.status is None and fallen.since is not None
         if run.waited:
             run.status = 1
         elif run.status is None:
-            started.send_signal(supervise.STAND)
+            os.kill(started.pid, supervise.STAND)
             take_quietly(started, PLACES_S)
     run.talked = talk.verdict()
 
@@ -222,18 +222,16 @@ def _supervised(
     try:
         yield started
     finally:
-        if started.poll() is None:
-            started.send_signal(supervise.END)
+        if not supervise.has_ended(started.pid):
+            os.kill(started.pid, supervise.END)
             # A second Ctrl-C leaves here: the supervisor ends the job in our place.
-            try:
-                # Ranks may save their state now; and mpirun would die of what nobody reads.
-                with contextlib.suppress(ScaleoutError):
-                    listen(started, supervise.END_WITHIN_S)
-                started.wait(supervise.END_WITHIN_S)
-            except subprocess.TimeoutExpired:
-                started.kill()  # it does not answer; mpirun ends with it
-                started.wait()
+            # Ranks may save their state now; and mpirun would die of what nobody reads.
+            with contextlib.suppress(ScaleoutError):
+                listen(started, supervise.END_WITHIN_S)
+            if not supervise.has_ended(started.pid, supervise.END_WITHIN_S):
+                os.kill(started.pid, signal.SIGKILL)  # it does not answer; mpirun ends with it
             _tidy()
+        started.wait()
 
 
 def _tidy() -> None:

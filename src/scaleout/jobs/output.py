@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TextIO
 
 from ..errors import ScaleoutError
+from . import supervise
 
 Line = tuple[int | None, str]  # a rank, None where mpirun itself speaks, and what it said
 HELD = 65536  # bytes of a line that is not whole yet
@@ -93,7 +94,7 @@ def read(
                 if not data:
                     ready.unregister(key.fileobj)
             yield []
-            gone = ready.get_map() and job.poll() is not None and not ready.select(0.2)
+            gone = ready.get_map() and supervise.has_ended(job.pid) and not ready.select(0.2)
             if time.monotonic() >= end or gone:
                 # out of time, or mpirun is gone and only what it has lost still holds the pipe
                 break

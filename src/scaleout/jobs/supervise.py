@@ -65,6 +65,22 @@ def about(pid: int) -> tuple[str, str]:
     return "", "Z"
 
 
+def has_ended(child: int, within_s: float = 0.0) -> bool:
+    """Wait so long at most for the end of a child, and leave its exit status to who collects it.
+
+    Popen's own poll() and wait() take a lock, and a Ctrl-C within them may leave it locked: no later
+    wait would end.
+    """
+    end, pause_s = time.monotonic() + within_s, 0.0005
+    with contextlib.suppress(ChildProcessError):  # it has, and was collected
+        while not os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            if time.monotonic() >= end:
+                return False
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, 0.02)
+    return True
+
+
 def catches(pid: int, number: int) -> bool:
     """Tell whether a process has a handler of its own for a signal."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/status", errors="replace") as file:
