@@ -26,8 +26,8 @@ def arguments(docstring: str, losses, words=None) -> argparse.Namespace:
                         help="beside cross-entropy (dice)")
     parser.add_argument("--channels", choices=CHANNELS, default="ct+pet",
                         help="what the network sees (ct+pet)")
-    parser.add_argument("--epochs", type=one_or_more, default=4,
-                        help="how often each slice is seen (4)")
+    parser.add_argument("--epochs", type=one_or_more, default=6,
+                        help="how often each slice is seen (6)")
     parser.add_argument("--patients", type=one_or_more,
                         default=phantoms.PATIENTS,
                         help=f"how many are made up ({phantoms.PATIENTS})")
