@@ -21,7 +21,7 @@ READ = """
 
     slices_for(arguments("", ["dice"]))
 """
-OURS = ("evaluation", "percentiles", "gather", "fused")
+OURS = ("evaluation", "gather", "fused")
 
 
 def saved(file: Path, patients: int = 6, **other: np.ndarray) -> Path:
@@ -44,7 +44,7 @@ def test_a_patient_in_two_parts_is_refused_once_and_by_rank_0(
 
 
 def test_our_steps_train_the_same_network_on_two_ranks(tmp_path: Path, results: Path) -> None:
-    """All four edits on two ranks: the same slices, equal weights, and a Dice of each patient."""
+    """All three edits on two ranks: the same slices, equal weights, and a Dice of each patient."""
     text = TOPIC.script.read_text()
     for name in OURS:
         text = TOPIC.module("ours/edit").edited(
@@ -71,13 +71,13 @@ def test_a_step_is_measured_against_the_last_that_was_kept(results: Path, monkey
     ladder = TOPIC.module("steps").Ladder(TOPIC)
     with pytest.raises(ScaleoutError, match="nothing to prove yet: take another one"):
         ladder.prove(guess=2)
-    found = ladder.step("percentiles", guess=1.2)
-    assert found.baseline == "first" and found.variants == ["percentiles"]
-    assert ladder.kept == "percentiles", "in the short form all is kept"
-    assert ladder.story == ["step-percentiles", "proof"]
+    found = ladder.step("gather", guess=1.2)
+    assert found.baseline == "first" and found.variants == ["gather"]
+    assert ladder.kept == "gather", "in the short form all is kept"
+    assert ladder.story == ["step-gather", "proof"]
     folder = results / "12_capstone" / "steps"
-    assert "LIMITS" in (folder / "percentiles.py").read_text()
+    assert "PICTURES" in (folder / "gather.py").read_text()
     assert (folder / "first.py").read_text() == TOPIC.start.script.read_text()
     again = TOPIC.module("steps").Ladder(TOPIC)
-    assert list(again.steps) == ["first", "percentiles"]
+    assert list(again.steps) == ["first", "gather"]
     assert (ROOT / "solutions/12_capstone/runme.py").read_text() == TOPIC.script.read_text()

@@ -133,8 +133,7 @@ def test_a_slice_is_scaled_and_moved_as_ours_does_it(runme, phantoms, monkeypatc
     monkeypatch.setattr(runme.hvd, "size", lambda: 1)
     slices = phantoms.cohort(6)
     ours = dict(vars(runme))
-    for name in ("percentiles", "gather"):
-        exec((TOPIC.folder / "ours" / f"{name}.py").read_text(), ours)  # noqa: S102
+    exec((TOPIC.folder / "ours" / "gather.py").read_text(), ours)  # noqa: S102
     rows = slices.of("train")
     loop = next(runme.batches(slices, rows, np.random.default_rng(3)))
     gathered = next(ours["batches"](slices, rows, np.random.default_rng(3)))
