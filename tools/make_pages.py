@@ -103,7 +103,7 @@ def _write(path: Path, title: str, body: str, names: dict[str, str]) -> None:
         'href="README.html"', 'href="index.html"'
     )
     body = re.sub(r'src="(?:\.\./docs/)?([\w-]+\.png)"', r'src="docs/\1"', body)
-    body = re.sub(r'href="\.\./((?:labs|sites)/[^"]+)"', r'href="\1"', body)
+    body = re.sub(r'href="\.\./((?:docs|labs|sites)/[^"]+)"', r'href="\1"', body)
     for page in ("CONTRIBUTING", "AGENTS"):  # read as they are
         body = body.replace(f'href="{page}.html"', f'href="{page}.md"')
     body = re.sub(

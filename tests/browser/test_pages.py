@@ -85,8 +85,9 @@ def test_the_tour(page: "Page", axe: str, tmp_path: Path) -> None:
 
     table = pd.DataFrame({"rate": range(3)}, index=list("abc"))._repr_html_()
     picture = (ROOT / "docs/tour.png").read_bytes()
+    said = "It is 2 times as fast."
     stop = tour.Stop(
-        "00_one", "One", "It is 2 times as fast.", True, False, 9.0, [picture], [table]
+        "00_one", "One", said, ok=True, guesses=["3"], figures=[picture], tables=[table]
     )
     path = tmp_path / "index.html"
     path.write_text(tour.page([stop]), encoding="utf-8")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from helpers import ROOT
 
-from scaleout import cli
+from scaleout import cli, report
 from scaleout.jobs.output import Transcript
 from scaleout.teaching.release import release
 
@@ -104,6 +104,15 @@ def test_a_slip_is_found(text: str, says: str) -> None:
     assert [slip.partition(": ")[2] for slip in slips("README.md", text, ROOT)] == [says]
     right = "`docs/trust.md` `make lab` `scaleout run 05 -n 2 -- --steps 3` [here](docs/trust.md)"
     assert not list(slips("README.md", right, ROOT))
+
+
+def test_the_page_that_12_has_handed_in_holds(capsys: pytest.CaptureFixture[str]) -> None:
+    page = ROOT / "docs/capstone-report.html"
+    assert report(again=page, check=True) == 0, capsys.readouterr().out
+    assert capsys.readouterr().out == "It holds: every rule is kept.\n"
+    book = (ROOT / "solutions/12_capstone.ipynb").read_text(encoding="utf-8")
+    (claim,) = re.findall("<p>mine is ([^<]*) at 95 %", page.read_text(encoding="utf-8"))
+    assert claim in book, "the page is of another run than the notebook"
 
 
 def test_trust_promises_of_a_jobs_output_what_is_kept(tmp_path: Path) -> None:

@@ -42,7 +42,6 @@ def book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / "mnist" / file).touch()
     monkeypatch.setenv("SCALEOUT_DATA", str(tmp_path / "mnist"))
     monkeypatch.setenv("SCALEOUT_RESULTS", str(tmp_path / "results"))
-    monkeypatch.setattr(lint_text, "STALE", {})
     return path
 
 
@@ -67,12 +66,8 @@ def was_run(book: Path) -> Path:
     return book
 
 
-def test_a_notebook_in_step_is_not_spoken_of_and_comes_off_the_list(
-    was_run: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_notebook_in_step_is_not_spoken_of(was_run: Path) -> None:
     assert list(lint_text.belongs(was_run)) == [] and make_masters.in_step(was_run)
-    monkeypatch.setattr(lint_text, "STALE", {"05": "for a reason"})
-    assert list(lint_text.belongs(was_run)) == ["05 is not stale any more: take it off the list"]
 
 
 def test_it_does_not_matter_how_the_lines_are_stored(was_run: Path) -> None:
@@ -115,13 +110,9 @@ def test_one_sentence_says_what_is_wrong(was_run: Path, sentence: str) -> None:
         ("new.py", "x = 1\n"),
     ],
 )
-def test_a_changed_script_is_named(
-    was_run: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str
-) -> None:
+def test_a_changed_script_is_named(was_run: Path, name: str, text: str) -> None:
     (was_run.with_suffix("") / name).write_text(text)
     assert list(lint_text.belongs(was_run)) == [f"05_tiny/{name} changed since the run"]
-    monkeypatch.setattr(lint_text, "STALE", {"05": "for a reason"})
-    assert list(lint_text.belongs(was_run)) == []
 
 
 def test_a_comment_a_docstring_or_a_copy_makes_nothing_stale(was_run: Path) -> None:

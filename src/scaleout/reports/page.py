@@ -74,12 +74,12 @@ def _claimed(found: Sequence[Step], said: Claim) -> str:
 
 
 def _accurate(tested: Accuracy) -> str:
-    gap = f"{tested.difference:+.4g} ({tested.low:+.4g} to {tested.high:+.4g})"
+    gap = f"{tested.difference:+.2g} ({tested.low:+.2g} to {tested.high:+.2g})"
     over = f"Accuracy over {count(len(tested.seeds), 'seed')}, {tested.best}"
     if not tested.told:
         return f"{over} minus {tested.baseline}: {gap}; no command tells which is the baseline's."
     low, high = (-tested.high, -tested.low) if tested.lower else (tested.low, tested.high)
-    end = f"no difference is shown, and it could be {abs(low):.4g} worse."
+    end = f"no difference is shown, and it could be {abs(low):.2g} worse."
     if low > 0 or high < 0:
         end = "it is better." if low > 0 else "it is worse."
     return f"{over} against {tested.baseline}: {gap}: {end}"
@@ -441,9 +441,9 @@ h2 {{ font-size: 1.15rem; margin: 2rem 0 .4rem; break-after: avoid }}
 h3 {{ font-size: 1rem; margin: 1rem 0 .4rem; break-after: avoid }}
 summary {{ cursor: pointer; margin: .3rem 0 }}
 table {{ border-collapse: collapse; margin: .6rem 0; font-size: .9rem }}
-th, td {{ border-bottom: 1px solid #bbb; padding: .25rem .8rem .25rem 0; text-align: left;
+th, td {{ border-bottom: 1px solid #bbb; padding: .25rem .6rem .25rem 0; text-align: left;
          vertical-align: top }}
-td {{ overflow-wrap: anywhere }}
+td {{ min-width: 5.4em; overflow-wrap: anywhere }}
 th {{ border-bottom: 2px solid {DARK} }}
 div {{ overflow-x: auto }}
 li {{ overflow-wrap: anywhere; margin: .2rem 0 }}
