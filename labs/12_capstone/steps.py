@@ -20,7 +20,7 @@ from scaleout.paths import results, show
 ROUNDS = 5
 SHORT = {"epochs": 2, "patients": 18}  # a job of a step
 TEST = 100  # patients whose Dice says whether a training is harmed
-FIRST = "first"  # the name of the untouched lab
+FIRST = "first"  # the name of runme.py as it was before any step
 
 
 class Ladder:
@@ -33,7 +33,7 @@ class Ladder:
         if self.file.is_file():
             self.steps = json.loads(self.file.read_text())
         else:
-            shutil.copy(lab.start.script, self.folder / f"{FIRST}.py")
+            shutil.copy(lab.script, self.folder / f"{FIRST}.py")
             self.steps = {FIRST: {"ranks": 1, "env": {}, "kept": True}}
 
     @property
@@ -68,7 +68,8 @@ class Ladder:
         kept = found.verdict(name) == "faster" or data.quick()
         self.steps[name] = {**new, "kept": kept}
         self.file.write_text(json.dumps(self.steps), encoding="utf-8")
-        what = "kept" if kept else f"not kept: go on from {before}"
+        what = "kept" if kept else (
+            f"not kept. ladder.back() makes runme.py that of {before} again")
         print(f"{found.sentence(name)[:-1]}: {what}.")
         return found
 
@@ -82,7 +83,7 @@ class Ladder:
 
     def prove(self, guess: float):
         """Train the first version and the last one that was kept, whole, each
-        with the same five seeds. It takes ten to thirty minutes."""
+        with the same five seeds. It takes ten to forty minutes."""
         if self.kept == FIRST:
             raise ScaleoutError(
                 "No step was shown to be faster, so there is nothing to prove "

@@ -123,9 +123,10 @@ def wrong_with(slices: Slices) -> str:
                 "pad or crop them.")
     broken = np.flatnonzero(~np.isfinite(images).all(axis=(1, 2, 3)))
     if broken.size:
+        more = f", as have {broken.size - 1} more" if broken.size > 1 else ""
         return (f"slice {broken[0]} of patient {patient[broken[0]]} has a "
-                "pixel that is no number (NaN or infinite), and it is one of "
-                f"{broken.size} such slices: mend them or leave them out.")
+                f"pixel that is no number (NaN or infinite){more}: mend what "
+                "is broken, or leave it out.")
     other = np.setdiff1d(masks, [0, 1])
     if other.size:
         return (f"a mask has {other[0]}: 1 stands for tumour and 0 for all "

@@ -9,6 +9,7 @@ from helpers import ROOT, flags, lesson, run_script
 from scaleout import lab
 from scaleout.errors import ScaleoutError
 from scaleout.jobs.job import JobFailed
+from scaleout.reports import evidence, findings
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -77,7 +78,28 @@ def test_a_step_is_measured_against_the_last_that_was_kept(results: Path, monkey
     assert ladder.story == ["step-gather", "proof"]
     folder = results / "12_capstone" / "steps"
     assert "PICTURES" in (folder / "gather.py").read_text()
-    assert (folder / "first.py").read_text() == TOPIC.start.script.read_text()
+    assert (folder / "first.py").read_text() == TOPIC.script.read_text()
     again = TOPIC.module("steps").Ladder(TOPIC)
     assert list(again.steps) == ["first", "gather"]
     assert (ROOT / "solutions/12_capstone/runme.py").read_text() == TOPIC.script.read_text()
+
+
+def test_a_learners_first_step_changes_one_thing(
+    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loss that they have filled in stands in the baseline too, and comes back with it."""
+    monkeypatch.setenv("SCALEOUT_QUICK", "1")
+    mine = lab("12_capstone", solution=False)
+    mine.script = tmp_path / "runme.py"
+    filled = TOPIC.script.read_text()
+    mine.script.write_text(filled)
+    ladder = mine.module("steps").Ladder(mine)
+    ladder.step("two ranks", guess=1.2, ranks=2)
+    mine.script.write_text(filled + "EDITED = True\n")
+    ladder.step("an edit", guess=1.2)
+    story = findings.steps(evidence.gather(ladder.story[:2], limits=False))
+    changed = [findings.changes(one.baseline, one.setting(one.found.variants[0])) for one in story]
+    assert changed == [["ranks x threads"], ["the script"]]
+    ladder.steps = {name: {**how, "kept": name == "first"} for name, how in ladder.steps.items()}
+    ladder.back()
+    assert mine.script.read_text() == filled
