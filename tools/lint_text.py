@@ -21,7 +21,7 @@ PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 Cells = list[dict[str, Any]]
 Problems = Iterator[str]
 
-WIDTH, CELL_LINES, BOOK_KIB = 79, 15, 1280  # the noise of CT slices does not compress
+WIDTH, CELL_LINES, BOOK_KIB = 79, 15, 1024
 SAME = "nbval-check-output"
 SUMMARY = "## What you take with you"
 TALKS = re.compile(r"(comm|hvd)\.[A-Za-z_]+\(|MPI\.COMM_WORLD$|distributed=True")

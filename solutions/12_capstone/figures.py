@@ -33,8 +33,10 @@ def columns(images, titles):
     figure, grid = plt.subplots(2, len(images), squeeze=False,
                                 figsize=(1.9 * len(images), 4.6))
     for image, title, (ct, pet) in zip(images, titles, grid.T, strict=True):
-        ct.imshow(image[..., 0], cmap="gray", vmin=SHOWN[0], vmax=SHOWN[1])
-        pet.imshow(image[..., 1], cmap="gray_r", vmin=0, vmax=1)
+        ct.imshow(image[..., 0], cmap="gray", vmin=SHOWN[0], vmax=SHOWN[1],
+                  interpolation="nearest")
+        pet.imshow(image[..., 1], cmap="gray_r", vmin=0, vmax=1,
+                   interpolation="nearest")
         ct.set_title(title, fontsize=10)
         for axes in (ct, pet):
             axes.set_axis_off()
