@@ -92,6 +92,8 @@ def broken(slices, what: str) -> None:
         slices.masks = slices.masks * 2
     if what == "nan":
         slices.images[9, 5, 5, 1] = np.nan
+    if what == "nans":
+        slices.images[9:12, 5, 5, 1] = np.nan
     if what == "channels":
         slices.images = slices.images[..., :1]
     if what == "two parts":
@@ -108,10 +110,8 @@ def broken(slices, what: str) -> None:
     [
         ("odd", "multiples of 4, not 63 x 64"),
         ("label", "a mask has 2: 1 stands for tumour"),
-        (
-            "nan",
-            "slice 9 of patient 0 has a pixel that is no number (NaN or infinite), and it is one of 1",
-        ),
+        ("nan", "slice 9 of patient 0 has a pixel that is no number (NaN or infinite): mend"),
+        ("nans", "(NaN or infinite), as have 2 more: mend"),
         ("channels", "CT and PET, and at least one slice, not (72, 64, 64, 1)"),
         ("two parts", "patient 0 is in two parts"),
         ("nobody", "nobody is in part 0, train"),
