@@ -80,6 +80,8 @@ def _accurate(tested: Accuracy) -> str:
         return f"{over} minus {tested.baseline}: {gap}; no command tells which is the baseline's."
     low, high = (-tested.high, -tested.low) if tested.lower else (tested.low, tested.high)
     end = f"no difference is shown, and it could be {abs(low):.2g} worse."
+    if low == high == 0:
+        end = "with each seed both gave the same figure, to the digits that were printed."
     if low > 0 or high < 0:
         end = "it is better." if low > 0 else "it is worse."
     return f"{over} against {tested.baseline}: {gap}: {end}"

@@ -18,6 +18,7 @@ from .findings import Accuracy, Step
 SEEDS = 5  # fewer say little about an accuracy
 SAME = 2e-3  # the seconds of a run are kept to a thousandth
 HARM = 0.02  # of an accuracy, on a scale from 0 to 1: what may be lost, with 95 % confidence
+SCALES = (1, 100)  # of a share, and of percent; of a count, which is larger, the largest is all
 
 
 def refusals(report: Entry) -> list[str]:
@@ -220,9 +221,7 @@ def _accuracy(report: Entry, found: list[Step]) -> Iterator[str]:
     said, test = findings.claim(found), report["accuracy"]
     if said is None:  # nothing is claimed
         return
-    words = shlex.join(said[0].setting(said[1])["words"])
-    metric = shlex.quote(test["metric"] if test else "accuracy: ([0-9.]+)")
-    best = _seeded(test, SEEDS, metric, words)
+    best = _seeded(test, SEEDS, said)
     if not test:
         yield (
             "Faster is not enough: no run says how accurate the training is. Train the baseline and "
@@ -245,19 +244,19 @@ def _accuracy(report: Entry, found: list[Step]) -> Iterator[str]:
             f"Faster is not enough: no command tells which of {' and '.join(called.values())} is as "
             f"accurate as {said[1]}. Train the baseline and the best with {SEEDS} seeds each:  {best}"
         )
-    yield from _harm(
-        test, findings.accuracy(report, found), _seeded(test, 4 * SEEDS, metric, words)
-    )
+    yield from _harm(test, findings.accuracy(report, found), _seeded(test, 4 * SEEDS, said))
     for name, label in called.items():
         figures = findings.by_seed(test, name)
         runs = sum(row["variant"] == name for row in test["rows"])
         line = test["variants"][name].get("line", best)
         missing = [seed for seed in test["seeds"] if seed not in figures]
         if len(figures) < runs or runs > 1 == len(set(figures.values())):
-            same = "share seeds" if len(figures) < runs else "all gave the same figure"
+            same, more = "share seeds", ""
+            if len(figures) == runs:
+                same, more = "all gave the same figure", " and print the figure with more digits"
             yield (
                 f"Seeds differ: the {count(runs, 'run')} of {label} {same}, so that their spread says "
-                f"nothing. Give each run its own seed, and let the script take it:  {line}"
+                f"nothing. Give each run its own seed, and let the script take it{more}:  {line}"
             )
         elif missing:
             yield (
@@ -271,10 +270,20 @@ def _accuracy(report: Entry, found: list[Step]) -> Iterator[str]:
         )
 
 
-def _seeded(test: Entry, number: int, metric: str, words: str) -> str:
-    """Write the line that measures an accuracy with so many seeds."""
+def _seeded(test: Entry, number: int, said: tuple[Step, str]) -> str:
+    """Write the line that measures the accuracy of what is claimed, with so many seeds."""
     if "own" not in test:
-        return f"scaleout sweep --env SEED=1..{number} --metric {metric} -- {words} --seed {{SEED}}"
+        step, best = said[0], said[0].setting(said[1])
+        differ = findings.changes(step.baseline, best)
+        words = ["--env", f"SEED=1..{number}"]
+        for what in differ:
+            if what.startswith("variable "):
+                name = what.removeprefix("variable ")
+                words += ["--env", f"{name}={best['env'].get(name) or ''}"]
+        if "ranks x threads" in differ:
+            words += ["-n", str(best["ranks"]), "-t", str(best["threads"])]
+        words += ["--metric", test["metric"] if test else "accuracy: ([0-9.]+)"]
+        return f"scaleout sweep {shlex.join(words)} -- {shlex.join(best['words'])} --seed {{SEED}}"
     typed, dashes, rest = str(test["own"]).partition(" -- ")
     more = (
         f" --rounds {number} --least {number}"
@@ -289,7 +298,8 @@ def _harm(test: Entry, told: Accuracy | None, more: str) -> Iterator[str]:
     figures = [abs(row["value"]) for row in test["rows"]]
     if told is None or not told.told or test["lower"]:  # of a loss nobody knows what is little
         return
-    most = HARM * (1 if max(figures) <= 1 else 100)
+    largest = max(figures)
+    most = HARM * next((scale for scale in SCALES if largest <= scale), largest)
     if told.low < -most:
         yield (
             f"The accuracy is unharmed: that of {told.best} may be {-told.low:.3g} below that of "
