@@ -145,7 +145,8 @@ def _one_thing(found: list[Step]) -> Iterator[str]:
             yield (
                 f"Something must change: comparison {step.number} compares a script with itself, as "
                 f"{name} has the text and the settings of {step.found.baseline}. Save the change in its "
-                f"file, and measure again:  {step.entry['line']}"
+                f"file, or take it out of that of {step.found.baseline} if it was there before, and "
+                f"measure again:  {step.entry['line']}"
             )
         if story and len(own) > 1 and "claim" not in step.entry and step.entry["kind"] != "sweep":
             yield (
