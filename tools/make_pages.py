@@ -112,6 +112,7 @@ def _write(path: Path, title: str, body: str, names: dict[str, str]) -> None:
     # what can be scrolled must be reached without a mouse
     body = body.replace("<table", '<div class="wide" tabindex="0"><table')
     body = body.replace("</table>", "</table></div>")
+    body = body.replace('type="checkbox"', 'type="checkbox" aria-label="done"')
     nav = "".join(f'<a href="{name}">{html.escape(said)}</a>' for name, said in names.items())
     style = HtmlFormatter(style="xcode").get_style_defs(".highlight")
     path.write_text(
