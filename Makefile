@@ -12,11 +12,11 @@ help::
 	@echo "make cluster  a small Slurm on this machine, to learn the queue with;  make cluster-off ends it"
 	@echo "make mpis   Intel MPI and Open MPI beside ours, for the comparison in 03"
 	@echo "make intel  TensorFlow's OpenMP build beside ours, for 02 (370 MB, Python 3.11)"
-	@echo "make ccl    Horovod on oneCCL beside ours, for 05 (700 MB, 2 minutes to compile)"
+	@echo "make ccl    Horovod on oneCCL beside ours, for 05 (700 MB, a minute to compile)"
 	@echo "make torch  PyTorch for CPUs beside ours, for 09, 10, 11 and scripts of your own (270 MB, Python 3.11)"
 	@echo "make clean  remove .venv and everything generated; your labs and results stay"
 	@echo
-	@echo "The first run builds the environment: 2 to 4 minutes on 2 cores. It needs Linux on x86-64,"
+	@echo "The first run builds the environment: 1 to 3 minutes on 2 cores. It needs Linux on x86-64,"
 	@echo "Python 3.11 or 3.12 (make lab PYTHON=python3.12) and a C++ compiler."
 
 lab:

@@ -3,8 +3,8 @@
     make ccl
 
 05_horovod puts it as one bar into its picture of transports; nothing else needs it. Versions and
-hashes stand in requirements/ccl.lock, about 700 MB to download, 2.7 GB in place, and two minutes to
-compile. TensorFlow and the rest stay the workshop's own. Intel's libraries come under Intel's own
+hashes stand in requirements/ccl.lock, about 700 MB to download, 2.7 GB in place, and about a minute
+to compile. TensorFlow and the rest stay the workshop's own. Intel's libraries come under Intel's own
 licence (Intel Simplified Software License)."""
 
 import os
@@ -13,11 +13,9 @@ from pathlib import Path
 
 from setup_env import (
     HOROVOD_BUILD,
-    HOROVOD_CXXFLAGS,
     ROOT,
-    check_compiler,
     check_path,
-    compile_jobs,
+    how_to_compile,
     read_lock,
     say,
 )
@@ -42,20 +40,12 @@ def compile_horovod() -> None:
     workshop's own."""
     wanted = FOLDER / "horovod.txt"
     wanted.write_text(read_lock((ROOT / "requirements/workshop.lock").read_text())["horovod"])
-    compiler = check_compiler(dict(os.environ))
     build = {k: v for k, v in HOROVOD_BUILD.items() if "GLOO" not in k} | {
         "HOROVOD_WITHOUT_GLOO": "1"
     }
+    build |= how_to_compile(FOLDER / "build", dict(os.environ))
     build |= {"I_MPI_ROOT": str(FOLDER), "CCL_ROOT": str(FOLDER), "CCL_CONFIGURATION": "."}
-    build |= {
-        "HOROVOD_CPU_OPERATIONS": "CCL",
-        "PATH": f"{FOLDER / 'bin'}:{os.environ['PATH']}",
-        "CXX": compiler,
-    }
-    build |= {
-        "CXXFLAGS": f"{os.environ.get('CXXFLAGS', '')} {HOROVOD_CXXFLAGS}",
-        "MAKEFLAGS": f"-j{compile_jobs()}",
-    }
+    build |= {"HOROVOD_CPU_OPERATIONS": "CCL", "PATH": f"{FOLDER / 'bin'}:{os.environ['PATH']}"}
     command = [
         sys.executable,
         "-m",
@@ -82,7 +72,7 @@ def bring() -> int:
     def fill() -> str:
         say("oneCCL and Intel MPI: about 700 MB to download ...")
         wheels(MAKER, FOLDER, locked)
-        say("Horovod, compiled (2 minutes on 2 cores) ...")
+        say("Horovod, compiled (about a minute on 2 cores) ...")
         compile_horovod()
         site = mpis.oneccl_site(FOLDER)
         mpirun = FOLDER / "bin" / Path(site.mpirun).name

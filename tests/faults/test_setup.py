@@ -147,7 +147,12 @@ def test_four_stages_then_the_command(tree, setup):
     )
     assert horovod["environ"]["HOROVOD_WITH_GLOO"] == "1"
     assert "-include stdexcept" in horovod["environ"]["CXXFLAGS"]
-    assert os.access(horovod["environ"]["HOROVOD_CMAKE"], os.X_OK)
+    cmake = Path(horovod["environ"]["HOROVOD_CMAKE"])
+    assert os.access(cmake, os.X_OK) and "joined.cmake" in cmake.read_text()
+    jobs = horovod["environ"]["MAKEFLAGS"].removeprefix("-j")
+    assert f'- 1) / {jobs}"' in cmake.with_name("joined.cmake").read_text(), (
+        "the sources are joined into as many files as are compiled at once"
+    )
     assert {horovod["environ"]["PIP_USER"], horovod["environ"]["PYTHONPATH"]} == {"0", None}
     assert Path(horovod["environ"]["TMPDIR"]).is_relative_to(tree.root)
     assert own["args"][-2:] == ["--editable", str(tree.root)]
