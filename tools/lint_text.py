@@ -321,17 +321,109 @@ def folders() -> Problems:
             yield f"{room} has other topics: {sorted(seen ^ names)}"
 
 
+# What README and its pictures say of the masters
+
+
+def minutes(path: Path) -> Problems:
+    """README's row and the notebook's head give the minutes that the stored run took, rounded."""
+    about = json.loads(path.read_text(encoding="utf-8"))["metadata"].get("scaleout", {})
+    if "minutes" not in about:
+        return
+    took = max(1, round(about["minutes"]))
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    head = re.search(r"^\*\*How long\.\*\*.*", cells(path, "markdown")[0]["source"], re.M)
+    row = re.search(rf"^\| .*\(notebooks/{path.name}\).* \| (\d+) \| (\d+) \|$", readme, re.M)
+    said = re.search(r"\btook (\d+) minutes?\b", head[0] if head else "")
+    places = (("README.md", row and row[2]), ("its head", said and said[1]))
+    for where, given in places:
+        if given != str(took):
+            yield f"{where} gives {given or 'no'} machine minutes, and the stored run took {took}"
+
+
+SHOWS = "shows"  # the text chunk of a PNG in which make pictures writes what it shows, as JSON
+DESK = ("notebooks/00_welcome.ipynb", "labs/00_welcome/runme.py")
+ANEW = "type  make pictures"
+
+
+def shown(path: Path) -> Any:
+    """What a PNG says that it shows; None where it says nothing."""
+    raw, at = path.read_bytes() if path.exists() else b"", 8
+    while at < len(raw):
+        length, kind = int.from_bytes(raw[at : at + 4]), raw[at + 4 : at + 8]
+        name, _, text = raw[at + 8 : at + 8 + length].partition(b"\0")
+        if kind == b"tEXt" and name == SHOWS.encode():
+            return json.loads(text)
+        at += 12 + length
+    return None
+
+
+def headline(path: Path) -> str:
+    """The sentence of a notebook's tour, as it is stored; empty where none is."""
+    for cell in cells(path, "code"):
+        if "headline" in cell["metadata"].get("tags", []):
+            stored = (output.get("data", {}).get("text/plain") for output in cell["outputs"])
+            return "".join(str(ast.literal_eval("".join(text))) for text in stored if text)
+    return ""
+
+
+def parts(path: Path) -> list[str]:
+    """The cells of a notebook, or the lines of a script, in their order."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix != ".ipynb":
+        return text.splitlines()
+    return ["".join(cell["source"]) for cell in json.loads(text)["cells"]]
+
+
+def masters() -> list[Path]:
+    return sorted(p for p in (ROOT / "solutions").glob("*.ipynb") if OWN.fullmatch(p.name))
+
+
+def tour_picture() -> Problems:
+    """docs/tour.png shows each topic's sentence as its master stores it."""
+    then = shown(ROOT / "docs/tour.png")
+    now = {path.stem: headline(path) for path in masters()}
+    if not then:
+        yield f"docs/tour.png does not say what it shows: {ANEW}"
+        return
+    for topic in sorted(then.keys() | now.keys()):
+        if then.get(topic) != now.get(topic):
+            yield f"docs/tour.png shows of {topic} what its master does not store: {ANEW}"
+
+
+def tour_machine() -> Problems:
+    """The sentence above README's picture of the tour names the machine of all stored runs."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    about = re.search(
+        r"on two cores of an ([\w ]+),\s([A-Z][a-z]+ \d{4}):\n\n!\[.*tour\.png", readme
+    )
+    for path in masters():
+        book = json.loads(path.read_text(encoding="utf-8"))
+        stamp = book["metadata"].get("scaleout", {}).get("stamp", "never run")
+        if not about or not re.match(rf"Run on {about[1]},.* 2 cores,.* {about[2]}\.$", stamp):
+            yield f"README.md names another machine above tour.png than {path.stem}: {stamp}"
+
+
+def desk_picture() -> Problems:
+    """docs/desk.png shows how the first notebook and its lab begin today."""
+    then = shown(ROOT / "docs/desk.png") or {}
+    for name in DESK:
+        seen = then.get(name, [])
+        if not seen or seen != parts(ROOT / name)[: len(seen)]:
+            yield f"docs/desk.png shows another beginning of {name}: {ANEW}"
+
+
 RULES: list[tuple[list[Path], list[Callable[[Path], Problems]]]] = [
     (SCRIPTS, [width, started, asserts, distributed]),
     (BOOKS, [run_whole, belongs, size, launches, further, guesses, teaching]),
     (BOOKS, [questions, ending, pictures]),
     (BOOKS, [simple, measured, links]),
+    (BOOKS, [minutes]),
     (PAGES, [links]),
 ]
 
 
 def main() -> int:
-    found = [*stamps(), *folders()]
+    found = [*stamps(), *folders(), *tour_picture(), *tour_machine(), *desk_picture()]
     for paths, rules in RULES:
         for path in paths:
             for rule in rules:

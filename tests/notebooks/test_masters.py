@@ -161,7 +161,7 @@ def test_every_topic_is_complete() -> None:
 @pytest.mark.parametrize("book", MASTERS, ids=_id)
 def test_its_head_and_the_readme_promise_the_same_minutes(book: Path) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    planned = re.search(rf"notebooks/{book.name}\).*\| (\d+) \|$", readme, re.M)
+    planned = re.search(rf"notebooks/{book.name}\).*\| (\d+) \| \d+ \|$", readme, re.M)
     head = re.search(r"About (\d+) minutes", _cells(book, "markdown")[0].source)
     assert planned and head and planned[1] == head[1]
 

@@ -58,7 +58,7 @@ def main(quick: bool) -> int:
     books = _books()
     folder = results() / "tour" / f"{datetime.now():%Y%m%dT%H%M%S}"
     folder.mkdir(parents=True)
-    tours = {path: _tour_cells(path) for path in books}
+    tours = {path: _own_guesses(path, _tour_cells(path)) for path in books}
     stops = []
     with tqdm(total=sum(len(t.cells) for t in tours.values()), unit="cell", file=sys.stderr) as bar:
         for path, book in tours.items():
@@ -102,6 +102,14 @@ def _waiting(topic: str, book: "NotebookNode") -> Stop | None:
     return Stop(topic, book.metadata.get("title") or topic, headline, waits=True)
 
 
+def stored(path: Path) -> Stop:
+    """Make a topic's stop from the outputs that its notebook stores; nothing is run."""
+    book = _tour_cells(path)
+    stop = Stop(path.stem, book.metadata["title"], ok=True)
+    _collect(stop, book)
+    return stop
+
+
 def _tour_cells(path: Path) -> "NotebookNode":
     import nbformat
 
@@ -113,7 +121,12 @@ def _tour_cells(path: Path) -> "NotebookNode":
     book.cells = [
         c for c in book.cells if c.cell_type == "code" and "tour" in c.metadata.get("tags", [])
     ]
-    if path.parent.name == "solutions":  # its guesses are examples: those of the attendee count
+    return book
+
+
+def _own_guesses(path: Path, book: "NotebookNode") -> "NotebookNode":
+    """Put the attendee's guesses into a solution's cells, whose own are examples."""
+    if path.parent.name == "solutions":
         guesses = _guesses(home() / "notebooks" / path.name)
         for cell in book.cells:
             cell.source = GUESS.sub(
@@ -161,21 +174,24 @@ def visit(
     except (CellTimeoutError, DeadKernelError) as error:
         stop.headline = f"Failed: {error}".splitlines()[0]
     stop.wall_s = time.monotonic() - start
-    for cell in book.cells:
-        lines = [line[0].partition("  #")[0] for line in GUESS.finditer(cell.source)]
-        stop.guesses += [line for line in lines if not line.endswith(" = None")]
-        for output in cell.get("outputs", []):
-            _collect(stop, output.get("data", {}), "headline" in cell.metadata.get("tags", []))
+    _collect(stop, book)
     return stop
 
 
-def _collect(stop: Stop, shown: dict[str, str], headline: bool) -> None:
-    if "image/png" in shown:
-        stop.figures.append(base64.b64decode(shown["image/png"]))
-    elif "text/html" in shown:
-        stop.tables.append(shown["text/html"])
-    elif headline and stop.ok and "text/plain" in shown:
-        stop.headline = str(ast.literal_eval(shown["text/plain"]))
+def _collect(stop: Stop, book: "NotebookNode") -> None:
+    """Collect what a notebook of tour cells shows: guesses, pictures, tables, and its sentence."""
+    for cell in book.cells:
+        lines = [line[0].partition("  #")[0] for line in GUESS.finditer(cell.source)]
+        stop.guesses += [line for line in lines if not line.endswith(" = None")]
+        headline = "headline" in cell.metadata.get("tags", [])
+        for output in cell.get("outputs", []):
+            shown = output.get("data", {})
+            if "image/png" in shown:
+                stop.figures.append(base64.b64decode(shown["image/png"]))
+            elif "text/html" in shown:
+                stop.tables.append(shown["text/html"])
+            elif headline and stop.ok and "text/plain" in shown:
+                stop.headline = str(ast.literal_eval(shown["text/plain"]))
 
 
 def montage(stops: list[Stop]) -> bytes:
