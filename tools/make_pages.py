@@ -20,6 +20,7 @@ from pygments.formatters import HtmlFormatter
 
 from scaleout.jobs import messages
 from scaleout.paths import course_files
+from scaleout.teaching.release import NOT_GIVEN
 
 ROOT = Path(__file__).resolve().parents[1]
 DEFAULT = ROOT / "results" / "pages"
@@ -70,11 +71,10 @@ def main(folder: Path = DEFAULT, answers: bool = False) -> int:
         folder / "labs",
         ignore=shutil.ignore_patterns(".*", "*.kept-*", "__pycache__"),
     )
-    for other in ("LICENSE", "LICENSE-TEXT", "CONTRIBUTING.md", "AGENTS.md", "docs"):
-        if (ROOT / other).is_dir():
-            shutil.copytree(ROOT / other, folder / other, ignore=shutil.ignore_patterns("*.md"))
-        else:
-            shutil.copy(ROOT / other, folder / other)
+    for other in ("LICENSE", "LICENSE-TEXT", "CONTRIBUTING.md", "AGENTS.md"):
+        shutil.copy(ROOT / other, folder / other)
+    ours = [] if answers else [Path(name).name for name in NOT_GIVEN]
+    shutil.copytree(ROOT / "docs", folder / "docs", ignore=shutil.ignore_patterns("*.md", *ours))
     names = {
         "index.html": "the workshop",
         **{f"{book.stem}.html": book.stem.replace("_", " ") for book in books},
@@ -103,7 +103,8 @@ def _write(path: Path, title: str, body: str, names: dict[str, str]) -> None:
         'href="README.html"', 'href="index.html"'
     )
     body = re.sub(r'src="(?:\.\./docs/)?([\w-]+\.png)"', r'src="docs/\1"', body)
-    body = re.sub(r'href="\.\./((?:docs|labs|sites)/[^"]+)"', r'href="\1"', body)
+    body = re.sub(r'href="\.\./((?:docs/|labs/|sites)[^"]*)"', r'href="\1"', body)
+    body = body.replace('href="capstone-report.html"', 'href="docs/capstone-report.html"')
     for page in ("CONTRIBUTING", "AGENTS"):  # read as they are
         body = body.replace(f'href="{page}.html"', f'href="{page}.md"')
     body = re.sub(

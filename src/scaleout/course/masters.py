@@ -22,13 +22,17 @@ STARTS = Path("class-copy/starts")
 def _cut_notebook(text: str, where: str) -> str:
     """Make the attendee's notebook from a master.
 
-    Solutions are cut, guesses left open, outputs and execution counts removed.
+    Solutions are cut, cells tagged `solution` left out, guesses left open, outputs and execution
+    counts removed.
     """
     try:
         book = json.loads(text)
     except ValueError as error:
         raise ScaleoutError(f"{where} is no notebook: {error}.") from None
-    for at, cell in enumerate(book["cells"], 1):
+    ours = "solution"  # what shows the answer, such as the page that the solution has handed in
+    cells = [cell for cell in book["cells"] if ours not in cell["metadata"].get("tags", [])]
+    book["cells"] = cells
+    for at, cell in enumerate(cells, 1):
         if cell["cell_type"] == "code":
             source = cut("".join(cell["source"]), f"{where}, cell {at}")
             source = GUESS.sub(r"\1None\2", source)

@@ -20,9 +20,10 @@ from ..paths import course_files, home, meant, show
 ARCHIVES = {".zip": "zip", ".tar": "tar", ".tar.gz": "gztar", ".tgz": "gztar"}
 # What only an instructor or an author needs: files, and folders with all that is in them.
 NOT_GIVEN = (
-    "solutions", "labs", "notebooks", "tests", ".ci", ".gitignore", "CHANGELOG.md",
+    "solutions", "labs", "notebooks", "tests", ".ci", ".github", ".gitignore", "CHANGELOG.md",
     "CONTRIBUTING.md", "docs/instructors.md", "docs/teaching.md", "docs/tour.png",
     "docs/cluster.md", "docs/hub.md", "docs/image.md", "docs/one-link.md",
+    "docs/capstone-report.html", "docs/capstone-steps.png", "docs/capstone-top.png",
 )  # fmt: skip
 OWN = "class-copy/"  # what goes to the copy's top: README.md, in place of ours, and survey.md
 CUT = "# From here on: not in the copy that a class gets"  # a line of the Makefile

@@ -1,6 +1,7 @@
 """The copy for a class: its own README, its part of the Makefile, whole or not at all, and a tour of what attendees
 have."""
 
+import html
 import json
 import os
 import re
@@ -50,6 +51,10 @@ def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
+def files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
 def test_a_class_gets_everything_but_the_answers(workshop: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     assert release(copy) == []
@@ -63,6 +68,43 @@ def test_a_class_gets_everything_but_the_answers(workshop: Path, tmp_path: Path)
     assert given["README.md"] == given["Makefile"] == "for a class\n"
     assert given["labs/00_tiny/runme.py"] == "# TODO 1: add.  (1 line)\npass\n"
     assert "secret" not in "".join(given.values())
+
+
+def test_the_class_copy_of_this_course_shows_none_of_our_steps_in_12(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither as a script, nor on the page that the solution has handed in."""
+    monkeypatch.chdir(ROOT)
+    release(tmp_path / "copy")
+    given = {f: f.read_bytes().decode(errors="ignore") for f in files(tmp_path / "copy")}
+    folder = ROOT / "solutions/12_capstone"
+    steps = [(folder / "ours" / f"{step}.py").read_text() for step in ("evaluation", "gather")]
+    first = (folder / "runme.py").read_text()
+    lines = [line.strip() for step in steps for line in step.splitlines()]
+    told = [line for line in lines if len(line) > 30 and line not in first]
+    assert len(told) > 10
+    shown = [
+        f"{f.relative_to(tmp_path)}: {line}"
+        for f, text in given.items()
+        for line in told
+        if line in text or html.escape(line) in text
+    ]
+    assert shown == []
+    assert not [f.name for f in given if "capstone-" in f.name or "What we handed in" in given[f]]
+
+
+def test_no_link_of_the_class_copy_leads_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    release(tmp_path / "copy")
+    lost = []
+    for file in files(tmp_path / "copy"):
+        if file.suffix in (".md", ".ipynb"):
+            for link in re.findall(r"\]\(([^)\s#]+)[^)\s]*\)", file.read_text(encoding="utf-8")):
+                if not re.match(r"[a-z]+:", link) and not (file.parent / link).exists():
+                    lost.append(f"{file.name}: {link}")
+    assert lost == []
 
 
 @pytest.mark.parametrize("answer", ["00", "00_tiny"])
