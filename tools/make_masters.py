@@ -4,8 +4,8 @@
 
 A notebook is written when it has run to its end without an error. Broken off by Ctrl-C a run leaves
 it as it was, and the same command goes on with those that are still stale. Before each run the
-machine must be quiet. Where two identical jobs could differ by more than 10 %, the notebook is run
-again, three times at most, and the run with the quietest null pair is kept."""
+machine must be quiet. Where two identical jobs, or parts of one, could differ by more than 10 %, the
+notebook is run again, three times at most, and the run with the quietest null pair is kept."""
 
 import contextlib
 import json
@@ -17,26 +17,32 @@ import sys
 import tempfile
 import time
 from asyncio import CancelledError
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import nbformat
+import numpy as np
 import outputs
 import psutil
 from nbclient import NotebookClient
 from nbclient.exceptions import CellControlSignal, DeadKernelError
 from nbformat import NotebookNode
 
-from scaleout import data, machine, paths
+from scaleout import data, fields, jsonlines, machine, paths
 from scaleout.comparisons.comparison import Comparison
+from scaleout.comparisons.intervals import paired
 from scaleout.errors import ScaleoutError
 from scaleout.words import count
+
+Pair = tuple[list[float], list[float]]  # what two identical parts of a job gave, round by round
 
 SOLUTIONS = Path(__file__).resolve().parents[1] / "solutions"
 CELL_LIMIT_S = 3600  # of a cell that never ends; the proof of 12 takes half an hour
 PATIENCE_S, LOOK_S = 600, 4
 MOST_LOAD, MOST_BUSY = 0.25, 5  # jobs a CPU over a minute; per cent of all CPUs
-MOST_RUNS, MOST_NOISE = 3, 0.10
+MOST_RUNS, MOST_NOISE = 3, outputs.MOST_NOISE
 KEPT = ("SCALEOUT_DATA", "SCALEOUT_LEASES")  # the others would make another notebook of it
 
 
@@ -99,7 +105,8 @@ def make(path: Path, wait: bool = True) -> None:
     """Run a notebook until its null pair is quiet, three times at most.
 
     After each run the quietest so far is written, so breaking off loses no run that has ended."""
-    text, scripts = path.read_bytes(), outputs.scripts(path.with_suffix(""))
+    text, lesson = path.read_bytes(), path.with_suffix("")
+    code = {"scripts": outputs.scripts(lesson), "package": outputs.package(lesson)}
     seen, quietest, minutes, runs = text, math.inf, 0.0, 0
     best = nbformat.reads(text.decode(), as_version=4)
     while runs < MOST_RUNS and quietest > MOST_NOISE:
@@ -109,15 +116,16 @@ def make(path: Path, wait: bool = True) -> None:
             wait_until_quiet()
         results = Path(tempfile.mkdtemp(prefix="run-", dir=paths.results("masters", path.stem)))
         bring_earlier(path.stem, results)
+        earlier = set(results.rglob("*.json*"))
         book, seconds = run(path, text.decode(), results)
-        noise = null_pair(results)
+        noise = null_pair(results, earlier)
         print(f"{seconds / 60:.1f} minutes, identical jobs could differ by {100 * noise:.0f} %")
         if noise < quietest:
             quietest, best, minutes = noise, book, round(seconds / 60, 1)
         if path.read_bytes() != seen:
             raise ScaleoutError(f"{path.stem} was edited while it ran, and is left as it is.")
         about = {"stamp": machine.stamp(), "data": data.source(), "minutes": minutes, "runs": runs}
-        about |= {"null_pair": round(quietest, 3), "scripts": scripts}
+        about |= {"null_pair": round(quietest, 3), **code}
         about |= outputs.record(json.loads(nbformat.writes(best)))
         best.metadata["scaleout"] = {**best.metadata.get("scaleout", {}), **about}
         partial = path.with_name(path.name + ".part")
@@ -208,13 +216,69 @@ def _joined(given: list[NotebookNode]) -> list[NotebookNode]:
     return kept
 
 
-def null_pair(results: Path) -> float:
-    """By how much two identical jobs could differ, as a share, in the noisiest comparison."""
+def null_pair(results: Path, earlier: Collection[Path] = ()) -> float:
+    """By how much two identical jobs, or two identical parts of one, could differ, as a share: in the
+    noisiest of all pairs that were measured here, but for the files that were there before."""
     found = [0.0]
-    for about in results.rglob("compare.json"):
+    for about in {*results.rglob("compare.json")} - {*earlier}:
         with contextlib.suppress(ScaleoutError):  # no whole round
             found.append(Comparison.read(about.parent).noise)
+    for file in {*results.rglob("records.jsonl")} - {*earlier}:
+        found += inside(jsonlines.read(file, fields.wrong)[0])
     return max(float(noise) for noise in found if math.isfinite(noise))
+
+
+def inside(job: list[dict[str, Any]]) -> Iterator[float]:
+    """By how much two identical parts of a job could differ, for each that its records hold twice."""
+    for record in job:
+        for rows in record["metrics"].values():
+            if _compares(rows):
+                with contextlib.suppress(ScaleoutError):  # no whole round
+                    yield Comparison(rows).noise
+    for pair in [*_turns(job), *_formats(job), *_steps(job)]:
+        yield paired(np.transpose(pair), {}).noise
+
+
+def _compares(rows: Any) -> bool:
+    """Whether a metric is the rows of a comparison, of which the first variant ran twice a round:
+    those of 05, 06, 09, 10, and of what 08 converts and serves."""
+    needed = {"round", "variant", "again", "value"}
+    return isinstance(rows, list) and all(isinstance(r, dict) and needed <= set(r) for r in rows)
+
+
+def _turns(job: list[dict[str, Any]]) -> Iterator[Pair]:
+    """The rates of 01's ranks 0 and 1, turn by turn, where both do the same."""
+    rates = defaultdict(list)
+    for record in job:
+        if {"rank", "round"} <= set(record["metrics"]):
+            rates[record["variant"], record["metrics"]["rank"]].append(record["rate"])
+    for kind, rank in rates:
+        if rank == 0 and (kind, 1) in rates:
+            yield rates[kind, 0], rates[kind, 1]
+
+
+def _formats(job: list[dict[str, Any]]) -> Iterator[Pair]:
+    """The rates of 08's ladder: those of fp32 and of fp32 again, and those of its two ranks with the
+    same instructions."""
+    first: dict[tuple[str, str], list[float]] = {}
+    for record in job:
+        metrics = record["metrics"]
+        if {"step", "twin", "rates", "again"} <= set(metrics) and metrics["rates"]:
+            if metrics["again"]:
+                yield metrics["rates"], metrics["again"]
+            work = record["variant"], metrics["step"]
+            if work in first:
+                yield first[work], metrics["rates"]
+            first.setdefault(work, metrics["rates"])
+
+
+def _steps(job: list[dict[str, Any]]) -> Iterator[Pair]:
+    """The seconds of 11's steps, "data" and "data again", of the same batch."""
+    for first in job:
+        for second in job:
+            alike = first["metrics"].get("batch") == second["metrics"].get("batch")
+            if alike and second["variant"] == f"{first['variant']} again":
+                yield first["step_s"], second["step_s"]
 
 
 if __name__ == "__main__":

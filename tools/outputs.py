@@ -1,4 +1,5 @@
-"""Tell what a notebook's stored outputs belong to: its cells, its lesson's scripts, and one run.
+"""Tell what a notebook's stored outputs belong to: its cells, its lesson's scripts, what these use of
+the package, and one run.
 
 `record` is what tools/make_masters.py writes into `metadata.scaleout` after a run; the others compare
 it with what is there today, and yield a sentence for each difference. Cells are counted from 1,
@@ -6,16 +7,23 @@ code cells only. Notebooks are the plain objects that json reads; nothing here i
 outside of Python itself, so that the lint runs anywhere."""
 
 import ast
+import contextlib
 import hashlib
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any
 
 Book = dict[str, Any]
+Place = tuple[str, str]  # a module of the package, and a name in it; "" for the module itself
 KINDS, NAME = {".py", ".sh", ".c"}, r"\w+\.\w+"
+PACKAGE = Path(__file__).resolve().parent.parent / "src/scaleout"
+KIT = {"data", "records", "checkpoints", "flags", "layers", "waiting"}  # what labs may import
+USED = "what it uses of scaleout/{}.py changed since the run"
+MOST_NOISE = 0.10  # by which two identical jobs may differ without a word
 MEASURES = re.compile(r"\b(?:print|explain)\(|\.(?:plot|check)\(|\.figures\.")
 
 
@@ -52,6 +60,39 @@ def script_digest(path: Path) -> str:
         return digest(raw)
 
 
+def package(folder: Path, source: Path | None = None) -> dict[str, str]:
+    """The hash of what a lesson's scripts use of each module that labs may import, by its name.
+
+    That is the definitions that a script names, and all that these name in turn, in the same module
+    or in another of these modules. The rest of the package is not looked at.
+    """
+    paths = {module: (source or PACKAGE) / f"{module}.py" for module in sorted(KIT)}
+    kit = {module: ast.parse(path.read_bytes()) for module, path in paths.items() if path.exists()}
+    defined = {module: _defined(tree) for module, tree in kit.items()}
+    known = {
+        module: _imported(tree) | {name: (module, name) for name in defined[module]}
+        for module, tree in kit.items()
+    }
+    todo: list[Place] = []
+    for name in (name for name in scripts(folder) if name.endswith(".py")):
+        with contextlib.suppress(SyntaxError):  # then its own hash is that of its bytes
+            tree = ast.parse((folder / name).read_bytes())
+            todo += _used(tree, _imported(tree))
+    reached: dict[str, dict[str, str]] = defaultdict(dict)
+    seen: set[Place] = set()
+    while todo:
+        place = module, name = todo.pop()
+        if place in seen or module not in kit:
+            continue
+        seen.add(place)
+        if nodes := defined[module].get(name):
+            reached[module][name] = _tree(nodes)
+            todo += [found for node in nodes for found in _used(node, known[module])]
+        elif name in known[module]:  # it hands on what another module defines
+            todo.append(known[module][name])
+    return {module: digest(repr(sorted(reached[module].items()))) for module in sorted(reached)}
+
+
 def stale(book: Book, folder: Path) -> Iterator[str]:
     """What has changed since the notebook was run, a sentence each."""
     then = _then(book)
@@ -67,6 +108,10 @@ def stale(book: Book, folder: Path) -> Iterator[str]:
     for name in sorted(was.keys() | now.keys()):
         if was.get(name) != now.get(name):
             yield f"{folder.name}/{name} changed since the run"
+    was, now = then.get("package", {}), package(folder)
+    for module in sorted(was.keys() | now.keys()):
+        if was.get(module) != now.get(module):
+            yield USED.format(module)
 
 
 def edited(book: Book) -> Iterator[str]:
@@ -120,6 +165,47 @@ def _pairs(book: Book) -> list[int | None]:
         for step in range(block.size):
             found[block.b + step] = block.a + step
     return found
+
+
+def _defined(tree: ast.Module) -> dict[str, list[ast.stmt]]:
+    """The functions, classes and assignments at the top of a module, by name."""
+    found: dict[str, list[ast.stmt]] = defaultdict(list)
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found[node.name].append(node)
+        elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
+            names = [part for part in ast.walk(node) if isinstance(part, ast.Name)]
+            for name in {part.id for part in names if isinstance(part.ctx, ast.Store)}:
+                found[name].append(node)
+    return dict(found)
+
+
+def _imported(tree: ast.Module) -> dict[str, Place]:
+    """What a text imports of the modules that labs may import, by the name that it gives it."""
+    found: dict[str, Place] = {}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        parts = (node.module or "").split(".")
+        if not node.level and parts[0] != "scaleout":
+            continue
+        for alias in node.names:
+            if parts[-1] in KIT:
+                found[alias.asname or alias.name] = (parts[-1], alias.name)
+            elif alias.name in KIT:
+                found[alias.asname or alias.name] = (alias.name, "")
+    return found
+
+
+def _used(tree: ast.AST, known: dict[str, Place]) -> Iterator[Place]:
+    """Which of the known names stand in a syntax tree; of a module, which of its names."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id in known:
+            yield known[node.id]
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            module, name = known.get(node.value.id, ("", ""))
+            if module and not name:
+                yield module, node.attr
 
 
 def _joined(text: Any) -> Any:

@@ -13,10 +13,51 @@ import nbformat
 import outputs
 import pytest
 
-from scaleout import paths
+from scaleout import paths, records
 from scaleout.fetching import MNIST
 
-SCRIPT = '"""A lab."""\n\n\ndef add(a, b):\n    """Add."""\n    return a + b  # like this\n'
+SCRIPT = '''"""A lab."""
+
+from scaleout import records
+from scaleout.flags import Parser
+
+
+def add(a, b):
+    """Add."""
+    records.write(Parser())
+    return a + b  # like this
+'''
+RECORDS = '''"""Records."""
+
+import json
+
+from . import data, paths
+from .checkpoints import digest as digest
+
+SCHEMA = 1
+
+
+def write(x):
+    """Write."""
+    return _line(x), SCHEMA
+
+
+def _line(x):
+    return json.dumps([digest(x), data.shard(x), paths.show(x)])  # one line
+
+
+def read(path):
+    return path, data.digits()
+'''
+KIT = {
+    "records": RECORDS,
+    "checkpoints": "def digest(x):\n    return _short(x)\n\n\ndef _short(x):\n    return x[:16]\n"
+    "\n\ndef keep_checkpoint(x):\n    return x\n",
+    "data": "def shard(n):\n    return n\n\n\ndef digits():\n    return 10\n",
+    "flags": "class Parser:\n    least = 0\n\n\ndef refuse(problem):\n    raise SystemExit(problem)\n",
+    "waiting": "def sleep_until_all_are_here(comm):\n    comm.Barrier()\n",
+    "paths": "def show(x):\n    return x\n",
+}
 CELLS = [
     "import sys",
     "print('fast')",
@@ -28,7 +69,11 @@ KERNEL = {"kernelspec": {"name": "python3", "display_name": "Python 3", "languag
 
 @pytest.fixture
 def book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A notebook that was never run, its lesson beside it, and all of MNIST's names."""
+    """A notebook that was never run, its lesson and a package beside it, and all of MNIST's names."""
+    (tmp_path / "scaleout").mkdir()
+    for module, text in KIT.items():
+        (tmp_path / "scaleout" / f"{module}.py").write_text(text)
+    monkeypatch.setattr(outputs, "PACKAGE", tmp_path / "scaleout")
     (tmp_path / "05_tiny/more").mkdir(parents=True)
     for name in ("runme.py", "more/other.py"):
         (tmp_path / "05_tiny" / name).write_text(SCRIPT)
@@ -59,8 +104,9 @@ def was_run(book: Path) -> Path:
     def fill(whole: Any, code: list[Any]) -> None:
         for cell in code[1:]:
             cell["outputs"] = [{"output_type": "stream", "name": "stdout", "text": ["1\n", "2\n"]}]
-        scripts = outputs.scripts(book.with_suffix(""))
-        whole["metadata"]["scaleout"] = {**outputs.record(whole), "scripts": scripts}
+        lesson = book.with_suffix("")
+        code = {"scripts": outputs.scripts(lesson), "package": outputs.package(lesson)}
+        whole["metadata"]["scaleout"] = {**outputs.record(whole), **code}
 
     _change(book, fill)
     return book
@@ -128,6 +174,133 @@ def test_a_string_that_is_no_docstring_counts(was_run: Path) -> None:
     assert [*lint_text.belongs(was_run)] == ["05_tiny/runme.py changed since the run"]
 
 
+def _edit(book: Path, module: str, old: str, new: str) -> None:
+    """Changes a module of the package beside a notebook."""
+    path = book.parent / "scaleout" / f"{module}.py"
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("module", "old", "new"),
+    [
+        ("records", "_line(x), SCHEMA", "_line(x), 1"),
+        ("records", "SCHEMA = 1", "SCHEMA = 2"),
+        ("flags", "least = 0", "least = 1"),
+        ("records", "json.dumps([", "json.dumps([0, "),
+        ("checkpoints", "return _short(x)", "return x"),
+        ("checkpoints", "x[:16]", "x[:8]"),
+        ("data", "return n", "return n + 1"),
+    ],
+    ids=["a function", "a number", "a class", "a helper", "beside it", "its helper", "a module's"],
+)
+def test_what_a_lesson_uses_of_the_package_makes_it_stale(
+    was_run: Path, module: str, old: str, new: str
+) -> None:
+    _edit(was_run, module, old, new)
+    told = f"what it uses of scaleout/{module}.py changed since the run"
+    assert list(lint_text.belongs(was_run)) == [told]
+    assert make_masters.chosen([], was_run.parent) == [was_run]
+
+
+@pytest.mark.parametrize(
+    ("module", "old", "new"),
+    [
+        ("records", "return path", "return None"),
+        ("checkpoints", "return x\n", "return None\n"),
+        ("data", "return 10", "return 11"),
+        ("flags", "SystemExit(problem)", "SystemExit(1)"),
+        ("waiting", "comm.Barrier()", "comm.Ibarrier()"),
+        ("paths", "return x", "return str(x)"),
+        ("records", '"""Write."""', '"""Write a line."""'),
+        ("records", "  # one line", ""),
+        ("records", "import json\n", "import json\nimport os\n"),
+        ("records", "from .checkpoints", "from scaleout.checkpoints"),
+    ],
+    ids=["a function", "a helper's neighbour", "another module's", "beside a class", "a module"]
+    + ["not for labs", "a docstring", "a comment", "an import", "another way to import"],
+)
+def test_what_it_does_not_use_of_the_package_makes_nothing_stale(
+    was_run: Path, module: str, old: str, new: str
+) -> None:
+    _edit(was_run, module, old, new)
+    assert list(lint_text.belongs(was_run)) == []
+
+
+def test_what_one_module_hands_on_from_another_is_seen(was_run: Path) -> None:
+    lesson = was_run.with_suffix("")
+    (lesson / "runme.py").write_text("from scaleout import records as books\nbooks.digest(1)\n")
+    (lesson / "more/other.py").write_text("import records\nrecords.write(1)\n")
+    assert set(outputs.package(lesson)) == {"checkpoints"}
+
+
+def test_a_notebook_that_records_nothing_of_the_package_is_stale(was_run: Path) -> None:
+    _change(was_run, lambda whole, code: whole["metadata"]["scaleout"].pop("package"))
+    assert len(list(lint_text.belongs(was_run))) == len({"checkpoints", "data", "flags", "records"})
+
+
+def test_of_a_real_lesson_it_is_all_that_the_lesson_imports() -> None:
+    kit = {"checkpoints", "data", "flags", "records", "waiting"}
+    assert set(outputs.package(make_masters.SOLUTIONS / "01_onednn")) == kit
+
+
+def test_a_known_stale_notebook_is_excused_until_it_is_run(
+    was_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lint_text, "STALE", {"05_tiny": "records"})
+    off = "scaleout/records.py no longer makes it stale: take that off the list STALE"
+    assert list(lint_text.belongs(was_run)) == [off]
+    _edit(was_run, "records", "SCHEMA = 1", "SCHEMA = 2")
+    assert list(lint_text.belongs(was_run)) == []
+    assert make_masters.chosen([], was_run.parent) == [was_run]
+    _edit(was_run, "flags", "least = 0", "least = 1")
+    (was_run.with_suffix("") / "job.sh").write_text("ls\n")
+    flags = "what it uses of scaleout/flags.py changed since the run"
+    assert list(lint_text.belongs(was_run)) == ["05_tiny/job.sh changed since the run", flags]
+
+
+def test_the_lists_of_what_is_known_name_notebooks() -> None:
+    assert lint_text.STALE.keys() | lint_text.NOISY <= {book.stem for book in lint_text.BOOKS}
+
+
+SAYS = "Here two identical jobs\ncould differ by 26 %."
+
+
+@pytest.mark.parametrize(
+    ("noise", "text", "known", "told"),
+    [
+        (
+            0.26,
+            "A lesson.",
+            False,
+            "no text says that two identical jobs could differ by 26 %: run",
+        ),
+        (0.26, SAYS.replace("26", "25"), False, "by 26 %: run it again (make masters ARGS=05), or"),
+        (0.26, SAYS, False, ""),
+        (0.10, "A lesson.", False, ""),
+        (0.26, "A lesson.", True, ""),
+        (0.26, SAYS, True, "it is no longer noisy, or it says so: take it off the list NOISY"),
+        (0.03, "A lesson.", True, "it is no longer noisy, or it says so: take it off the list"),
+    ],
+)
+def test_a_noisy_notebook_says_so(
+    book: Path, monkeypatch: pytest.MonkeyPatch, noise: float, text: str, known: bool, told: str
+) -> None:
+    monkeypatch.setattr(lint_text, "NOISY", {"05_tiny"} if known else set())
+    _change(book, lambda whole, code: whole["metadata"].update(scaleout={"null_pair": noise}))
+    _change(book, lambda whole, code: whole["cells"][0].update(source=text))
+    found = list(lint_text.noisy(book))
+    assert len(found) == bool(told) and all(told in sentence for sentence in found)
+
+
+def test_a_text_may_name_the_noise_and_no_other_measured_figure(book: Path) -> None:
+    _change(book, lambda whole, code: whole["metadata"].update(scaleout={"null_pair": 0.26}))
+    text = f"{SAYS} A speed-up of 26 % is none; {SAYS.replace('26', '27')}"
+    _change(book, lambda whole, code: whole["cells"][0].update(source=text))
+    figures = [sentence.split("'")[1] for sentence in lint_text.measured(book)]
+    assert figures == ["26 %", "27 %"]
+
+
 @pytest.mark.parametrize(
     ("source", "shown"),
     [
@@ -157,6 +330,7 @@ def test_a_run_writes_outputs_and_what_they_belong_to(book: Path) -> None:
     assert about.needs == [] and about.runs == 1 and about.minutes >= 0
     assert about.stamp.startswith("Run on ") and about.data.startswith("MNIST, ")
     assert set(about.scripts) == {"runme.py", "more/other.py", "job.sh"}
+    assert set(about.package) == {"checkpoints", "data", "flags", "records"}
     assert len(about.cells) == len(about.outputs) == len(CELLS)
     assert list(lint_text.belongs(book)) == [] and make_masters.chosen([], book.parent) == []
     assert make_masters.chosen(["5"], book.parent) == [book]
@@ -180,12 +354,12 @@ def test_the_quietest_run_is_kept_also_when_the_next_is_broken_off(
     book: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     noises = iter([0.4, 0.2, 0.3])
-    monkeypatch.setattr(make_masters, "null_pair", lambda results: next(noises))
+    monkeypatch.setattr(make_masters, "null_pair", lambda results, earlier: next(noises))
     make_masters.make(book, wait=False)
     about = nbformat.read(book, as_version=4).metadata.scaleout
     assert (about.runs, about.null_pair) == (3, 0.2) and list(lint_text.belongs(book)) == []
 
-    def broken_off(results: Path) -> float:
+    def broken_off(results: Path, earlier: set[Path]) -> float:
         if noise := next(noises, 0.0):
             return noise
         raise KeyboardInterrupt
@@ -263,6 +437,90 @@ def test_the_noise_of_a_run_is_that_of_its_null_pairs(
     found = make_masters.null_pair(tmp_path)
     assert 0 < found < noise if noise else found > make_masters.MOST_NOISE
     assert make_masters.null_pair(tmp_path / "none") == 0
+
+
+ROUNDS = 5
+SAME, QUIET, LOUD = [10.0] * ROUNDS, [10, 10.1, 10.1, 10, 10], [10, 13, 8, 12, 9]
+
+
+def _compared(again: list[float]) -> dict[str, Any]:
+    """A record with the rows of a comparison, as tune.py of 05 and turns.py of 09 write it."""
+    names = {("a", 0): SAME, ("a", 1): again, ("b", 0): [11] * ROUNDS}
+    rows = [
+        {"round": at, "variant": variant, "again": twice, "value": values[at]}
+        for at in range(ROUNDS)
+        for (variant, twice), values in names.items()
+    ]
+    return {"variant": "tune", "metrics": {"runs": rows, "variants": {"a": {}, "b": {}}}}
+
+
+def _ladder(rates: list[float], again: list[float], twin: int = 0) -> dict[str, Any]:
+    """A record as ladder.py of 08 writes it; bf16 on AVX2 has no rates."""
+    about = {"step": "AVX2", "rates": rates, "again": again, "twin": twin}
+    return {"variant": "GEMM fp32", "metrics": about}
+
+
+def _step(way: str, step_s: list[float], batch: int = 32) -> dict[str, Any]:
+    """A record as which.py of 11 writes it."""
+    return {"variant": way, "step_s": step_s, "metrics": {"batch": batch}}
+
+
+def _turn(kind: str, rank: int, turn: int, rate: float) -> dict[str, Any]:
+    """A record as turns.py of 01 writes it."""
+    return {"variant": kind, "rate": rate, "metrics": {"rank": rank, "round": turn}}
+
+
+JOBS = {
+    "rows of a comparison": lambda other: [_compared(other)],
+    "against": lambda other: [
+        {"variant": "tune", "metrics": {"against": _compared(other)["metrics"]["runs"]}}
+    ],
+    "fp32 again": lambda other: [_ladder(SAME, other)],
+    "two ranks of AVX2": lambda other: [
+        _ladder(SAME, []),
+        _ladder([], []),
+        _ladder(other, [], twin=1),
+    ],
+    "data again": lambda other: [
+        _step("data", SAME),
+        _step("tensor", LOUD),
+        _step("data again", LOUD, 64),
+        _step("data again", other),
+    ],
+    "turns of two ranks": lambda other: [
+        _turn(kind, rank, turn, values[turn])
+        for rank, (kind, values) in enumerate([("a", SAME), ("a", other), ("b", LOUD)])
+        for turn in range(ROUNDS)
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", JOBS)
+def test_what_a_job_measures_twice_is_a_null_pair_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    found = {}
+    for name, other in {"quiet": QUIET, "loud": LOUD}.items():
+        file = tmp_path / name / "05_tiny/job/records.jsonl"
+        file.parent.mkdir(parents=True)
+        monkeypatch.setenv("SCALEOUT_RECORDS", str(file))
+        for record in JOBS[kind](other):
+            records.write(lab="05_tiny", **record)
+        found[name] = make_masters.null_pair(tmp_path / name)
+        assert make_masters.null_pair(tmp_path / name, earlier={file}) == 0
+    assert 0 < found["quiet"] < make_masters.MOST_NOISE < found["loud"]
+
+
+def test_what_differs_or_has_two_rounds_is_no_null_pair(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCALEOUT_RECORDS", str(tmp_path / "records.jsonl"))
+    different = [_turn("a", 0, 0, 1.0), _turn("b", 1, 0, 9.0), _step("data", SAME)]
+    short = [_ladder([1.0, 2.0], [3.0, 1.0])]
+    for record in (*different, *short):
+        records.write(lab="05_tiny", **record)
+    records.write(lab="05_tiny", metrics={"runs": [{"seed": 0}], "rates": [1.0], "again": []})
+    assert make_masters.null_pair(tmp_path) == 0
 
 
 @pytest.mark.parametrize(
