@@ -1,5 +1,6 @@
 """Every topic: the untouched lab fails each check. That a check sees its own TODO alone is proved by
-test_wrong_fills.py, that the solution passes them all by its master (tests/notebooks)."""
+test_wrong_fills.py, that the solution passes them all by its master (tests/notebooks), but for those
+of shell scripts."""
 
 import json
 import re
@@ -74,6 +75,22 @@ def test_every_todo_has_one_check_and_hints_from_vague_to_plain(
 def test_the_untouched_lab_fails_every_check_and_ends(topic: str, copy: Path) -> None:
     states = {found.number: found.state for found in checks.check(lab(topic, solution=False))}
     assert states and "passed" not in states.values(), states
+
+
+SHELL = [
+    pytest.param(path.parent.name, number, id=f"{path.parent.name}-{number}")
+    for path in sorted((ROOT / "solutions").glob("*/*.sh"))
+    for number in numbers(path.read_text())
+]
+
+
+@pytest.mark.parametrize(("topic", "number"), SHELL)
+def test_the_solution_passes_the_check_of_a_shell_script(
+    topic: str, number: int, copy: Path
+) -> None:
+    """No cell runs one: srun and scontrol have stand-ins."""
+    (found,) = checks.check(lab(topic, solution=True), [number])
+    assert found.state == "passed", found.what
 
 
 @pytest.mark.choice
