@@ -80,7 +80,7 @@ quick:
 test-all: export SCALEOUT_DATA ?= $(CURDIR)/.setup/mnist
 test-all: export SCALEOUT_ATTENDEES ?= 8
 test-all: mpis intel ccl torch
-	@$(IN_ENV) scaleout data fetch mnist
+	-@$(IN_ENV) scaleout data fetch mnist
 	@$(IN_ENV) pytest $(WORKERS) --everything $(ARGS)
 	@$(IN_ENV) pytest --everything tests/cluster tests/browser
 	-@$(IN_ENV) python tools/make_hub.py

@@ -1,12 +1,15 @@
 """12_capstone: what a file of slices must hold, our own steps on two ranks, and a story of steps."""
 
+import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers import ROOT, flags, lesson, run_script
+from helpers import flags, lesson, run_script
 
 from scaleout import lab
+from scaleout.course.lab import Lab
 from scaleout.errors import ScaleoutError
 from scaleout.jobs.job import JobFailed
 from scaleout.reports import evidence, findings
@@ -23,6 +26,21 @@ READ = """
     slices_for(arguments("", ["dice"]))
 """
 OURS = ("evaluation", "gather", "fused")
+AT_ONCE = """
+    from mpi4py import MPI
+
+    from scaleout import records
+
+
+    def batches(slices, rows, draw):
+        pass
+
+
+    if MPI.COMM_WORLD.allreduce(1) and MPI.COMM_WORLD.rank == 0:
+        records.write(
+            lab="12_capstone", ranks=MPI.COMM_WORLD.size, rate=100.0, rate_unit="images/s"
+        )
+"""
 
 
 def saved(file: Path, patients: int = 6, **other: np.ndarray) -> Path:
@@ -67,9 +85,25 @@ def test_our_steps_train_the_same_network_on_two_ranks(tmp_path: Path, results: 
     assert mine["loss"] == pytest.approx(before["loss"], rel=0.2)
 
 
-def test_a_step_is_measured_against_the_last_that_was_kept(results: Path, monkeypatch) -> None:
+@pytest.fixture
+def topic(tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], Lab]:
+    """12 with a training that ends at once: topic(solution=True). Its steps are the real ones."""
     monkeypatch.setenv("SCALEOUT_QUICK", "1")
-    ladder = TOPIC.module("steps").Ladder(TOPIC)
+
+    def make(solution: bool) -> Lab:
+        found = lab("12_capstone", solution=solution)
+        found.script = tmp_path / "runme.py"
+        found.script.write_text(textwrap.dedent(AT_ONCE).lstrip())
+        return found
+
+    return make
+
+
+def test_a_step_is_measured_against_the_last_that_was_kept(
+    topic: Callable[[bool], Lab], results: Path
+) -> None:
+    ours = topic(True)
+    ladder = ours.module("steps").Ladder(ours)
     with pytest.raises(ScaleoutError, match="nothing to prove yet: take another one"):
         ladder.prove(guess=2)
     found = ladder.step("gather", guess=1.2)
@@ -78,21 +112,16 @@ def test_a_step_is_measured_against_the_last_that_was_kept(results: Path, monkey
     assert ladder.story == ["step-gather", "proof"]
     folder = results / "12_capstone" / "steps"
     assert "PICTURES" in (folder / "gather.py").read_text()
-    assert (folder / "first.py").read_text() == TOPIC.script.read_text()
-    again = TOPIC.module("steps").Ladder(TOPIC)
+    assert (folder / "first.py").read_text() == ours.script.read_text()
+    assert "PICTURES" not in ours.script.read_text(), "the solution's own script stays"
+    again = ours.module("steps").Ladder(ours)
     assert list(again.steps) == ["first", "gather"]
-    assert (ROOT / "solutions/12_capstone/runme.py").read_text() == TOPIC.script.read_text()
 
 
-def test_a_learners_first_step_changes_one_thing(
-    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_learners_first_step_changes_one_thing(topic: Callable[[bool], Lab]) -> None:
     """The loss that they have filled in stands in the baseline too, and comes back with it."""
-    monkeypatch.setenv("SCALEOUT_QUICK", "1")
-    mine = lab("12_capstone", solution=False)
-    mine.script = tmp_path / "runme.py"
-    filled = TOPIC.script.read_text()
-    mine.script.write_text(filled)
+    mine = topic(False)
+    filled = mine.script.read_text()
     ladder = mine.module("steps").Ladder(mine)
     ladder.step("two ranks", guess=1.2, ranks=2)
     mine.script.write_text(filled + "EDITED = True\n")

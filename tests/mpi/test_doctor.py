@@ -18,6 +18,8 @@ LIMIT_S = 240
 def run_doctor(*, before: str = "", **environ: str) -> tuple[int, dict[str, dict[str, Any]], str]:
     """`scaleout doctor --json` in a process of its own; `before` is Python that breaks something
     first."""
+    # A machine may have set these for all of its shells.
+    own = {name: value for name, value in os.environ.items() if not name.startswith("OPENBLAS_")}
     program = (
         f"import sys\n{before}\nfrom scaleout import doctor\nsys.exit(doctor.main(as_json=True))"
     )
@@ -26,7 +28,7 @@ def run_doctor(*, before: str = "", **environ: str) -> tuple[int, dict[str, dict
         capture_output=True,
         text=True,
         timeout=LIMIT_S,
-        env=os.environ | environ,
+        env=own | environ,
     )
     assert "Traceback" not in done.stderr, done.stderr
     return (
