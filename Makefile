@@ -47,7 +47,7 @@ help::
 	@echo
 	@echo "To teach the workshop, or to work on it:"
 	@echo
-	@echo "make test   run the tests, 12 to 30 minutes on 2 cores          (ARGS='-k launch' chooses)"
+	@echo "make test   run the tests, 8 to 20 minutes on 2 cores           (ARGS='-k launch' chooses)"
 	@echo "make quick  those that start no training, 1 to 2 minutes;  make test-all  all, for hours"
 	@echo "make test-slurm  those with a queue: a real Slurm of four nodes on this machine, 3 to 6 minutes"
 	@echo "make lint   check the code's style, and that outputs belong to their code"
