@@ -93,7 +93,7 @@ def use(conf: str) -> None:
         os.environ["SLURM_CONF"] = _instead_of.pop(mine)
     if not conf:
         return
-    path = home() / conf
+    path = Path(conf) if os.path.isabs(conf) else home() / conf
     if not path.exists():
         raise ScaleoutError(
             f"The cluster of {show(path)} is not on. If it is the workshop's own, type  make cluster"

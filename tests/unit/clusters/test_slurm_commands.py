@@ -1,10 +1,12 @@
 """What Slurm's commands answer, and what is made of it; Slurm itself is played."""
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from scaleout import paths
 from scaleout.clusters import slurm_commands
 from scaleout.errors import ScaleoutError
 
@@ -185,3 +187,19 @@ def test_what_does_not_pass_by_itself_says_what_to_type(reason: str, words: str)
 def test_what_passes_is_waited_for(reason: str, words: str) -> None:
     said, passes = slurm_commands.why(reason)
     assert words in said and passes
+
+
+def test_an_absolute_slurm_conf_needs_no_workshop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(paths, "__file__", str(tmp_path / "site-packages/scaleout/paths.py"))
+    monkeypatch.setenv("SLURM_CONF", "")
+    conf = tmp_path / "slurm.conf"
+    conf.touch()
+    slurm_commands.use(str(conf))
+    assert os.environ["SLURM_CONF"] == str(conf)
+    slurm_commands.use("")
+    assert os.environ["SLURM_CONF"] == ""
+    with pytest.raises(ScaleoutError, match="No workshop here"):
+        slurm_commands.use("slurm.conf")
