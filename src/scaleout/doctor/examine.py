@@ -326,7 +326,10 @@ def _slurm(site: Site) -> Iterator[Check]:
     tried = slurm.ask(
         "sbatch", "--test-only", f"--time={site.minutes}", *words, *site.sbatch, "--wrap=true"
     )
-    if tried.returncode:
+    if slurm.unanswered(tried):
+        seen = f"Slurm did not answer: {slurm.complaint(tried.stderr) or 'no word'}"
+        yield Check(name, "fail", seen, "try again later; `scontrol ping` shows when it is back")
+    elif tried.returncode:
         seen = f"{slurm.complaint(tried.stderr) or 'no word'} ({shown})"
         fix = "correct partition, account or minutes in the site file"
         yield Check(name, "fail", seen, fix)
