@@ -120,7 +120,7 @@ class Site:
     mpirun : str
         Its name or path.
     options : tuple of str
-        More arguments for it.
+        More arguments for it, "-iface ib0" or "-iface" and "ib0".
     env : dict
         Variables for every job.
     cores : int
@@ -306,6 +306,7 @@ def _pasted(table: Mapping[str, Any]) -> str:
             )
     for key in ("sbatch", "srun", "options"):
         texts = [str(text) for text in table.get(key, ())]
+        texts = texts if key == "sbatch" else words_of(texts)
         for at in range(len(texts)):
             if wrong := _wrong_option(key, texts, at, table.get("bind") != "none"):
                 return f"{key}: {wrong}"
@@ -313,15 +314,17 @@ def _pasted(table: Mapping[str, Any]) -> str:
 
 
 def _wrong_option(key: str, texts: Sequence[str], at: int, binds: bool) -> str:
-    """Say what is wrong with one text of a list of options, where scaleout binds ranks or not."""
+    """Say what is wrong with one text of a list of options, where scaleout binds ranks or not.
+
+    One of sbatch's has all words of an option, as its line in a job script has.
+    """
     text = texts[at]
-    words = _words(text)
     if key == "sbatch" and not text.strip().startswith("-"):
         before = f"{texts[at - 1]} " if at and texts[at - 1].startswith("-") else ""
         bare = re.sub(r"^#SBATCH\s*", "", text.strip())
         better = bare if bare != text.strip() else before + bare
         return f"{text!r} is no option: write it whole, in one text, as in  sbatch = [{_quoted(better)}]"
-    for word in words if key == "sbatch" else words[:1]:
+    for word in words_of([text]) if key == "sbatch" else [text]:
         for names, instead in OWN[key].items():
             ours = binds or instead is not BINDING
             if ours and _is_one_of(word, names.split(), getopt=key != "options"):
@@ -329,10 +332,6 @@ def _wrong_option(key: str, texts: Sequence[str], at: int, binds: bool) -> str:
     hides = re.match(r"--exp(?:o|or|ort)?(?:=|$)(?!ALL\b)", text) if key == "srun" else None
     if hides and ("=" in text or not [*texts, ""][at + 1].startswith("ALL")):
         return f"{text!r} hides the job's variables from the ranks: begin with ALL, as in --export=ALL."
-    two = len(words) > 1 and ("=" not in words[0] or any(w.startswith("-") for w in words[1:]))
-    if key != "sbatch" and text.startswith("-") and two:
-        better = ", ".join(map(_quoted, words))
-        return f"{text!r} is {len(words)} words: give each a text of its own, as in  {key} = [{better}]"
     return ""
 
 
@@ -348,6 +347,18 @@ def _is_one_of(word: str, names: Sequence[str], getopt: bool) -> bool:
         name = word[2:].partition("=")[0]
         return len(name) > 2 and any(it.startswith(name) for it in names)
     return word.startswith("-") and word[1:2] in names
+
+
+def words_of(texts: Sequence[str]) -> list[str]:
+    """Split the options in a list into words, as a shell does.
+
+    A text that begins with no dash is the value of the option before it, and one word.
+    """
+    return [
+        word
+        for text in texts
+        for word in (_words(text) if text.lstrip().startswith("-") else [text])
+    ]
 
 
 def _words(text: str) -> list[str]:

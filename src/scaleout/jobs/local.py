@@ -12,6 +12,7 @@ from io import FileIO
 
 from ..errors import ScaleoutError
 from ..paths import show
+from ..site import words_of
 from . import meeting, rank, supervise, talking
 from .binding import Placement, place
 from .environment import inherited_environment, program
@@ -63,7 +64,7 @@ def run(
 def _options(job: Job, where: Sequence[str], binding: Sequence[str]) -> list[str]:
     """Build the options of mpirun that a person would type."""
     spread = ["-ppn", str(job.ranks_per_node)] if job.nodes > 1 or job.site.hosts else []
-    return ["-n", str(job.ranks), *where, *spread, *binding, *job.site.options]
+    return ["-n", str(job.ranks), *where, *spread, *binding, *words_of(job.site.options)]
 
 
 @contextlib.contextmanager

@@ -124,6 +124,16 @@ def test_the_doctor_tells_no_answer_from_a_refusal(
     assert check.status == "fail" and seen in check.seen and fix in check.fix
 
 
+def test_the_doctor_gives_sbatch_the_words_of_a_site(
+    played: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slurm_commands, "there_is", lambda program: True)
+    played.says["scontrol"] = "Slurmctld(primary) at here is UP\n"
+    site = Site(scheduler="slurm", sbatch=("--mem 4G", "--exclusive"))
+    assert examine.examine_site(site)[-1].status == "ok"
+    assert played.asked[-1][-4:] == ["--mem", "4G", "--exclusive", "--wrap=true"]
+
+
 @pytest.mark.parametrize(
     ("accounting", "ended", "code"),
     [
