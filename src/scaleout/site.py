@@ -131,7 +131,8 @@ class Site:
     bind : {"core", "none"}
         "core" gives each rank its own cores, "none" leaves that to others.
     hosts : tuple of str
-        Machines to start on over ssh.
+        Machines to start on over ssh, such as node1 or me@node1. The 4 of node1:4 has no effect: -n
+        says how many ranks there are.
     ssh : str
         A program to call in place of ssh, "" for ssh itself.
     scheduler : {"", "slurm"}
@@ -188,7 +189,7 @@ class Site:
                 raise ScaleoutError(
                     f"{host!r} is no name of a machine: name each by itself, such as node1."
                 )
-            if self.hosts.count(host) > 1:
+            if [*map(host_name, self.hosts)].count(host_name(host)) > 1:
                 raise ScaleoutError(
                     f"{host} is there twice: name each machine once, and give -n as many ranks as "
                     "you want."
@@ -263,6 +264,17 @@ class Site:
         """
         inside = allocated_nodes(os.environ) if self.scheduler else 0
         return inside or len(self.hosts) or 1
+
+
+def host_login(host: str) -> str:
+    """Return what ssh is given for a host: me@node1 for me@node1:4."""
+    name, _, ranks = host.rpartition(":")
+    return name if ranks.isdecimal() and ":" not in name else host  # more of them: an IPv6 address
+
+
+def host_name(host: str) -> str:
+    """Return the name of a host alone: node1 for me@node1:4."""
+    return host_login(host).rpartition("@")[2]
 
 
 def _contradiction(table: Mapping[str, Any]) -> str:

@@ -25,7 +25,7 @@ from ..errors import ScaleoutError
 from ..jobs import supervise
 from ..jobs.environment import clean_environment
 from ..machine import Machine
-from ..site import Site, words_of
+from ..site import Site, host_login, words_of
 from . import checks, remote
 from .checks import Check, Pair
 
@@ -294,7 +294,7 @@ def _hosts(site: Site) -> list[Check]:
         answers = list(
             pool.map(lambda host: remote.ask(site, host, home, port, mark.name), site.hosts)
         )
-    pairs = zip(site.hosts, answers, strict=True)
+    pairs = zip(map(host_login, site.hosts), answers, strict=True)
     return [check for host, answer in pairs for check in checks.host(host, answer, ours)]
 
 

@@ -389,6 +389,31 @@ def test_where_a_job_on_hosts_runs() -> None:
             Job.asked(["true"], name="x", ranks=ranks, nodes=nodes, site=two)
 
 
+@pytest.mark.parametrize(
+    ("host", "login", "machine"),
+    [
+        ("node1", "node1", "node1"),
+        ("me@node1", "me@node1", "node1"),
+        ("node1:4", "node1", "node1"),
+        ("me@node1:4", "me@node1", "node1"),
+        ("me@fd00::1:4", "me@fd00::1:4", "fd00::1:4"),
+    ],
+)
+def test_ranks_meet_at_a_host_by_its_name_and_ssh_has_the_user_too(
+    host: str, login: str, machine: str
+) -> None:
+    site = Site(hosts=(host,))
+    assert hosts.first(site, 1) == machine
+    assert hosts.command(site, host)[-1] == login
+    assert hosts.launching(site, 1)[:2] == ["-hosts", login]
+    assert hosts.silent(replace(site, ssh="false")) == [login]
+
+
+def test_one_machine_is_named_once() -> None:
+    with pytest.raises(ScaleoutError, match="node1:2 is there twice"):
+        Site(hosts=("node1:2", "me@node1"))
+
+
 def test_the_options_of_a_site_are_words_of_mpiruns_line() -> None:
     job = Job.asked(["true"], name="x", site=Site(options=("-iface ib0",)))
     assert local._options(job, [], []) == ["-n", "1", "-iface", "ib0"]
