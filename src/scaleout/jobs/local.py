@@ -92,7 +92,8 @@ def _line(
     count = [talking.COUNT] if job.counted else []
     # Ranks on a host that is cut off end by themselves: no signal of ours arrives there.
     limit = ["timeout", "--foreground", "-s", "KILL", f"{job.timeout + BEYOND_S:g}"]
-    by_us = [rank.BIND, placement.cpus] if placement.cpus else []
+    by_us = [rank.PER_NODE, str(job.ranks_per_node)] if job.ranks % job.ranks_per_node else []
+    by_us += [rank.BIND, placement.cpus] if placement.cpus else []
     own = ",".join(str(into.fileno()) for _, into in errors)
     by_us += [rank.ERRORS, own] if errors else []
     by_us += [rank.WATCH] if job.watched else []
