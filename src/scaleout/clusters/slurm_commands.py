@@ -7,7 +7,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from ..errors import ScaleoutError
+from ..errors import FULL, WHEN_FULL, ScaleoutError
 from ..jobs.environment import clean_environment
 from ..paths import home, show
 from ..words import plain
@@ -129,9 +129,8 @@ def ask(*command: str) -> "subprocess.CompletedProcess[str]":
         text = said.decode(errors="replace") if isinstance(said, bytes) else said
         return subprocess.CompletedProcess(command, LATE, "", text)
     except OSError as error:
-        raise ScaleoutError(
-            f"{command[0]} cannot be started ({error.strerror}): log in to the cluster, and ask there."
-        ) from None
+        fix = WHEN_FULL if error.errno in FULL else "log in to the cluster, and ask there"
+        raise ScaleoutError(f"{command[0]} cannot be started ({error.strerror}): {fix}.") from None
 
 
 def state(number: str) -> dict[str, str]:
