@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import __version__
-from .errors import ScaleoutError
+from .errors import FULL, WHEN_FULL, ScaleoutError
 from .words import plain, sentence
 
 if TYPE_CHECKING:
@@ -59,6 +59,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         room = ""
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             room = ": make room, or type  export SCALEOUT_RESULTS=FOLDER  to keep results elsewhere"
+        elif error.errno in FULL:
+            room = f": {WHEN_FULL}"
         said = sentence(f"{error.strerror or error}{where}{room}")
         print(f"scaleout: {said}", file=sys.stderr)
         return 2

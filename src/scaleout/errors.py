@@ -1,5 +1,13 @@
 """What goes wrong, in one sentence a person can act on."""
 
+import errno
+
+# What a machine says that is full, or that lets nobody open more files: no fault of the site or ours.
+FULL = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+WHEN_FULL = (
+    "this machine has no room for more now: take fewer ranks, end other jobs, or look at  ulimit -a"
+)
+
 
 class ScaleoutError(Exception):
     """A fault that the reader can mend: its text says what was wrong and what to type instead.

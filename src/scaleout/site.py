@@ -120,7 +120,7 @@ class Site:
     mpirun : str
         Its name or path.
     options : tuple of str
-        More arguments for it.
+        More arguments for it, "-iface ib0" or "-iface" and "ib0".
     env : dict
         Variables for every job.
     cores : int
@@ -131,7 +131,8 @@ class Site:
     bind : {"core", "none"}
         "core" gives each rank its own cores, "none" leaves that to others.
     hosts : tuple of str
-        Machines to start on over ssh.
+        Machines to start on over ssh, such as node1 or me@node1. The 4 of node1:4 has no effect: -n
+        says how many ranks there are.
     ssh : str
         A program to call in place of ssh, "" for ssh itself.
     scheduler : {"", "slurm"}
@@ -188,7 +189,7 @@ class Site:
                 raise ScaleoutError(
                     f"{host!r} is no name of a machine: name each by itself, such as node1."
                 )
-            if self.hosts.count(host) > 1:
+            if [*map(host_name, self.hosts)].count(host_name(host)) > 1:
                 raise ScaleoutError(
                     f"{host} is there twice: name each machine once, and give -n as many ranks as "
                     "you want."
@@ -265,6 +266,17 @@ class Site:
         return inside or len(self.hosts) or 1
 
 
+def host_login(host: str) -> str:
+    """Return what ssh is given for a host: me@node1 for me@node1:4."""
+    name, _, ranks = host.rpartition(":")
+    return name if ranks.isdecimal() and ":" not in name else host  # more of them: an IPv6 address
+
+
+def host_name(host: str) -> str:
+    """Return the name of a host alone: node1 for me@node1:4."""
+    return host_login(host).rpartition("@")[2]
+
+
 def _contradiction(table: Mapping[str, Any]) -> str:
     """Say which of the values that a site states exclude each other; "" when they agree."""
     cluster = (
@@ -306,6 +318,7 @@ def _pasted(table: Mapping[str, Any]) -> str:
             )
     for key in ("sbatch", "srun", "options"):
         texts = [str(text) for text in table.get(key, ())]
+        texts = texts if key == "sbatch" else words_of(texts)
         for at in range(len(texts)):
             if wrong := _wrong_option(key, texts, at, table.get("bind") != "none"):
                 return f"{key}: {wrong}"
@@ -313,15 +326,17 @@ def _pasted(table: Mapping[str, Any]) -> str:
 
 
 def _wrong_option(key: str, texts: Sequence[str], at: int, binds: bool) -> str:
-    """Say what is wrong with one text of a list of options, where scaleout binds ranks or not."""
+    """Say what is wrong with one text of a list of options, where scaleout binds ranks or not.
+
+    One of sbatch's has all words of an option, as its line in a job script has.
+    """
     text = texts[at]
-    words = _words(text)
     if key == "sbatch" and not text.strip().startswith("-"):
         before = f"{texts[at - 1]} " if at and texts[at - 1].startswith("-") else ""
         bare = re.sub(r"^#SBATCH\s*", "", text.strip())
         better = bare if bare != text.strip() else before + bare
         return f"{text!r} is no option: write it whole, in one text, as in  sbatch = [{_quoted(better)}]"
-    for word in words if key == "sbatch" else words[:1]:
+    for word in words_of([text]) if key == "sbatch" else [text]:
         for names, instead in OWN[key].items():
             ours = binds or instead is not BINDING
             if ours and _is_one_of(word, names.split(), getopt=key != "options"):
@@ -329,10 +344,6 @@ def _wrong_option(key: str, texts: Sequence[str], at: int, binds: bool) -> str:
     hides = re.match(r"--exp(?:o|or|ort)?(?:=|$)(?!ALL\b)", text) if key == "srun" else None
     if hides and ("=" in text or not [*texts, ""][at + 1].startswith("ALL")):
         return f"{text!r} hides the job's variables from the ranks: begin with ALL, as in --export=ALL."
-    two = len(words) > 1 and ("=" not in words[0] or any(w.startswith("-") for w in words[1:]))
-    if key != "sbatch" and text.startswith("-") and two:
-        better = ", ".join(map(_quoted, words))
-        return f"{text!r} is {len(words)} words: give each a text of its own, as in  {key} = [{better}]"
     return ""
 
 
@@ -348,6 +359,18 @@ def _is_one_of(word: str, names: Sequence[str], getopt: bool) -> bool:
         name = word[2:].partition("=")[0]
         return len(name) > 2 and any(it.startswith(name) for it in names)
     return word.startswith("-") and word[1:2] in names
+
+
+def words_of(texts: Sequence[str]) -> list[str]:
+    """Split the options in a list into words, as a shell does.
+
+    A text that begins with no dash is the value of the option before it, and one word.
+    """
+    return [
+        word
+        for text in texts
+        for word in (_words(text) if text.lstrip().startswith("-") else [text])
+    ]
 
 
 def _words(text: str) -> list[str]:

@@ -298,6 +298,26 @@ def test_a_lab_runs_with_its_arguments_as_flags(
     assert capsys.readouterr().out == ""
 
 
+def test_five_ranks_on_two_hosts_are_told_of_both(
+    script: Write, tmp_path: Path, results: Path
+) -> None:
+    ssh = tmp_path / "ssh"  # both hosts are this machine
+    ssh.write_text('#!/bin/bash\nwhile [[ $1 == -* ]]; do shift; done\nshift\nexec sh -c "$*"\n')
+    ssh.chmod(0o755)
+    here = ("-localhost", "127.0.0.1")
+    site = Site(hosts=("me@node1", "node2"), ssh=str(ssh), options=here, bind="none")
+    names = ("GROUP_RANK", "GROUP_WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR")
+    path = script(f"import os; print(*(os.environ[name] for name in {names}))")
+    job = run_script(path, ranks=5, site=site, env={"GLOO_SOCKET_IFNAME": "lo"})
+    assert sorted(job.lines) == [
+        (0, "0 2 0 3 node1"),
+        (1, "0 2 1 3 node1"),
+        (2, "0 2 2 3 node1"),
+        (3, "1 2 0 2 node1"),
+        (4, "1 2 1 2 node1"),
+    ]
+
+
 def test_two_runs_at_once_do_not_mix(script: Write, results: Path, no_process_left) -> None:
     text = """
         import os, sys, time

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from scaleout.errors import ScaleoutError
-from scaleout.site import Site
+from scaleout.site import Site, words_of
 
 SITES = sorted(Path(__file__).resolve().parents[2].glob("sites/*.toml"))
 
@@ -77,8 +77,8 @@ def test_the_model_of_a_cluster_names_no_site(file: Path) -> None:
         ('sbatch = ["--exclusive", ""]', "sbatch must be a list, such as [\"--exclusive\"]; '' cannot stand in it"),
         ('srun = ["--mpi=pmi2", "--output=out.txt"]', "srun: '--output=out.txt' is not for a site file"),
         ('srun = ["-n 4"]', "srun: '-n' is not for a site file: give it on the command line"),
-        ('srun = ["--mpi pmi2"]', 'as in  srun = ["--mpi", "pmi2"]'),
-        ('srun = ["--mpi=pmi2 --unbuffered"]', 'as in  srun = ["--mpi=pmi2", "--unbuffered"]'),
+        ('srun = ["--mpi=pmi2 -n 4"]', "srun: '-n' is not for a site file: give it on the command line"),
+        ('srun = ["--export NONE"]', "'--export' hides the job's variables from the ranks"),
         ('srun = ["--export=NONE"]', "begin with ALL, as in --export=ALL"),
         ('srun = ["--export=A=1"]', "'--export=A=1' hides the job's variables from the ranks: begin with ALL"),
         ('srun = ["--export", "NONE"]', "'--export' hides the job's variables from the ranks"),
@@ -86,7 +86,6 @@ def test_the_model_of_a_cluster_names_no_site(file: Path) -> None:
         ('srun = ["--export=NIL"]', "'--export=NIL' hides the job's variables from the ranks: begin with ALL"),
         ('srun = ["--cpu-bind=none"]', 'scaleout binds the ranks, unless the site file has  bind = "none"'),
         ('options = ["-bind-to", "none"]', 'scaleout binds the ranks, unless the site file has  bind = "none"'),
-        ('options = ["-iface ib0"]', 'as in  options = ["-iface", "ib0"]'),
         ('options = ["-np", "4"]', "options: '-np' is not for a site file: give the ranks"),
         ('options = ["--hostfile", "h"]', "use the key hosts"),
         ('modules = ["gcc/12", "open mpi;x"]', "'open mpi;x' cannot stand in it"),
@@ -119,6 +118,7 @@ def test_what_does_not_belong_into_a_list_is_named_with_what_to_use(
         'sbatch = ["-d afterok:12", "-m block:block", "--nodelist=a", "--no-kill", "--open-mode=append", "-O"]',
         'srun = ["--mpi=pmi2", "--unbuffered", "--export=ALL,A=1", "--export", "ALL", "-v", "--distribution=block"]',
         'srun = ["--cpu-bind=map_cpu:0,1"]\nbind = "none"',
+        'srun = ["--mpi pmi2 --unbuffered", "--export ALL"]',
         'options = ["--map-by", ":OVERSUBSCRIBE"]',
         'options = ["-iface", "ib0", "-genv", "A", "b c", "-ppn", 2]',
         'modules = ["openmpi@4.1.5%gcc@12", "~me/gcc", "gcc/12:x=1", "A B C", "spack", "-openmpi"]',
@@ -128,3 +128,17 @@ def test_what_does_not_belong_into_a_list_is_named_with_what_to_use(
 def test_what_belongs_into_a_list_is_taken(line: str, file: Path) -> None:
     file.write_text(f'scheduler = "slurm"\n{line}')
     assert Site.read(file).scheduler == "slurm"
+
+
+@pytest.mark.parametrize(
+    ("texts", "words"),
+    [
+        (["--mem 4G"], ["--mem", "4G"]),
+        (["-iface ib0", "-genv A 'b c'"], ["-iface", "ib0", "-genv", "A", "b c"]),
+        (["-iface", "ib0", "-genv", "A", "b c"], ["-iface", "ib0", "-genv", "A", "b c"]),
+        (["--constraint='a&b'  # fast ones"], ["--constraint=a&b"]),
+        (["--mpi=pmi2"], ["--mpi=pmi2"]),
+    ],
+)
+def test_options_are_split_into_words_as_a_shell_does(texts: list[str], words: list[str]) -> None:
+    assert words_of(texts) == words

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from ..jobs import local
 from ..jobs.job import Job, JobFailed, JobTimeout, Run
-from ..site import Site
+from ..site import Site, host_login, host_name
 from . import slurm_commands
 
 
@@ -36,7 +36,7 @@ def run(job: Job, say: Callable[[str], None]) -> Run:
 
 def command(site: Site, host: str) -> list[str]:
     """Give the command that runs what follows it on a host."""
-    return [site.ssh or "ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=8", host]
+    return [site.ssh or "ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=8", host_login(host)]
 
 
 def launching(site: Site, nodes: int) -> list[str]:
@@ -44,13 +44,13 @@ def launching(site: Site, nodes: int) -> list[str]:
     if not site.hosts:
         return []
     by = ["-launcher-exec", site.ssh] if site.ssh else []
-    return ["-hosts", ",".join(site.hosts[:nodes]), "-launcher", "ssh", *by]
+    return ["-hosts", ",".join(map(host_login, site.hosts[:nodes])), "-launcher", "ssh", *by]
 
 
 def first(site: Site, nodes: int) -> str:
     """Name the machine that rank 0 runs on; "" for a job on this one alone."""
     if site.hosts:
-        return site.hosts[0]
+        return host_name(site.hosts[0])
     if nodes == 1 or not site.scheduler:
         return ""
     here = platform.node()
@@ -75,7 +75,7 @@ def silent(site: Site) -> list[str]:
 
     with ThreadPoolExecutor(len(site.hosts) or 1) as pool:
         return [
-            host
+            host_login(host)
             for host, there in zip(site.hosts, pool.map(answers, site.hosts), strict=True)
             if not there
         ]

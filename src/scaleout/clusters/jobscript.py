@@ -10,6 +10,7 @@ from ..jobs.environment import exports, programs_first
 from ..jobs.job import Job
 from ..jobs.meeting import FREE_PORT
 from ..jobs.output import mark
+from ..site import words_of
 
 TELL = '"${TELL[@]}"'  # before the command of a rank
 STATUS = "status"  # the file that holds how the script ended, where Slurm does not remember it
@@ -87,11 +88,11 @@ def _start_line(job: Job, folder: str) -> str:
         # On a file for each rank, its last words are there also when srun ends at once.
         errors = "--error=" + _pattern(folder) + "/stderr-%t.txt"
         own += [f"--cpus-per-task={job.threads}", "--kill-on-bad-exit=1", "--label", errors]
-        return f"{shlex.join(['srun', *site.srun, *own])} {TELL} {command}"
+        return f"{shlex.join(['srun', *words_of(site.srun), *own])} {TELL} {command}"
     size = ["-n", str(job.ranks), "-ppn", str(job.ranks_per_node)]
     fits = job.ranks_per_node * job.threads <= job.cores
     count = [talking.COUNT] if job.counted else []
-    line = [site.mpirun, *size, *(on_cores(job) if fits else []), *site.options, *count]
+    line = [site.mpirun, *size, *(on_cores(job) if fits else []), *words_of(site.options), *count]
     return f'{shlex.join(line)} -prepend-pattern "$MARK" {TELL} {command}'
 
 

@@ -7,7 +7,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from ..errors import ScaleoutError
+from ..errors import FULL, WHEN_FULL, ScaleoutError
 from ..jobs.environment import clean_environment
 from ..paths import home, show
 from ..words import plain
@@ -21,6 +21,12 @@ _submitted: dict[str, float] = {}
 CLOCKS_S = 60.0  # by which this machine's clock may be ahead of Slurm's
 # What sbatch says last: the number alone, or, from a centre's own wrapper, its usual sentence.
 NUMBER = re.compile(r"(?:Submitted batch job )?(\d+)(?:;\S+| on cluster \S+)?")
+# What Slurm's commands say where they got no answer: Slurm may have heard them all the same.
+UNANSWERED = re.compile(
+    r"timed out|[Uu]nable to contact|[Cc]onnection (refused|reset|failure)|shutdown failure|"
+    r"(send|receive) failure|Zero Bytes were|Transport endpoint|Unexpected message|standby mode"
+)
+FIND_S = 10.0  # for a job to come into the queue after that
 # The states of a job that waits in the queue, and those of any that has not ended.
 QUEUED = ("PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD")
 LIVE = (
@@ -93,7 +99,7 @@ def use(conf: str) -> None:
         os.environ["SLURM_CONF"] = _instead_of.pop(mine)
     if not conf:
         return
-    path = home() / conf
+    path = Path(conf) if os.path.isabs(conf) else home() / conf
     if not path.exists():
         raise ScaleoutError(
             f"The cluster of {show(path)} is not on. If it is the workshop's own, type  make cluster"
@@ -123,9 +129,8 @@ def ask(*command: str) -> "subprocess.CompletedProcess[str]":
         text = said.decode(errors="replace") if isinstance(said, bytes) else said
         return subprocess.CompletedProcess(command, LATE, "", text)
     except OSError as error:
-        raise ScaleoutError(
-            f"{command[0]} cannot be started ({error.strerror}): log in to the cluster, and ask there."
-        ) from None
+        fix = WHEN_FULL if error.errno in FULL else "log in to the cluster, and ask there"
+        raise ScaleoutError(f"{command[0]} cannot be started ({error.strerror}): {fix}.") from None
 
 
 def state(number: str) -> dict[str, str]:
@@ -170,10 +175,17 @@ def sbatch(path: Path, run_id: str) -> str:
     """Submit a job script and return the job's number."""
     now = time.time()
     try:
-        done = ask("sbatch", "--parsable", str(path))
+        number = _queued(path, run_id)
     except KeyboardInterrupt:  # the job may be in the queue already
         withdraw(run_id)
         raise
+    _submitted[number] = now
+    return number
+
+
+def _queued(path: Path, run_id: str) -> str:
+    """Put a job script into the queue and find the job's number."""
+    done = ask("sbatch", "--parsable", str(path))
     if done.returncode == 0:
         # Some centres print a banner before it.
         said = [line.strip() for line in done.stdout.splitlines() if line.strip()]
@@ -185,7 +197,6 @@ def sbatch(path: Path, run_id: str) -> str:
                 f"sbatch gave no job number ({last}), so the job was cancelled: try it with  "
                 f"sbatch --parsable {show(path)}  and show what that says to those who run the cluster."
             )
-        _submitted[numbers[-1]] = now
         return numbers[-1]
     if done.returncode == LATE:
         withdraw(run_id)
@@ -196,8 +207,23 @@ def sbatch(path: Path, run_id: str) -> str:
         raise ScaleoutError(
             f"Slurm did not answer within {ASK_LIMIT_S:g} s: ask with  scontrol ping"
         )
-    why = complaint(done.stderr) or f"status {done.returncode}"
+    # However sbatch failed, the job may be in the queue; Slurm may put it there a little later.
+    why, end = complaint(done.stderr) or f"status {done.returncode}", time.monotonic() + FIND_S
+    while not (numbers := _numbers(run_id)) and unanswered(done) and time.monotonic() < end:
+        time.sleep(FIND_S / 10)
+    if numbers:
+        return numbers[-1]
+    if unanswered(done):
+        raise ScaleoutError(
+            f"Slurm did not answer sbatch ({why}), and the job was not found in the queue: ask with  "
+            "scontrol ping  and look with  squeue --me  before you submit it again."
+        )
     raise ScaleoutError(f"Slurm refused the job: {why}. Correct the site file, or -n and -N.")
+
+
+def unanswered(done: "subprocess.CompletedProcess[str]") -> bool:
+    """Tell whether a command failed because Slurm did not answer, whatever it was asked for."""
+    return done.returncode == LATE or UNANSWERED.search(done.stderr) is not None
 
 
 def complaint(said: str) -> str:
@@ -215,6 +241,11 @@ def complaint(said: str) -> str:
 
 def withdraw(run_id: str) -> None:
     """Cancel a job whose number nobody knows."""
-    for line in ask("squeue", "--noheader", "--format=%i %k").stdout.splitlines():
-        if line.split()[1:] == [run_id]:
-            ask("scancel", line.split()[0])
+    for number in _numbers(run_id):
+        ask("scancel", number)
+
+
+def _numbers(run_id: str) -> list[str]:
+    """List the numbers of the jobs with this comment, also of one that has ended already."""
+    listed = ask("squeue", "--noheader", "--states=all", "--format=%i %k").stdout.splitlines()
+    return [line.split()[0] for line in listed if line.split()[1:] == [run_id]]

@@ -25,7 +25,7 @@ from ..errors import ScaleoutError
 from ..jobs import supervise
 from ..jobs.environment import clean_environment
 from ..machine import Machine
-from ..site import Site
+from ..site import Site, host_login, words_of
 from . import checks, remote
 from .checks import Check, Pair
 
@@ -276,7 +276,8 @@ def examine_site(site: Site) -> list[Check]:
 
 
 def _hosts(site: Site) -> list[Check]:
-    at = [site.options[i + 1] for i, word in enumerate(site.options[:-1]) if word == "-localhost"]
+    options = words_of(site.options)
+    at = [options[i + 1] for i, word in enumerate(options[:-1]) if word == "-localhost"]
     home = at[0] if at else socket.gethostname()
     ours = {
         "versions": remote.on_every_host(),
@@ -293,7 +294,7 @@ def _hosts(site: Site) -> list[Check]:
         answers = list(
             pool.map(lambda host: remote.ask(site, host, home, port, mark.name), site.hosts)
         )
-    pairs = zip(site.hosts, answers, strict=True)
+    pairs = zip(map(host_login, site.hosts), answers, strict=True)
     return [check for host, answer in pairs for check in checks.host(host, answer, ours)]
 
 
@@ -323,10 +324,12 @@ def _slurm(site: Site) -> Iterator[Check]:
     shown = "; ".join(
         "{}: {} {}, up to {}".format(*line.split()) for line in listed if len(line.split()) == 4
     )
-    tried = slurm.ask(
-        "sbatch", "--test-only", f"--time={site.minutes}", *words, *site.sbatch, "--wrap=true"
-    )
-    if tried.returncode:
+    words += words_of(site.sbatch)
+    tried = slurm.ask("sbatch", "--test-only", f"--time={site.minutes}", *words, "--wrap=true")
+    if slurm.unanswered(tried):
+        seen = f"Slurm did not answer: {slurm.complaint(tried.stderr) or 'no word'}"
+        yield Check(name, "fail", seen, "try again later; `scontrol ping` shows when it is back")
+    elif tried.returncode:
         seen = f"{slurm.complaint(tried.stderr) or 'no word'} ({shown})"
         fix = "correct partition, account or minutes in the site file"
         yield Check(name, "fail", seen, fix)

@@ -1,10 +1,12 @@
 """Why a job failed and where its ranks stood, as far as its output tells."""
 
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from ..errors import FULL, WHEN_FULL
 from ..paths import show
 from ..stacks import DONE
 from . import messages
@@ -58,6 +60,8 @@ def explain(run: Run) -> str:
         block = [text for r, text in lines if r is not None and text.strip()][-1:]
     if not any(r is not None for r, _ in lines):  # no rank has begun: the launcher says why
         block = [text for _, text in lines if text.strip()][:3]
+        if any(os.strerror(number) in banner for number in FULL):
+            block.append(f"What to do: {WHEN_FULL}.")
     if killed and (not block or rank is None or _crashed(lines) == rank):
         how = SIGNALS.get(
             killed[2], f"a rank was ended by signal {killed[2]} ({killed[1].lower()})"

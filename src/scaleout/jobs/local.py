@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from io import FileIO
 
-from ..errors import ScaleoutError
+from ..errors import FULL, WHEN_FULL, ScaleoutError
 from ..paths import show
+from ..site import words_of
 from . import meeting, rank, supervise, talking
 from .binding import Placement, place
 from .environment import inherited_environment, program
@@ -24,7 +25,6 @@ from .output import Transcript, mark, read
 BEYOND_S = 30.0
 PLACES_S = 5.0  # for ranks to say where they stand once the time is up
 LOOK_S = 1.0  # between two looks at the job's processes and connections, of some 10 ms each
-FULL = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)  # of the machine, no fault of ours
 MAPS = "/tmp", "hydra_hwloc_xmlfile_"  # what Hydra leaves behind where a job is aborted
 OLD_S = 600.0
 Errors = list[tuple[FileIO, FileIO]]  # of each rank's standard error, the end to read and the other
@@ -49,10 +49,14 @@ def run(
         if placement.warning:
             say(placement.warning)
         run = Run(run_id, job.name, command, folder, job.ranks, job.threads, env=job.env)
-        with (
-            meeting.point(run_id, first_host) as meets,
-            _errors(job.ranks if by_hydra else 0) as errors,
-        ):
+        with contextlib.ExitStack() as opened:
+            try:
+                meets = opened.enter_context(meeting.point(run_id, first_host))
+                errors = opened.enter_context(_errors(job.ranks if by_hydra else 0))
+            except OSError as error:
+                raise ScaleoutError(
+                    f"{job.name} cannot be started ({error.strerror}): {WHEN_FULL}."
+                ) from None
             line = [path, *_line(job, where, placement, run_id, errors)]
             every = {**inherited, **meets, **given}
             environment = {name: text for name, text in every.items() if text is not None}
@@ -63,7 +67,7 @@ def run(
 def _options(job: Job, where: Sequence[str], binding: Sequence[str]) -> list[str]:
     """Build the options of mpirun that a person would type."""
     spread = ["-ppn", str(job.ranks_per_node)] if job.nodes > 1 or job.site.hosts else []
-    return ["-n", str(job.ranks), *where, *spread, *binding, *job.site.options]
+    return ["-n", str(job.ranks), *where, *spread, *binding, *words_of(job.site.options)]
 
 
 @contextlib.contextmanager
@@ -73,14 +77,16 @@ def _errors(ranks: int) -> Iterator[Errors]:
     Hydra ends all at once when a rank aborts, and may not have handed on by then what that rank
     said last."""
     with contextlib.ExitStack() as opened:
-        pipes = [os.pipe() for _ in range(ranks)]
-        yield [
-            (
-                opened.enter_context(open(out, "rb", buffering=0)),
-                opened.enter_context(open(into, "wb", buffering=0)),
+        pipes: Errors = []
+        for _ in range(ranks):
+            out, into = os.pipe()
+            pipes.append(
+                (
+                    opened.enter_context(open(out, "rb", buffering=0)),
+                    opened.enter_context(open(into, "wb", buffering=0)),
+                )
             )
-            for out, into in pipes
-        ]
+        yield pipes
 
 
 def _line(
@@ -91,7 +97,8 @@ def _line(
     count = [talking.COUNT] if job.counted else []
     # Ranks on a host that is cut off end by themselves: no signal of ours arrives there.
     limit = ["timeout", "--foreground", "-s", "KILL", f"{job.timeout + BEYOND_S:g}"]
-    by_us = [rank.BIND, placement.cpus] if placement.cpus else []
+    by_us = [rank.PER_NODE, str(job.ranks_per_node)] if job.ranks % job.ranks_per_node else []
+    by_us += [rank.BIND, placement.cpus] if placement.cpus else []
     own = ",".join(str(into.fileno()) for _, into in errors)
     by_us += [rank.ERRORS, own] if errors else []
     by_us += [rank.WATCH] if job.watched else []
@@ -215,7 +222,7 @@ def _supervised(
     except OSError as error:
         fix = "type  make lab  to mend it, or correct the site file"
         if error.errno in FULL:
-            fix = "this machine has no room for more now: end other jobs, or look at  ulimit -a"
+            fix = WHEN_FULL
         elif error.errno == errno.E2BIG:
             fix = "its arguments and variables are too long: put them into a file"
         raise ScaleoutError(f"{line[0]} cannot be started ({error.strerror}): {fix}.") from None

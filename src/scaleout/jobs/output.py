@@ -11,7 +11,7 @@ from io import FileIO
 from pathlib import Path
 from typing import TextIO
 
-from ..errors import ScaleoutError
+from ..errors import FULL, WHEN_FULL, ScaleoutError
 from . import supervise
 
 Line = tuple[int | None, str]  # a rank, None where mpirun itself speaks, and what it said
@@ -141,7 +141,8 @@ class Transcript:
             self.say(text)
 
     def _not_written(self, error: OSError) -> ScaleoutError:
+        fix = "make room, or type  export SCALEOUT_RESULTS=FOLDER  to keep results elsewhere"
         return ScaleoutError(
             f"{self.name} was ended because its output cannot be written ({error.strerror}): "
-            f"make room, or type  export SCALEOUT_RESULTS=FOLDER  to keep results elsewhere."
+            f"{WHEN_FULL if error.errno in FULL else fix}."
         )

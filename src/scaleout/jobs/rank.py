@@ -15,6 +15,8 @@ BIND = "--bind"
 # And each rank's own standard error, 7,9, as open files: the launcher may end before it has handed
 # on what a rank said last.
 ERRORS = "--errors"
+# And how many ranks every node has but the last, which has fewer: a rank sees those of its own alone.
+PER_NODE = "--per-node"
 # And that the first and the last rank are to be watched: whether they ever talk, see talking.py.
 WATCH = "--watch"
 WATCHER = (
@@ -33,10 +35,11 @@ SIOCGIFADDR = 0x8915  # asks an interface for its address
 NOT_FOUND = 127  # the exit status of what cannot be started, as a shell has it
 
 
-def told(environ: Mapping[str, str]) -> dict[str, str]:
+def told(environ: Mapping[str, str], per_node: int = 0) -> dict[str, str]:
     """Return the variables that torch's own launcher would set for this rank.
 
-    There are none without a launcher.
+    There are none without a launcher, and none of nodes where they have unlike numbers of ranks and
+    nobody says how many they are on each but the last.
     """
     found = {}
     for name, theirs in NAMES.items():
@@ -44,7 +47,7 @@ def told(environ: Mapping[str, str]) -> dict[str, str]:
         found.update({name: said[0]} if said else {})
     if not {"RANK", "WORLD_SIZE"} <= found.keys():
         return {}
-    found |= _groups(found, environ)
+    found |= _groups(found, environ, per_node)
     found.setdefault("LOCAL_RANK", found["RANK"])
     meeting = environ.get("MASTER_ADDR", HOME)
     alone = found["LOCAL_WORLD_SIZE"] == found["WORLD_SIZE"]
@@ -53,7 +56,7 @@ def told(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: text for name, text in found.items() if text}
 
 
-def _groups(found: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
+def _groups(found: Mapping[str, str], environ: Mapping[str, str], per_node: int) -> dict[str, str]:
     """Return what torchrun says of nodes, which it calls groups, of roles, and of itself.
 
     There is one role, and nothing is started again.
@@ -61,15 +64,18 @@ def _groups(found: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, s
     rank, size = int(found["RANK"]), int(found["WORLD_SIZE"])
     if "LOCAL_WORLD_SIZE" in found:  # Hydra and Open MPI fill one node after the other
         local = int(found["LOCAL_WORLD_SIZE"])
-        node, nodes = rank // local, -(-size // local)
+        on_each = per_node or local
+        node, nodes = rank // on_each, -(-size // on_each)
+        known = per_node > 0 or size % local == 0
     else:
         each = _tasks(environ) or [size]
         node, nodes = int(environ.get("SLURM_NODEID", "0")), len(each)
         local = each[node] if node < nodes else size
+        known = True
+    groups = {"GROUP_RANK": str(node), "GROUP_WORLD_SIZE": str(nodes)} if known else {}
     return {
         "LOCAL_WORLD_SIZE": str(local),
-        "GROUP_RANK": str(node),
-        "GROUP_WORLD_SIZE": str(nodes),
+        **groups,
         "ROLE_RANK": str(rank),
         "ROLE_WORLD_SIZE": str(size),
         "TORCHELASTIC_RESTART_COUNT": "0",
@@ -153,7 +159,10 @@ def _become(command: list[str]) -> int:
     """Turn into the command; return an exit status when there is none of that name."""
     import signal
 
-    environment = {**os.environ, **told(os.environ)}
+    per_node = 0
+    if command[:1] == [PER_NODE]:
+        per_node, command = int(command[1]), command[2:]
+    environment = {**os.environ, **told(os.environ, per_node)}
     rank = int(environment.get("RANK", "0"))
     if command[:1] == [BIND]:
         cpus = command[1].split(",")

@@ -14,7 +14,7 @@ from scaleout.clusters.slurm import Follower
 from scaleout.course.lab import lab
 from scaleout.doctor import checks
 from scaleout.errors import ScaleoutError
-from scaleout.jobs import rank, talking
+from scaleout.jobs import local, rank, talking
 from scaleout.jobs.job import Job, JobFailed, JobTimeout, Run
 from scaleout.jobs.output import Transcript
 from scaleout.site import Site
@@ -51,6 +51,12 @@ def test_a_script_asks_for_what_was_asked_and_no_more() -> None:
     assert lines[-1].endswith("python -m mpi4py 'labs/x y/runme.py' --scale 2")
     for name, value in {"OMP_NUM_THREADS": 3, "SCALEOUT_NODES": 2, "SCALEOUT_CORES": 12}.items():
         assert f"export {name}={value}" in lines
+
+
+def test_the_options_of_a_site_are_in_the_script_as_words() -> None:
+    site = replace(SITE, options=("-iface ib0",), srun=("--mpi pmi2",))
+    assert " -iface ib0 " in _script(site).splitlines()[-1]
+    assert _script(replace(site, start="srun")).splitlines()[-1].startswith("srun --mpi pmi2 ")
 
 
 def test_a_site_is_in_the_script_whole() -> None:
@@ -381,6 +387,36 @@ def test_where_a_job_on_hosts_runs() -> None:
     for ranks, nodes in ((4, 3), (1, 2), (4, 0), (4, -1)):
         with pytest.raises(ScaleoutError, match=f"{nodes} nodes asked for"):
             Job.asked(["true"], name="x", ranks=ranks, nodes=nodes, site=two)
+
+
+@pytest.mark.parametrize(
+    ("host", "login", "machine"),
+    [
+        ("node1", "node1", "node1"),
+        ("me@node1", "me@node1", "node1"),
+        ("node1:4", "node1", "node1"),
+        ("me@node1:4", "me@node1", "node1"),
+        ("me@fd00::1:4", "me@fd00::1:4", "fd00::1:4"),
+    ],
+)
+def test_ranks_meet_at_a_host_by_its_name_and_ssh_has_the_user_too(
+    host: str, login: str, machine: str
+) -> None:
+    site = Site(hosts=(host,))
+    assert hosts.first(site, 1) == machine
+    assert hosts.command(site, host)[-1] == login
+    assert hosts.launching(site, 1)[:2] == ["-hosts", login]
+    assert hosts.silent(replace(site, ssh="false")) == [login]
+
+
+def test_one_machine_is_named_once() -> None:
+    with pytest.raises(ScaleoutError, match="node1:2 is there twice"):
+        Site(hosts=("node1:2", "me@node1"))
+
+
+def test_the_options_of_a_site_are_words_of_mpiruns_line() -> None:
+    job = Job.asked(["true"], name="x", site=Site(options=("-iface ib0",)))
+    assert local._options(job, [], []) == ["-n", "1", "-iface", "ib0"]
 
 
 # What the doctor says of a host

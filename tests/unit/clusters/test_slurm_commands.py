@@ -1,12 +1,16 @@
 """What Slurm's commands answer, and what is made of it; Slurm itself is played."""
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from scaleout import paths
 from scaleout.clusters import slurm_commands
+from scaleout.doctor import examine
 from scaleout.errors import ScaleoutError
+from scaleout.site import Site
 
 FORGOTTEN = "slurm_load_jobs error: Invalid job id specified"
 
@@ -62,6 +66,72 @@ def test_an_answer_without_a_number_withdraws_the_job(played: Played, said: str)
     assert ["scancel", "4201"] in played.asked and ["scancel", "4202"] not in played.asked
     assert (said.strip() or "it said nothing") in str(caught.value)
     assert "sbatch --parsable job.sh" in str(caught.value) and "\n" not in str(caught.value)
+
+
+LOST = "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"
+
+
+@pytest.mark.parametrize(
+    "said", [LOST, "sbatch: error: Unable to contact slurm controller (connect failure)", "bad: 1"]
+)
+def test_a_job_that_is_queued_although_sbatch_failed_is_followed(played: Played, said: str) -> None:
+    played.fails["sbatch"], played.says["squeue"] = said, "4202 OTHER\n4201 ID\n"
+    assert slurm_commands.sbatch(Path("job.sh"), "ID") == "4201"
+    assert "scancel" not in {command[0] for command in played.asked}
+
+
+def test_a_job_that_comes_into_the_queue_late_is_found(
+    played: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played.fails["sbatch"] = LOST
+    monkeypatch.setattr(
+        slurm_commands.time, "sleep", lambda s: played.says.update(squeue="4201 ID\n")
+    )
+    assert slurm_commands.sbatch(Path("job.sh"), "ID") == "4201"
+
+
+@pytest.mark.parametrize("found", ["4202 OTHER\n", ""])
+def test_where_slurm_did_not_answer_nobody_says_that_it_refused(
+    played: Played, monkeypatch: pytest.MonkeyPatch, found: str
+) -> None:
+    played.fails["sbatch"], played.says["squeue"] = LOST, found
+    monkeypatch.setattr(slurm_commands, "FIND_S", 0.01)
+    with pytest.raises(ScaleoutError, match="Slurm did not answer sbatch .Socket timed") as caught:
+        slurm_commands.sbatch(Path("job.sh"), "ID")
+    said = str(caught.value)
+    assert "squeue --me" in said and "refused" not in said and "site file" not in said
+
+
+def test_what_slurm_refuses_is_no_job(played: Played) -> None:
+    played.fails["sbatch"] = "sbatch: error: Batch job submission failed: Invalid account"
+    with pytest.raises(ScaleoutError, match="Slurm refused the job: Invalid account. Correct the"):
+        slurm_commands.sbatch(Path("job.sh"), "ID")
+
+
+@pytest.mark.parametrize(
+    ("said", "seen", "fix"),
+    [
+        (LOST, "Slurm did not answer: Socket timed out", "scontrol ping"),
+        ("sbatch: error: Invalid account", "Invalid account", "correct partition, account"),
+    ],
+)
+def test_the_doctor_tells_no_answer_from_a_refusal(
+    played: Played, monkeypatch: pytest.MonkeyPatch, said: str, seen: str, fix: str
+) -> None:
+    monkeypatch.setattr(slurm_commands, "there_is", lambda program: True)
+    played.says["scontrol"], played.fails["sbatch"] = "Slurmctld(primary) at here is UP\n", said
+    check = examine.examine_site(Site(scheduler="slurm"))[-1]
+    assert check.status == "fail" and seen in check.seen and fix in check.fix
+
+
+def test_the_doctor_gives_sbatch_the_words_of_a_site(
+    played: Played, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slurm_commands, "there_is", lambda program: True)
+    played.says["scontrol"] = "Slurmctld(primary) at here is UP\n"
+    site = Site(scheduler="slurm", sbatch=("--mem 4G", "--exclusive"))
+    assert examine.examine_site(site)[-1].status == "ok"
+    assert played.asked[-1][-4:] == ["--mem", "4G", "--exclusive", "--wrap=true"]
 
 
 @pytest.mark.parametrize(
@@ -185,3 +255,19 @@ def test_what_does_not_pass_by_itself_says_what_to_type(reason: str, words: str)
 def test_what_passes_is_waited_for(reason: str, words: str) -> None:
     said, passes = slurm_commands.why(reason)
     assert words in said and passes
+
+
+def test_an_absolute_slurm_conf_needs_no_workshop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(paths, "__file__", str(tmp_path / "site-packages/scaleout/paths.py"))
+    monkeypatch.setenv("SLURM_CONF", "")
+    conf = tmp_path / "slurm.conf"
+    conf.touch()
+    slurm_commands.use(str(conf))
+    assert os.environ["SLURM_CONF"] == str(conf)
+    slurm_commands.use("")
+    assert os.environ["SLURM_CONF"] == ""
+    with pytest.raises(ScaleoutError, match="No workshop here"):
+        slurm_commands.use("slurm.conf")

@@ -220,3 +220,9 @@ def test_a_traceback_that_torch_has_marked_is_found() -> None:
     marked = [(1, f"[rank1]: {text}") for text in [HEAD, *MINE, "ValueError: mine"]]
     echo = [(0, text) for text in [HEAD, *MINE, "RuntimeError: connection closed by peer"]]
     assert failures.first_traceback([*marked, *echo]) == (1, [HEAD, *MINE, "ValueError: mine"])
+
+
+def test_where_the_launcher_finds_no_room_it_is_told_what_to_do(tmp_path: Path) -> None:
+    said = "[proxy:0@node1] HYDU_create_process (launch.c:24): pipe error (Too many open files)"
+    run = Run(ID, "train", "mpirun", tmp_path, 4, 1, status=255, lines=[(None, said)])
+    assert "What to do: this machine has no room for more now: take" in failures.explain(run)

@@ -62,6 +62,31 @@ def test_torchs_groups_are_nodes(said: dict[str, str], node: str, nodes: str) ->
     assert told["TORCHELASTIC_RUN_ID"] == "none", "as torchrun says where nobody named the job"
 
 
+# 5 ranks on two nodes, 3 + 2: each rank, its local rank, and how many ranks its node has.
+UNLIKE = [(0, 0, 3), (1, 1, 3), (2, 2, 3), (3, 0, 2), (4, 1, 2)]
+
+
+def _unlike(number: int, local: int, on_node: int) -> dict[str, str]:
+    hydra = {"PMI_RANK": number, "PMI_SIZE": 5, "MPI_LOCALRANKID": local}
+    return {name: str(text) for name, text in {**hydra, "MPI_LOCALNRANKS": on_node}.items()}
+
+
+@pytest.mark.parametrize("its", UNLIKE)
+def test_nodes_with_unlike_numbers_of_ranks_are_counted_as_the_job_was_shared_out(
+    its: tuple[int, int, int],
+) -> None:
+    told = rank.told(_unlike(*its), per_node=3)
+    assert (told["GROUP_RANK"], told["GROUP_WORLD_SIZE"]) == (str(its[0] // 3), "2")
+    assert (told["LOCAL_RANK"], told["LOCAL_WORLD_SIZE"]) == (str(its[1]), str(its[2]))
+
+
+@pytest.mark.parametrize("its", UNLIKE)
+def test_where_nobody_knows_the_nodes_none_are_told(its: tuple[int, int, int]) -> None:
+    told = rank.told(_unlike(*its))
+    assert "GROUP_RANK" not in told and "GROUP_WORLD_SIZE" not in told
+    assert told["LOCAL_WORLD_SIZE"] == str(its[2]) and told["ROLE_RANK"] == str(its[0])
+
+
 def test_without_a_launcher_nothing_is_told() -> None:
     assert rank.told({"SCALEOUT_RUN_ID": "7f"}) == {}
 
