@@ -107,11 +107,11 @@ def compare(
     JobInterrupted
         What was measured is kept.
     """
-    _check(variants, rounds)
+    asked = {key: {**shared, **how} for key, how in variants.items()}
+    _check(asked, rounds)
     if guess is not None and not 0 < guess < math.inf:
         raise ScaleoutError(f"A guess says how many times as fast, as in guess=1.3; not {guess!r}.")
     rounds = settings.rounds(rounds)
-    asked = {key: {**shared, **how} for key, how in variants.items()}
     measure = Metric(metric, lower, reduce)
     about = _about(job, asked, metric, bool(measure.lower))
     about |= {"reduce": reduce} if reduce else {}
@@ -415,11 +415,19 @@ def _check(variants: Mapping[str, Mapping[str, Any]], rounds: int) -> None:
         raise ScaleoutError(f"A comparison needs {ROUNDS} rounds or more, not {rounds}.")
     known: dict[str, str] = {}
     for name, how in variants.items():
-        if (twin := known.setdefault(repr(how), name)) != name:
+        if (twin := known.setdefault(_asked(how), name)) != name:
             raise ScaleoutError(
                 f"{twin!r} and {name!r} are the same variant: change one of them (the baseline runs "
                 "against itself in any case)."
             )
+
+
+def _asked(how: Mapping[str, Any]) -> str:
+    """Write what a variant asks for, the same for each way to ask for the same."""
+    env = how.get("env") or {}
+    env = {name: value if value is None else str(value) for name, value in env.items()}
+    script = command.words(how.get("script") or "")
+    return json.dumps({**how, "env": env, "script": script}, sort_keys=True, default=_plain)
 
 
 def _start(job: Measured, folder: str) -> Callable[..., Any]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scaleout import Comparison, compare
+from scaleout import Comparison, cli, compare
 from scaleout import records as books
 from scaleout.clusters import run as launch
 from scaleout.comparisons.command import left_behind, script
@@ -435,6 +435,56 @@ def test_values_of_a_variable_are_variants_and_single_ones_are_for_all() -> None
     assert list(found) == ["A=1", "A=unset"]
     assert found["A=1"] == {"script": ["python", "-V"], "env": {"B": "2", "A": "1"}}
     assert found["A=unset"] == {"script": ["python", "-V"], "env": {"A": None, "B": "2"}}
+
+
+@pytest.mark.parametrize(
+    ("words", "env", "name"),
+    [
+        ("sleep 1 :: sleep 2 :: sleep 1", [], "sleep 1"),
+        ("sleep 2 :: sleep 1 :: sleep 1", ["B=1"], "sleep 1"),
+        ("sleep 1 :: sleep 1", [], "sleep 1"),
+        ("true", ["A=1,2,1"], "A=1"),
+        ("true", ["A=1,2", "A=2..3"], "A=2"),
+        ("true", ["A=1,1"], "A=1"),
+        ("true", ["A=,1,", "B=1,2"], "A="),
+    ],
+)
+def test_a_variant_that_stands_there_twice_is_refused(
+    words: str, env: list[str], name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = [word for text in env for word in ("--env", text)]
+    line = ["compare", "--metric", "wall_s", *flags, "--", *words.split()]
+    assert cli.main(line) == 2
+    said = capsys.readouterr().err
+    assert f"{name} stands there twice: leave one of them out" in said
+    assert "the baseline runs against itself in any case" in said
+
+
+def test_variants_that_differ_and_are_called_alike_are_all_there() -> None:
+    found = variants(["true", "a b", "::", "true", "a", "b"])
+    assert [how["script"] for how in found.values()] == [["true", "a b"], ["true", "a", "b"]]
+    assert [how["env"]["A"] for how in variants(["true"], ["A=,unset"]).values()] == [None, "unset"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "shared"),
+    [
+        ({"speed": 1.0}, {"speed": 1.0}, {}),
+        ({"speed": 1.0, "ranks": 2}, {"ranks": 2, "speed": 1.0}, {}),
+        ({}, {"ranks": 2}, {"ranks": 2}),
+        ({"env": {"A": 1}}, {"env": {"A": "1"}}, {}),
+        ({}, {"env": {}}, {}),
+        ({"script": "a.py -b"}, {"script": ["a.py", "-b"]}, {}),
+    ],
+)
+def test_a_variant_given_twice_by_two_names_is_refused(
+    one: dict, other: dict, shared: dict
+) -> None:
+    job = Job()
+    ways = {"one": one, "between": {"speed": 2.0}, "other": other}
+    with pytest.raises(ScaleoutError, match="'one' and 'other' are the same variant"):
+        compare(job.run, ways, **shared)
+    assert not job.asked
 
 
 # What ranks print
