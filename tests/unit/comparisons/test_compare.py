@@ -1,10 +1,13 @@
 """Comparisons: what is run in which order, what is kept, what is said; and the command's words."""
 
+import functools
 import itertools
 import json
 import math
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -242,6 +245,98 @@ def test_a_script_that_is_edited_while_it_is_measured_ends_it(tmp_path: Path) ->
     asked = topic.asked
     assert compare(edit, ways, name="x", least=5).rounds == 5
     assert topic.asked == asked + 9  # two rounds were there
+
+
+def _nested(value: float) -> Any:
+    def run(speed: float) -> float:
+        return sum(step * speed for step in [3.0] for _ in range(int(value)))
+
+    return run
+
+
+def _by_closure(value: float) -> Any:
+    again: list[int] = []
+
+    def inner(speed: float) -> float:
+        return value * speed
+
+    def run(speed: float) -> float:
+        again.append(1)  # what a function keeps for itself is no edit
+        return inner(speed) if speed else run(speed)
+
+    return run
+
+
+class _Called:
+    def __call__(self, speed: float) -> float:
+        return 100 * speed
+
+
+class _Edited:
+    def __call__(self, speed: float) -> float:
+        return 200 * speed
+
+
+_Edited.__name__ = _Edited.__qualname__ = "_Called"
+
+
+@pytest.mark.parametrize(
+    ("one", "edited"),
+    [
+        (lambda speed: 200.0 * speed, lambda speed: 300.0 * speed),
+        (lambda speed: math.floor(9.5 * speed), lambda speed: math.ceil(9.5 * speed)),
+        (lambda speed, by=2.0: by * speed, lambda speed, by=3.0: by * speed),
+        (lambda speed, *, by=(1, 2): by[1] * speed, lambda speed, *, by=(1, 3): by[1] * speed),
+        (
+            lambda speed: sum(2.0 * speed for _ in "ab"),
+            lambda speed: sum(3.0 * speed for _ in "ab"),
+        ),
+        (
+            lambda speed: speed if "a" in {"a", "b"} else 1,
+            lambda speed: speed if "a" in {"a"} else 1,
+        ),
+        (_by_closure(2.0), _by_closure(3.0)),
+        (_nested(2), _nested(3)),
+        (functools.partial(pow, 2.0), functools.partial(pow, 3.0)),
+        (_Called(), _Edited()),
+    ],
+)
+def test_an_edited_function_is_measured_anew_and_the_same_goes_on(
+    one: Any, edited: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ways = {"base": {"speed": 1.0}, "fast": {"speed": 1.3}}
+    if not isinstance(one, _Called):
+        edited.__name__ = edited.__qualname__ = one.__qualname__ = "job"
+    if isinstance(one, functools.partial):
+        ways = {"base": {"exp": 1.0}, "fast": {"exp": 1.3}}
+    said: list[str] = []
+    compare(one, ways, name="x")
+    compare(one, ways, name="x", rounds=5, least=5, echo=said.append)
+    assert any("3 rounds were measured before" in line for line in said)
+    said.clear()
+    compare(edited, ways, name="x", rounds=7, least=7, echo=said.append)
+    assert not any("were measured before" in line for line in said)
+    assert any("Measured anew, as what is measured has changed" in line for line in said)
+
+
+def test_a_function_is_told_alike_in_every_process() -> None:
+    """Sets of texts, and objects, are written in another order and place in each."""
+    code = (
+        "from scaleout.comparisons.compare import _text; things = [object()]\n"
+        "def made(a, b): return lambda n, c=object(): n in {'a', 'b', 'c', 'd'} and (a, b, c)\n"
+        "print(_text(made(things, frozenset('abcdef')), {}))"
+    )
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(told) == 1
 
 
 def test_which_file_a_command_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
