@@ -51,12 +51,12 @@ def text(path: Path) -> str:
 
 
 def write(path: Path, content: str | bytes) -> None:
-    """Write a file whole, or not at all."""
-    partial = path.with_name(path.name + ".part")
+    """Write a file whole, or not at all, whoever else writes the same one meanwhile."""
+    partial = path.with_name(f"{path.name}.{os.urandom(4).hex()}.part")
     try:
         partial.write_bytes(content.encode() if isinstance(content, str) else content)
         partial.rename(path)
-    except OSError:  # a full disk
+    except BaseException:  # a full disk, or Ctrl-C
         partial.unlink(missing_ok=True)
         raise
 

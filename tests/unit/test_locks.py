@@ -1,9 +1,12 @@
-"""One process at a time holds a lock file."""
+"""One process at a time holds a lock file; any number write another one, each whole."""
 
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from scaleout import jsonlines
 from scaleout.locks import held
 
 HOLD = """
@@ -38,3 +41,35 @@ def test_who_waits_gets_it(tmp_path: Path) -> None:
     with held(tmp_path / "lock", wait_s=60) as mine:
         assert mine
     process.communicate()
+
+
+def test_two_who_write_one_file_at_once_take_nothing_from_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rename = Path.rename
+
+    def late(half: Path, whole: Path) -> Path:
+        monkeypatch.setattr(Path, "rename", rename)
+        jsonlines.write(tmp_path / "file", "theirs")  # begins after ours, and ends before it
+        return rename(half, whole)
+
+    monkeypatch.setattr(Path, "rename", late)
+    jsonlines.write(tmp_path / "file", "ours")
+    assert (tmp_path / "file").read_text() == "ours"
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize("cut", [KeyboardInterrupt, OSError])
+def test_a_file_that_is_cut_leaves_nothing_half_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: type[BaseException]
+) -> None:
+    jsonlines.write(tmp_path / "file", "old")
+
+    def stop(half: Path, whole: Path) -> Path:
+        raise cut
+
+    monkeypatch.setattr(Path, "rename", stop)
+    with pytest.raises(cut):
+        jsonlines.write(tmp_path / "file", "new")
+    assert (tmp_path / "file").read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

@@ -25,7 +25,7 @@ def job_script(job: Job, run_id: str, folder: str) -> str:
     """
     site = job.site
     asks = {
-        "job-name": re.sub(r"\s+", " ", job.name),
+        "job-name": job.name,
         "nodes": job.nodes,
         "ntasks": job.ranks,
         "ntasks-per-node": job.ranks_per_node,
@@ -53,7 +53,7 @@ def job_script(job: Job, run_id: str, folder: str) -> str:
         "#!/bin/bash",
         *(f"#SBATCH --{key}={_quoted(value)}" for key, value in asks.items() if value),
         "#SBATCH --no-requeue",
-        *(f"#SBATCH {option}" for option in site.sbatch),
+        *(f"#SBATCH {_on_one_line(option)}" for option in site.sbatch),
         "",
         *(f"module load {shlex.join(module.split())}" for module in site.modules),
         *site.prelude,
@@ -103,7 +103,12 @@ def _pattern(path: str) -> str:
 
 def _quoted(value: object) -> str:
     """Quote a value for sbatch where it holds more than plain letters."""
-    text = str(value)
+    text = _on_one_line(str(value))
     if re.fullmatch(r"[\w./:@%+,=-]*", text):
         return text
     return '"' + re.sub(r'(["\\\\])', r"\\\1", text) + '"'
+
+
+def _on_one_line(text: str) -> str:
+    """Put blanks for line breaks: what follows one would be a command, and no longer sbatch's."""
+    return re.sub(r"\s*[\n\r]\s*", " ", text)

@@ -11,10 +11,12 @@ import functools
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from inspect import signature
-from pathlib import Path
+from inspect import getattr_static, signature
+from numbers import Number
+from pathlib import Path, PurePath
+from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
 from .. import jsonlines, machine, progress, settings
@@ -107,11 +109,11 @@ def compare(
     JobInterrupted
         What was measured is kept.
     """
-    _check(variants, rounds)
+    asked = {key: {**shared, **how} for key, how in variants.items()}
+    _check(asked, rounds)
     if guess is not None and not 0 < guess < math.inf:
         raise ScaleoutError(f"A guess says how many times as fast, as in guess=1.3; not {guess!r}.")
     rounds = settings.rounds(rounds)
-    asked = {key: {**shared, **how} for key, how in variants.items()}
     measure = Metric(metric, lower, reduce)
     about = _about(job, asked, metric, bool(measure.lower))
     about |= {"reduce": reduce} if reduce else {}
@@ -397,12 +399,56 @@ def _label(job: Any) -> str:
 
 
 def _text(job: Measured, variants: Mapping[str, Mapping[str, Any]]) -> str:
-    """Digest the scripts and the function that are run: edited, they are another comparison."""
+    """Digest the scripts and the function that are run: edited, they are another comparison.
+
+    Of what a function reads from its module, and of lists and objects, which it may change, nothing
+    is seen.
+    """
     words = [str(getattr(getattr(job, "__self__", None), "script", ""))]
     words += [word for how in variants.values() for word in command.words(how.get("script", ""))]
-    code = getattr(job, "__code__", None)
-    digests = "".join(scripts(words).values()).encode()
-    return hashlib.sha256(digests + (code.co_code if code else b"")).hexdigest()[:16]
+    digests = "".join(scripts(words).values())
+    return hashlib.sha256((digests + _written(job, set())).encode()).hexdigest()[:16]
+
+
+def _written(value: Any, seen: set[int]) -> str:
+    """Write what a function does, its constants, defaults and closure included, or a value.
+
+    It is the same in each process. Lists and objects are told by their type alone: a function may
+    change them while it is measured.
+    """
+
+    def all_of(values: Iterable[Any]) -> str:
+        return f"{type(value).__name__}({', '.join(_written(each, seen) for each in values)})"
+
+    if id(value) in seen:  # a function that calls itself
+        return ""
+    if isinstance(value, CodeType):
+        return all_of([value.co_code, value.co_names, value.co_consts])
+    if isinstance(value, FunctionType):
+        seen = seen | {id(value)}
+        cells = [_content(cell) for cell in value.__closure__ or ()]
+        given = sorted((value.__kwdefaults__ or {}).items())
+        return all_of([value.__code__, value.__defaults__, tuple(map(tuple, given)), *cells])
+    if isinstance(value, MethodType):
+        return _written(value.__func__, seen)
+    if isinstance(value, functools.partial):
+        return all_of([value.func, value.args, tuple(sorted(value.keywords.items()))])
+    if isinstance(value, tuple):
+        return all_of(value)
+    if isinstance(value, frozenset):
+        return str(sorted(_written(each, seen) for each in value))
+    if value is None or isinstance(value, (str, bytes, Number, PurePath, slice)):
+        return repr(value)
+    call = getattr_static(type(value), "__call__", None)
+    return type(value).__qualname__ + (all_of([call]) if isinstance(call, FunctionType) else "")
+
+
+def _content(cell: CellType) -> Any:
+    """Return what a closure holds; nothing where its name has no value yet."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
 
 
 def _check(variants: Mapping[str, Mapping[str, Any]], rounds: int) -> None:
@@ -415,11 +461,19 @@ def _check(variants: Mapping[str, Mapping[str, Any]], rounds: int) -> None:
         raise ScaleoutError(f"A comparison needs {ROUNDS} rounds or more, not {rounds}.")
     known: dict[str, str] = {}
     for name, how in variants.items():
-        if (twin := known.setdefault(repr(how), name)) != name:
+        if (twin := known.setdefault(_asked(how), name)) != name:
             raise ScaleoutError(
                 f"{twin!r} and {name!r} are the same variant: change one of them (the baseline runs "
                 "against itself in any case)."
             )
+
+
+def _asked(how: Mapping[str, Any]) -> str:
+    """Write what a variant asks for, the same for each way to ask for the same."""
+    env = how.get("env") or {}
+    env = {name: value if value is None else str(value) for name, value in env.items()}
+    script = command.words(how.get("script") or "")
+    return json.dumps({**how, "env": env, "script": script}, sort_keys=True, default=_plain)
 
 
 def _start(job: Measured, folder: str) -> Callable[..., Any]:

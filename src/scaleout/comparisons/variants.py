@@ -1,7 +1,9 @@
 """The variants of a command line: commands with :: between them, or the values of a variable."""
 
 import os
-from collections.abc import Sequence
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Any
 
@@ -20,13 +22,13 @@ def variants(words: Sequence[str], env: Sequence[str] = ()) -> dict[str, dict[st
             commands.append([])
         else:
             commands[-1].append(word)
-    choices: dict[str, dict[str, None]] = {}  # each value once
+    choices: dict[str, list[str]] = {}
     for text in env:
         name, values = ranges.named(text)
-        choices.setdefault(name, {}).update(dict.fromkeys(values))
+        choices.setdefault(name, []).extend(values)
     check_variables(choices)
-    several = {name: list(values) for name, values in choices.items() if len(values) > 1}
-    fixed = {name: next(iter(values)) for name, values in choices.items() if len(values) == 1}
+    several = {name: values for name, values in choices.items() if len(values) > 1}
+    fixed = {name: values[0] for name, values in choices.items() if len(values) == 1}
     for each in commands:
         if not each:
             raise ScaleoutError(
@@ -45,15 +47,35 @@ def variants(words: Sequence[str], env: Sequence[str] = ()) -> dict[str, dict[st
             "There is one variant, and nothing to compare it with: type  A :: B  after the --, "
             "or two values,  --env K=V1,V2"
         )
+    _each_once(map(shlex.join, commands))
+    for name, values in several.items():
+        _each_once(f"{name}={value}" for value in values)
     if len(commands) > 1:
-        names = _names(commands)
-        return {name: _variant(c, fixed) for name, c in zip(names, commands, strict=True)}
-    found = {}
-    for chosen in product(*several.values()):
-        setting = dict(zip(several, chosen, strict=True))
-        label = " ".join(f"{name}={value or 'unset'}" for name, value in setting.items())
-        found[label] = _variant(commands[0], {**fixed, **setting})
-    return found
+        return _called(_names(commands), [_variant(words, fixed) for words in commands])
+    settings = [dict(zip(several, chosen, strict=True)) for chosen in product(*several.values())]
+    labels = [
+        " ".join(f"{name}={value or 'unset'}" for name, value in setting.items())
+        for setting in settings
+    ]
+    return _called(labels, [_variant(commands[0], {**fixed, **setting}) for setting in settings])
+
+
+def _each_once(choices: Iterable[str]) -> None:
+    """Refuse what stands there twice."""
+    for text, times in Counter(choices).items():
+        if times > 1:
+            raise ScaleoutError(
+                f"{text} stands there twice: leave one of them out (the baseline runs against "
+                "itself in any case)."
+            )
+
+
+def _called(names: Sequence[str], found: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Call each variant by its name; one that differs and is called alike gets its number too."""
+    called: dict[str, dict[str, Any]] = {}
+    for number, (name, how) in enumerate(zip(names, found, strict=True), 1):
+        called[f"{name} ({number})" if name in called else name] = how
+    return called
 
 
 def _names(commands: Sequence[Sequence[str]]) -> list[str]:

@@ -27,8 +27,20 @@ Entry = dict[str, Any]
 SCHEMA = 1
 SEED = "SEED"  # a sweep over this variable is an accuracy test
 LINE = re.compile(r"(?:\[(\d+)\] )?(.*)")
-NAMES = re.compile(  # of folders, hosts and people, where a word or a value begins
-    r"\w+://\S+|[\w.-]+@[\w.-]+|(?<![^\s=:,'\"(\[])(?:~[\w.-]*|\.\.)?(?:/[^\s/:,;=\"']+)+/?"
+PART = r"""(?:\\.|\$\{\w+\}|[^\s/:,;=<>|&)}\]`"'\\])+"""  # of a path, behind its /
+NAMES = re.compile(  # of folders, hosts and people
+    r"\w+://\S+|[\w.+%-]+@[\w.-]+"
+    rf"|(?<![\w.~/)}}\]])(?:~[\w.-]*|\.\.)?(?:/+{PART})+/*"  # behind any sign but an operand
+    rf"|(?<=[)}}\]])(?:/+{PART}){{2,}}/*"  # (a)/home/b, and no (a)/b
+    rf"|(?<![^\s=,'\"(])(?P<flag>-[A-Za-z]+)(?:/+{PART}){{2,}}/*"  # -I/home/b
+    r"|(?<![^\s=:,;<>|&({'\"])~[A-Za-z_][\w.-]*"
+)
+DIVIDED = re.compile(r"(?:^|[^\w.-])[\w.]*[\w)\]][ \t]+$")  # what stands before the / of a / b
+FILE = re.compile(  # a name that tells nobody's; alice.smith is a person's
+    r"python[\d.]*|.+\.(?:(?:py|sh|bash|sbatch|slurm|ipynb|cc|cpp|cu|hpp|f90|jl|exe|bin|sif|img|whl"
+    r"|jsonl?|toml|ya?ml|cfg|ini|conf|xml|txt|log|out|md|html|csv|tsv|dat|db|parquet|npy|npz|h5|hdf5"
+    r"|keras|pb|pt|pth|onnx|pkl|tfrecord|nc|zarr|nii|dcm|png|jpe?g|svg|pdf|gz|tgz|tar|xz|zst|zip)"
+    r"|so[\d.]*)"
 )
 
 
@@ -155,14 +167,22 @@ def _began(entry: Entry) -> str:
 
 
 def anonymous(text: str) -> str:
-    """Take the names of hosts and people out of a word, and of a path all but the last part."""
+    """Take the names of hosts and people out of a text, and of a path all but a file's name.
+
+    A division such as a /b stays.
+    """
+    text = re.sub(rf"\b{re.escape(socket.gethostname())}\b", "HOST", text)
 
     def last(found: re.Match[str]) -> str:
-        name = Path(found[0]).name
-        known = "." in name or name.startswith("python")
-        return name if known and "@" not in name and "://" not in found[0] else "ELSEWHERE"
+        path, flag = found[0], found["flag"] or ""
+        before = text[text.rfind("\n", 0, found.start()) + 1 : found.start()]
+        if re.fullmatch(r"//?\w+", path) and (before.endswith("<") or DIVIDED.search(before)):
+            return path  # </b>, a /b, or a //b
+        name = Path(path).name
+        known = FILE.fullmatch(name) and "@" not in path and "://" not in path
+        return flag + (name if known else "ELSEWHERE")
 
-    return NAMES.sub(last, re.sub(rf"\b{re.escape(socket.gethostname())}\b", "HOST", text))
+    return NAMES.sub(last, text)
 
 
 def _setting(words: Iterable[str], env: Mapping[str, Any], ranks: int, threads: int) -> Entry:

@@ -345,7 +345,7 @@ def fit_rates(nodes: Sequence[float], rates: Sequence[float], count: str = "node
     return RateFit(
         tuple(counts.tolist()),
         len(n),
-        math.sqrt(squares / (len(n) - 1)),
+        math.sqrt(squares / (len(n) - 2)),  # a law has two parameters
         laws,
         alone,
         loss,

@@ -91,5 +91,5 @@ def _script(result: Result, command: Sequence[str], site: Site) -> str:
             "Its mpirun line names CPUs of that machine: on another, put  -bind-to "
             "core:THREADS  there."
         )
-    comment = "".join(f"# {line}\n" for line in about)
+    comment = "".join(f"# {text}\n" for text in "\n".join(about).splitlines())
     return f"#!/bin/sh\n{comment}{line}\n"

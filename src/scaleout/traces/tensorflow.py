@@ -47,7 +47,8 @@ def read(job: Run | Path | str) -> "pd.DataFrame":
     Raises
     ------
     ScaleoutError
-        There is no profile, it is not whole, it holds no operation, or TensorFlow is missing.
+        There is no profile, it is not whole, it holds no operation, or TensorFlow is missing; or
+        the run's record is missing, or tells of no step.
 
     Notes
     -----
@@ -66,7 +67,7 @@ def read(job: Run | Path | str) -> "pd.DataFrame":
                     calls[found[1], found[2]].append(event.duration_ps / 1e9)
     if not calls:
         raise ScaleoutError(f"The profile in {show(folder)} holds no operation of TensorFlow.")
-    steps = job.records.step_s.iloc[0] if isinstance(job, Run) else [0.0]
+    steps = _steps(job) if isinstance(job, Run) else [0.0]
     rows = [
         (name, _original(op), _library(op), len(ms) / len(steps), sum(ms) / len(steps))
         for (name, op), ms in calls.items()
@@ -75,6 +76,17 @@ def read(job: Run | Path | str) -> "pd.DataFrame":
     frame = frame.sort_values("time_ms", ascending=False, ignore_index=True)
     frame.attrs = {"step_ms": 1000 * float(pd.Series(steps).median())}
     return frame
+
+
+def _steps(run: Run) -> list[float]:
+    """Read the times of a run's steps, which say by how many its operations are divided."""
+    told = [steps for steps in run.records.step_s if steps]
+    if not told:
+        raise ScaleoutError(
+            f"No record of {run.name} tells how many steps it took: write one with its step_s, or "
+            "give read() the run's folder, and all operations count as one step."
+        )
+    return list(told[0])
 
 
 def by_op(frame: "pd.DataFrame") -> "pd.DataFrame":
@@ -108,8 +120,18 @@ def words(frame: "pd.DataFrame") -> str:
     Returns
     -------
     str
+
+    Raises
+    ------
+    ScaleoutError
+        It is of a folder, or its steps took no time.
     """
     sums, step_ms = by_op(frame), frame.attrs["step_ms"]
+    if not step_ms:
+        raise ScaleoutError(
+            "This profile does not tell how long a step took: read it from a run whose record has "
+            "the times of its steps, as in  words(read(run))"
+        )
     told = [f"{row.op} {row.time_ms / step_ms:.0%}" for row in sums.head(LONGEST).itertuples()]
     parts = {f"other {name} operations": ms for name, ms in _others(sums).items()}
     parts["between operations"] = step_ms - float(sums.time_ms.sum())

@@ -2,6 +2,7 @@
 real ones."""
 
 import contextlib
+import re
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
@@ -96,6 +97,21 @@ def test_a_name_cannot_add_a_line_to_the_script() -> None:
     lines = _script(name="x\n#SBATCH --account=yours\ntouch here").splitlines()
     assert '#SBATCH --job-name="x #SBATCH --account=yours touch here"' in lines
     assert not [line for line in lines if line.startswith(("touch", "#SBATCH --acc"))]
+
+
+@pytest.mark.parametrize(
+    "site",
+    [
+        Site(scheduler="slurm", partition="short\ntouch here"),
+        Site(scheduler="slurm", account="mine\r\ntouch here"),
+        Site(scheduler="slurm", reservation="class\n\n#SBATCH --account=yours"),
+        Site(scheduler="slurm", sbatch=("--exclusive\ntouch here",)),
+    ],
+)
+def test_a_site_cannot_add_a_line_to_what_sbatch_is_asked(site: Site) -> None:
+    lines = _script(site=site).splitlines()
+    assert not [line for line in lines if line.startswith(("touch", "#SBATCH --account=yours"))]
+    assert [line for line in lines if re.match("#SBATCH .*(here|yours)", line)]
 
 
 def test_srun_starts_the_ranks_where_the_site_says_so() -> None:

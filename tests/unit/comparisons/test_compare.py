@@ -1,17 +1,20 @@
 """Comparisons: what is run in which order, what is kept, what is said; and the command's words."""
 
+import functools
 import itertools
 import json
 import math
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from scaleout import Comparison, compare
+from scaleout import Comparison, cli, compare
 from scaleout import records as books
 from scaleout.clusters import run as launch
 from scaleout.comparisons.command import left_behind, script
@@ -244,6 +247,98 @@ def test_a_script_that_is_edited_while_it_is_measured_ends_it(tmp_path: Path) ->
     assert topic.asked == asked + 9  # two rounds were there
 
 
+def _nested(value: float) -> Any:
+    def run(speed: float) -> float:
+        return sum(step * speed for step in [3.0] for _ in range(int(value)))
+
+    return run
+
+
+def _by_closure(value: float) -> Any:
+    again: list[int] = []
+
+    def inner(speed: float) -> float:
+        return value * speed
+
+    def run(speed: float) -> float:
+        again.append(1)  # what a function keeps for itself is no edit
+        return inner(speed) if speed else run(speed)
+
+    return run
+
+
+class _Called:
+    def __call__(self, speed: float) -> float:
+        return 100 * speed
+
+
+class _Edited:
+    def __call__(self, speed: float) -> float:
+        return 200 * speed
+
+
+_Edited.__name__ = _Edited.__qualname__ = "_Called"
+
+
+@pytest.mark.parametrize(
+    ("one", "edited"),
+    [
+        (lambda speed: 200.0 * speed, lambda speed: 300.0 * speed),
+        (lambda speed: math.floor(9.5 * speed), lambda speed: math.ceil(9.5 * speed)),
+        (lambda speed, by=2.0: by * speed, lambda speed, by=3.0: by * speed),
+        (lambda speed, *, by=(1, 2): by[1] * speed, lambda speed, *, by=(1, 3): by[1] * speed),
+        (
+            lambda speed: sum(2.0 * speed for _ in "ab"),
+            lambda speed: sum(3.0 * speed for _ in "ab"),
+        ),
+        (
+            lambda speed: speed if "a" in {"a", "b"} else 1,
+            lambda speed: speed if "a" in {"a"} else 1,
+        ),
+        (_by_closure(2.0), _by_closure(3.0)),
+        (_nested(2), _nested(3)),
+        (functools.partial(pow, 2.0), functools.partial(pow, 3.0)),
+        (_Called(), _Edited()),
+    ],
+)
+def test_an_edited_function_is_measured_anew_and_the_same_goes_on(
+    one: Any, edited: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ways = {"base": {"speed": 1.0}, "fast": {"speed": 1.3}}
+    if not isinstance(one, _Called):
+        edited.__name__ = edited.__qualname__ = one.__qualname__ = "job"
+    if isinstance(one, functools.partial):
+        ways = {"base": {"exp": 1.0}, "fast": {"exp": 1.3}}
+    said: list[str] = []
+    compare(one, ways, name="x")
+    compare(one, ways, name="x", rounds=5, least=5, echo=said.append)
+    assert any("3 rounds were measured before" in line for line in said)
+    said.clear()
+    compare(edited, ways, name="x", rounds=7, least=7, echo=said.append)
+    assert not any("were measured before" in line for line in said)
+    assert any("Measured anew, as what is measured has changed" in line for line in said)
+
+
+def test_a_function_is_told_alike_in_every_process() -> None:
+    """Sets of texts, and objects, are written in another order and place in each."""
+    code = (
+        "from scaleout.comparisons.compare import _text; things = [object()]\n"
+        "def made(a, b): return lambda n, c=object(): n in {'a', 'b', 'c', 'd'} and (a, b, c)\n"
+        "print(_text(made(things, frozenset('abcdef')), {}))"
+    )
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(told) == 1
+
+
 def test_which_file_a_command_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("a.py", "b.sh", "c"):
@@ -435,6 +530,56 @@ def test_values_of_a_variable_are_variants_and_single_ones_are_for_all() -> None
     assert list(found) == ["A=1", "A=unset"]
     assert found["A=1"] == {"script": ["python", "-V"], "env": {"B": "2", "A": "1"}}
     assert found["A=unset"] == {"script": ["python", "-V"], "env": {"A": None, "B": "2"}}
+
+
+@pytest.mark.parametrize(
+    ("words", "env", "name"),
+    [
+        ("sleep 1 :: sleep 2 :: sleep 1", [], "sleep 1"),
+        ("sleep 2 :: sleep 1 :: sleep 1", ["B=1"], "sleep 1"),
+        ("sleep 1 :: sleep 1", [], "sleep 1"),
+        ("true", ["A=1,2,1"], "A=1"),
+        ("true", ["A=1,2", "A=2..3"], "A=2"),
+        ("true", ["A=1,1"], "A=1"),
+        ("true", ["A=,1,", "B=1,2"], "A="),
+    ],
+)
+def test_a_variant_that_stands_there_twice_is_refused(
+    words: str, env: list[str], name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = [word for text in env for word in ("--env", text)]
+    line = ["compare", "--metric", "wall_s", *flags, "--", *words.split()]
+    assert cli.main(line) == 2
+    said = capsys.readouterr().err
+    assert f"{name} stands there twice: leave one of them out" in said
+    assert "the baseline runs against itself in any case" in said
+
+
+def test_variants_that_differ_and_are_called_alike_are_all_there() -> None:
+    found = variants(["true", "a b", "::", "true", "a", "b"])
+    assert [how["script"] for how in found.values()] == [["true", "a b"], ["true", "a", "b"]]
+    assert [how["env"]["A"] for how in variants(["true"], ["A=,unset"]).values()] == [None, "unset"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "shared"),
+    [
+        ({"speed": 1.0}, {"speed": 1.0}, {}),
+        ({"speed": 1.0, "ranks": 2}, {"ranks": 2, "speed": 1.0}, {}),
+        ({}, {"ranks": 2}, {"ranks": 2}),
+        ({"env": {"A": 1}}, {"env": {"A": "1"}}, {}),
+        ({}, {"env": {}}, {}),
+        ({"script": "a.py -b"}, {"script": ["a.py", "-b"]}, {}),
+    ],
+)
+def test_a_variant_given_twice_by_two_names_is_refused(
+    one: dict, other: dict, shared: dict
+) -> None:
+    job = Job()
+    ways = {"one": one, "between": {"speed": 2.0}, "other": other}
+    with pytest.raises(ScaleoutError, match="'one' and 'other' are the same variant"):
+        compare(job.run, ways, **shared)
+    assert not job.asked
 
 
 # What ranks print

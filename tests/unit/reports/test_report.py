@@ -102,6 +102,41 @@ def test_no_name_of_a_person_a_host_or_a_folder_is_in_it(
     assert "python train.py" in text and "y.sh" in text
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        *((f"x{sign}/home/alice/log", f"x{sign}ELSEWHERE") for sign in ">;{&|<@!?*+^%`\\"),
+        *((f"x{sign}/home/alice/log", f"x{sign}ELSEWHERE") for sign in ")}]"),
+        ("cc -I/home/alice/include -L/home/alice.smith/lib", "cc -IELSEWHERE -LELSEWHERE"),
+        ("cc -isystem/home/alice/x t.cpp", "cc -isystemELSEWHERE t.cpp"),
+        ("{/home/alice/x}", "{ELSEWHERE}"),
+        ("$(cat /home/alice/x)", "$(cat ELSEWHERE)"),
+        ("cd /home/alice.smith", "cd ELSEWHERE"),
+        ("/home/alice.smith/t.py>>/home/alice.smith/log.txt", "t.py>>log.txt"),
+        ("//home/alice/x /home//alice/x", "ELSEWHERE ELSEWHERE"),
+        ("/scratch/${USER}/alice/t.py", "t.py"),
+        ("/home/alice\\ smith/t.py", "t.py"),
+        ("cd ~alice; ls ~alice.smith/x", "cd ELSEWHERE; ls ELSEWHERE"),
+        ("alice+x@example.org", "ELSEWHERE"),
+        ("/home/pythonista /usr/bin/python3.11", "ELSEWHERE python3.11"),
+        ("/opt/lib/libtcmalloc.so.4", "libtcmalloc.so.4"),
+    ],
+)
+def test_no_folder_and_no_person_stands_behind_any_sign(text: str, shown: str) -> None:
+    assert evidence.anonymous(text) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("rate = total /seconds", "print(sum(x) /n)", "a[0] /n", "f(a)/b", "n //size", "x//n"),
+        *("images/s", "about ~5 minutes", "a <b>word</b>", "./labs/01_x/runme.py", "1/2"),
+    ],
+)
+def test_a_division_and_a_path_from_here_stay(text: str) -> None:
+    assert evidence.anonymous(text) == text
+
+
 def test_what_it_is_given_is_escaped_and_read_back(results: Path, tmp_path: Path) -> None:
     compared(results, "d", {"train.py": BASE, EVIL: [*BASE, EVIL]}, [100, 200])
     found = evidence.gather(results, limits=False)

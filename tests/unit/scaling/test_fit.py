@@ -113,7 +113,7 @@ def test_a_fit_that_cannot_be_trusted_is_refused_in_a_sentence() -> None:
     with pytest.raises(ScaleoutError, match="at least 1 node"):
         fitted.predict(0)
     with pytest.raises(ScaleoutError, match="lies anywhere between .*no prediction"):
-        scaling.fit_rates([1, 2, 4, 8], [10, 9, 36, 30]).predict(64)
+        scaling.fit_rates([1, 2, 4, 8], [10, 9, 30, 30]).predict(64)
     with pytest.raises(ScaleoutError, match="No law comes nearer to these rates than"):
         scaling.fit_rates([1, 2, 4, 8], [1e50, 1e-50, 5, 6]).predict(16)
     for nodes, rate in ((0.5, 1.0), (8, 0.0), (8, float("nan"))):
@@ -146,3 +146,12 @@ def test_an_interval_holds_single_measurements_not_the_curve_alone() -> None:
     said = scaling.fit_rates(counts, rates).predict(16)
     there = rates[counts == 16]
     assert np.mean((said.low < there) & (there < said.high)) >= 0.9
+
+
+def test_the_scatter_is_told_about_as_large_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two parameters are fitted, so four points leave two free; the choice of a law takes a part."""
+    monkeypatch.setattr(fit, "SHAKES", 2)
+    draw, counts = np.random.default_rng(1), np.array([1, 2, 4, 8])
+    noise = np.exp(0.05 * draw.standard_normal((120, 4)))
+    told = [scaling.fit_rates(counts, counts / (1 + 0.05 * counts) * row).scatter for row in noise]
+    assert 0.7 < np.sqrt(np.mean(np.square(told))) / 0.05 < 1.0

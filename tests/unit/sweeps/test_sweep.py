@@ -332,3 +332,28 @@ def test_best_sh_of_a_sweep_on_slurm_submits_its_job_script(tmp_path: Path) -> N
     path = {"PATH": f"{fake.parent}:/usr/bin:/bin"}
     said = subprocess.run([tmp_path / "best.sh"], env=path, capture_output=True, text=True)
     assert said.stdout == f"submitted {tmp_path}/best.sbatch\n" and not said.stderr
+
+
+@pytest.mark.parametrize("site", [Site(cores=2), Site(scheduler="slurm", cores=2)])
+def test_no_line_of_what_best_sh_tells_is_executed(tmp_path: Path, site: Site) -> None:
+    code = "import time\ntouch EXECUTED #'\n\n\rtouch EXECUTED"
+    rows = [*_jobs(FIRST, [10.0], threads=None), *_jobs(POINT, [20.0], 2)]
+    about = {"cpu": "X\ntouch EXECUTED", "cores": 2, "command": "echo ran", "others": 0.0}
+    about |= {"env": {"A": "1\ntouch EXECUTED"}}
+    result = sweeps.Result([row | about for row in rows], folder=tmp_path)
+    files.write(result, ["python", "-c", code], site)
+    text = (tmp_path / "best.sh").read_text()
+    comment = text.partition("exec sbatch" if site.scheduler else "export ")[0]
+    assert "touch EXECUTED" in comment
+    assert all(line.startswith("#") for line in comment.splitlines())
+    (tmp_path / "sbatch").write_text("#!/bin/sh\necho ran\n")
+    (tmp_path / "sbatch").chmod(0o755)
+    said = subprocess.run(
+        ["sh", "best.sh"],
+        cwd=tmp_path,
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+    )
+    assert (said.returncode, said.stdout, said.stderr) == (0, "ran\n", "")
+    assert not (tmp_path / "EXECUTED").exists()

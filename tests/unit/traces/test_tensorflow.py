@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from scaleout import records
 from scaleout.errors import ScaleoutError
+from scaleout.jobs.job import Run
 from scaleout.traces import tensorflow as profile
 
 # name of the event, milliseconds of each call
@@ -83,3 +85,35 @@ def test_what_is_no_profile_is_one_sentence(tmp_path: Path) -> None:
     file.write_bytes(file.read_bytes()[:-3])
     with pytest.raises(ScaleoutError, match="is no whole profile"):
         profile.read(tmp_path)
+
+
+def _run(folder: Path, monkeypatch: pytest.MonkeyPatch, *steps: list[float]) -> Run:
+    """A profiled run that wrote a record with each of these lists of times."""
+    _written(folder, {"net/mul:Mul": [6.0, 6.0]})
+    monkeypatch.setenv("SCALEOUT_RECORDS", str(folder / "records.jsonl"))
+    for step_s in steps:
+        records.write(lab="mine", step_s=step_s)
+    return Run("id", "mine", "mpirun", folder, 1, 1)
+
+
+def test_a_run_is_divided_by_the_steps_that_it_tells_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = profile.read(_run(tmp_path, monkeypatch, [], [0.01, 0.01, 0.01]))
+    assert frame.time_ms.tolist() == pytest.approx([4]) and frame.attrs["step_ms"] == 10
+    assert profile.words(frame) == "10.0 ms a step: Mul 40%, between operations 60%."
+
+
+@pytest.mark.parametrize("steps", [(), ([],), ([], [])])
+def test_a_run_that_tells_of_no_step_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: tuple[list[float], ...]
+) -> None:
+    run = _run(tmp_path, monkeypatch, *steps)
+    with pytest.raises(ScaleoutError, match="No record of mine tells how many steps it took"):
+        profile.read(run)
+    assert profile.read(run.folder).time_ms.tolist() == [12]
+
+
+def test_a_folder_has_no_step_to_put_into_words(tmp_path: Path) -> None:
+    with pytest.raises(ScaleoutError, match="does not tell how long a step took"):
+        profile.words(profile.read(_written(tmp_path, EVENTS)))
