@@ -69,7 +69,18 @@ def gather(folders: Iterable[Path], names: bool = False) -> list[Attendee]:
             "a report's page."
         )
     called = _told_apart(found) if names else [f"{n:02}" for n in range(1, len(found) + 1)]
-    return [_attendee(name, place) for name, place in zip(called, found, strict=True)]
+    return [
+        _attendee(name, place, _beside_is_own(place, found))
+        for name, place in zip(called, found, strict=True)
+    ]
+
+
+def _beside_is_own(place: Path, found: Mapping[Path, Path]) -> bool:
+    """Tell whether what lies beside a results folder is its person's, and nobody else's."""
+    if place.name == "results":
+        return True
+    alone = [other.parent for other in found if other.is_dir()].count(place.parent) == 1
+    return alone and place != found[place].resolve()
 
 
 def _told_apart(found: Mapping[Path, Path]) -> list[str]:
@@ -138,10 +149,10 @@ def _holds_results(folder: Path, inside: str = "") -> bool:
         return False
 
 
-def _attendee(name: str, place: Path) -> Attendee:
+def _attendee(name: str, place: Path, beside: bool) -> Attendee:
     """Read what one folder holds of runs and checks, or a page alone.
 
-    The small jobs of checks are nobody's measurement.
+    `beside`: a survey.md beside the folder is this person's too. The small jobs of checks are nobody's measurement.
     """
     import pandas as pd
 
@@ -166,7 +177,7 @@ def _attendee(name: str, place: Path) -> Attendee:
     for row in rows:
         row |= {name: plain(row[name]) for name in TEXTS}
     kept = report if report.is_file() else None
-    answers = survey.read(folder) if folder else {}
+    answers = survey.read(folder, beside) if folder else {}
     return Attendee(name, pd.DataFrame(rows, columns=FIELDS), checks, left_out, kept, answers)
 
 
