@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from .. import jsonlines
 from ..errors import ScaleoutError
 from ..jobs import failures, talking
 from ..jobs.job import Job, JobFailed, JobInterrupted, JobTimeout, Run, new_run
@@ -42,7 +43,7 @@ def submit(job: Job, say: Callable[[str], None]) -> Run:
     command = script.splitlines()[-1]
     run = Run(run_id, job.name, command, folder, job.ranks, job.threads, env=job.env)
     path = folder / "job.sh"
-    path.write_text(script, encoding="utf-8")
+    jsonlines.write(path, script, mode=0o600)  # it may hold a secret
     start = time.monotonic()
     try:
         _make(away)

@@ -2,6 +2,7 @@
 real ones."""
 
 import contextlib
+import stat
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
@@ -364,6 +365,7 @@ def test_a_dry_run_shows_the_script_that_is_submitted(
     run = slurm.submit(job, lambda _: None)
     script = (run.folder / "job.sh").read_text()
     assert slurm.dry_run(job) == script.replace(run.id, "RUN_ID").rstrip()
+    assert stat.S_IMODE((run.folder / "job.sh").stat().st_mode) == 0o600, "it may hold a secret"
     assert f"{tmp_path}/{'scratch/scaleout-' if scratch else 'results/x/'}{run.id}/" in script
 
 
