@@ -50,10 +50,16 @@ def text(path: Path) -> str:
         return file.read().decode("utf-8-sig")
 
 
-def write(path: Path, content: str | bytes) -> None:
-    """Write a file whole, or not at all, whoever else writes the same one meanwhile."""
+def write(path: Path, content: str | bytes, mode: int | None = None) -> None:
+    """Write a file whole, or not at all, whoever else writes the same one meanwhile.
+
+    It has the mode that is given from its first byte on.
+    """
     partial = path.with_name(f"{path.name}.{os.urandom(4).hex()}.part")
     try:
+        if mode is not None:
+            partial.touch()
+            partial.chmod(mode)
         partial.write_bytes(content.encode() if isinstance(content, str) else content)
         partial.rename(path)
     except BaseException:  # a full disk, or Ctrl-C

@@ -65,10 +65,15 @@ def listed(text: str) -> list[str]:
     return text.rstrip(";").split(";") if ";" in text else text.split(",")
 
 
+def secret(name: str) -> bool:
+    """Tell whether a variable's name says that it holds a secret."""
+    return not SECRETS.isdisjoint(re.split("[_0-9]+", name.upper()))
+
+
 def veiled(variables: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Veil variables that go into a file: what looks like a secret by its name becomes "***"."""
+    """Veil variables that people read: what looks like a secret by its name becomes "***"."""
     return {
-        name: VEIL if SECRETS.intersection(re.split("[_0-9]+", name.upper())) else value
+        name: VEIL if value is not None and secret(name) else value
         for name, value in variables.items()
     }
 

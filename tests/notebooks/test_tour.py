@@ -79,3 +79,48 @@ def test_the_guesses_are_the_attendees_and_never_the_examples_of_a_master(
     assert re.findall("guessed (.+)", capsys.readouterr().out) == ["None", "70", "None", "70"]
     (page,) = workshop.glob("results/tour/*/index.html")
     assert page.read_text().count("<p>The guesses: guess_rate = 70</p>") == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("{", "does not appear to be JSON"),
+        ("[]", "is no notebook that can be read"),
+        ('{"nbformat": 4, "nbformat_minor": 5, "metadata": {}}', "expected key: cells"),
+        ('{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": [1]}', "can be read"),
+        ('{"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": []}', "the tag tour"),
+        (b"\xff\xfe\x00", "is no notebook that can be read"),
+        (None, "Is a directory"),
+        ("object()", "the headline's cell shows <object at"),
+        ("40 + 2", "the headline's cell shows 42"),
+    ],
+)
+def test_a_damaged_notebook_ends_its_own_topic_alone(
+    workshop: Path, capsys: pytest.CaptureFixture[str], content: str | bytes | None, said: str
+) -> None:
+    for topic in ("00_good", "02_good"):
+        _book(workshop / f"solutions/{topic}.ipynb", "f'a headline of {1 + 1} words'")
+    damaged = workshop / "solutions/01_bad.ipynb"
+    if content is None:
+        damaged.mkdir()
+    elif isinstance(content, bytes):
+        damaged.write_bytes(content)
+    elif content[0] in "{[":
+        damaged.write_text(content)
+    else:
+        _book(damaged, content)
+    assert tour.main(quick=True) == 1
+    good, bad, other = capsys.readouterr().out.splitlines()[:3]
+    assert good.endswith("a headline of 2 words") and other.endswith("a headline of 2 words")
+    assert "01_bad" in bad and "Failed: " in bad and said in bad
+    (page,) = workshop.glob("results/tour/*/index.html")
+    assert page.read_text().count("a headline of 2 words") >= 2 and "Failed: " in page.read_text()
+
+
+def test_a_damaged_notebook_of_guesses_is_named(
+    workshop: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _book(workshop / "solutions/00_one.ipynb", "guess_rate = 50", "'never'")
+    (workshop / "notebooks/00_one.ipynb").write_text("{")
+    assert tour.main(quick=True) == 1
+    assert "Failed: notebooks/00_one.ipynb is no notebook" in capsys.readouterr().out

@@ -23,6 +23,10 @@ def test_secrets_are_known_by_their_names() -> None:
     assert words.veiled(plain) == plain
 
 
+def test_what_is_taken_away_is_no_secret() -> None:
+    assert words.veiled({"A_TOKEN": None, "B_TOKEN": "b"}) == {"A_TOKEN": None, "B_TOKEN": "***"}
+
+
 def test_a_secret_is_not_kept_with_the_run(tmp_path: Path) -> None:
     asked = {"MY_TOKEN": "hush", "BATCH": "8"}
     Run("id", "x", "mpirun x", tmp_path, 1, 1, env=asked).keep()

@@ -8,11 +8,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from .. import jsonlines
 from ..errors import ScaleoutError
 from ..jobs import failures, talking
 from ..jobs.job import Job, JobFailed, JobInterrupted, JobTimeout, Run, new_run
 from ..jobs.output import READ_BYTES, Line, Pieces, Transcript
-from ..paths import show
+from ..paths import results_path, show
 from ..site import Site
 from ..words import count
 from . import slurm_commands
@@ -37,12 +38,12 @@ def submit(job: Job, say: Callable[[str], None]) -> Run:
     slurm_commands.use(job.site.slurm_conf)
     scratch = _scratch(job.site)
     run_id, folder = new_run(job.name)
-    away = Path(scratch) / f"scaleout-{run_id}" if scratch else folder
+    away = _away(scratch, run_id) or folder
     script = job_script(job, run_id, str(away))
     command = script.splitlines()[-1]
     run = Run(run_id, job.name, command, folder, job.ranks, job.threads, env=job.env)
     path = folder / "job.sh"
-    path.write_text(script, encoding="utf-8")
+    jsonlines.write(path, script, mode=0o600)  # it may hold a secret
     start = time.monotonic()
     try:
         _make(away)
@@ -63,8 +64,13 @@ def submit(job: Job, say: Callable[[str], None]) -> Run:
 
 def dry_run(job: Job) -> str:
     """Write the job script that `submit` would, and start nothing."""
-    folder = f"{_scratch(job.site) or 'results/' + job.name}/RUN_ID"
-    return job_script(job, "RUN_ID", folder).rstrip()
+    folder = _away(_scratch(job.site), "RUN_ID") or results_path(job.name, "RUN_ID")
+    return job_script(job, "RUN_ID", str(folder)).rstrip()
+
+
+def _away(scratch: str, run_id: str) -> Path | None:
+    """Name the job's folder in the scratch folder; None where the site has none."""
+    return Path(scratch) / f"scaleout-{run_id}" if scratch else None
 
 
 def _scratch(site: Site) -> str:

@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from ..errors import ScaleoutError
 from ..jsonlines import Row
 from ..locks import held
 from ..paths import results, show
+from ..words import secret
 
 MOST_LETTERS = 60  # of a folder's name
 
@@ -56,15 +58,26 @@ class Journal:
         if self.path.exists():
             names = (self.folder / f"{old}-{number}.jsonl" for number in range(1, 10**6))
             self.path.rename(next(name for name in names if not name.exists()))
-        jsonlines.write(self.about, json.dumps(about, indent=1) + "\n")
+        mode = 0o600 if _holds_secret(about) else None
+        jsonlines.write(self.about, json.dumps(about, indent=1) + "\n", mode)
 
     def keep_only(self, rows: Sequence[Row]) -> None:
         """Leave only these lines in the file."""
-        jsonlines.write(self.path, "".join(json.dumps(row) + "\n" for row in rows))
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        jsonlines.write(self.path, text, stat.S_IMODE(self.path.stat().st_mode))
 
     def add(self, row: Row) -> None:
         """Keep one job, on disk before the next begins."""
+        if not self.path.exists():  # who may read what is measured here may read its lines
+            self.path.touch(stat.S_IMODE(self.about.stat().st_mode))
         jsonlines.append(self.path, json.dumps(row))
+
+
+def _holds_secret(about: object) -> bool:
+    """Tell whether a variable in a description is a secret by its name."""
+    if isinstance(about, Mapping):
+        return any(secret(str(name)) or _holds_secret(inside) for name, inside in about.items())
+    return isinstance(about, list) and any(map(_holds_secret, about))
 
 
 def folder_name(name: str, stem: str, about: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ from ..clusters.run import start
 from ..errors import ScaleoutError
 from ..jobs.environment import interpreter
 from ..jobs.job import TIMEOUT_S, Job, Run
-from ..paths import home, results, show, topic
+from ..paths import home, results, results_path, show, topic
 from ..site import Site
 from . import checks, marks, masters
 
@@ -235,7 +235,7 @@ class Lab:
             site=site,
             queued=True,
         )
-        text = dry_run(job)
+        text = dry_run(job).replace(str(results_path()), "results")
         print(text.replace(str(home()), "WORKSHOP"))
 
     def quote(self, what: int | str) -> "Code":

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from .. import machine, settings
 from ..errors import ScaleoutError
 from ..paths import home, results, show
+from ..words import plain
 from . import history
 from .marks import GUESS
 from .masters import TOPIC
@@ -58,10 +59,20 @@ def main(quick: bool) -> int:
     books = _books()
     folder = results() / "tour" / f"{datetime.now():%Y%m%dT%H%M%S}"
     folder.mkdir(parents=True)
-    tours = {path: _own_guesses(path, _tour_cells(path)) for path in books}
+    tours: dict[Path, NotebookNode] = {}
+    unread: dict[Path, Stop] = {}
+    for path in books:
+        try:
+            tours[path] = _own_guesses(path, _tour_cells(path))
+        except ScaleoutError as error:
+            unread[path] = Stop(path.stem, path.stem, f"Failed: {error}")
     stops = []
     with tqdm(total=sum(len(t.cells) for t in tours.values()), unit="cell", file=sys.stderr) as bar:
-        for path, book in tours.items():
+        for path in books:
+            if path in unread:
+                stops.append(unread[path])
+                continue
+            book = tours[path]
             bar.set_description(path.stem)
             waits = _waiting(path.stem, book) if path.parent.name == "notebooks" else None
             if waits:
@@ -110,10 +121,24 @@ def stored(path: Path) -> Stop:
     return stop
 
 
-def _tour_cells(path: Path) -> "NotebookNode":
+def _read(path: Path) -> "NotebookNode":
+    """Read a notebook; ScaleoutError where the file holds none."""
     import nbformat
 
-    book: NotebookNode = nbformat.read(path, as_version=4)
+    try:
+        book: NotebookNode = nbformat.read(path, as_version=4)
+        nbformat.validate(book)
+    except Exception as error:  # nbformat lets an AttributeError through, and a TypeError
+        why = next(iter(str(error).splitlines()), type(error).__name__)
+        raise ScaleoutError(
+            f"{show(path)} is no notebook that can be read ({plain(why, 120)}): put a whole "
+            "copy of it in its place."
+        ) from None
+    return book
+
+
+def _tour_cells(path: Path) -> "NotebookNode":
+    book = _read(path)
     title = next((c.source for c in book.cells if c.cell_type == "markdown"), "").splitlines() or [
         ""
     ]
@@ -121,6 +146,10 @@ def _tour_cells(path: Path) -> "NotebookNode":
     book.cells = [
         c for c in book.cells if c.cell_type == "code" and "tour" in c.metadata.get("tags", [])
     ]
+    if not book.cells:
+        raise ScaleoutError(
+            f"{show(path)} has no cell with the tag tour: put a whole copy of it in its place."
+        )
     return book
 
 
@@ -137,11 +166,9 @@ def _own_guesses(path: Path, book: "NotebookNode") -> "NotebookNode":
 
 def _guesses(path: Path) -> dict[str, str]:
     """Read the lines in which a notebook's guesses are made, by how each begins."""
-    import nbformat
-
     if not path.is_file():
         return {}
-    code = [c.source for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
+    code = [c.source for c in _read(path).cells if c.cell_type == "code"]
     return {line[1]: line[0] for line in GUESS.finditer("\n".join(code))}
 
 
@@ -191,7 +218,18 @@ def _collect(stop: Stop, book: "NotebookNode") -> None:
             elif "text/html" in shown:
                 stop.tables.append(shown["text/html"])
             elif headline and stop.ok and "text/plain" in shown:
-                stop.headline = str(ast.literal_eval(shown["text/plain"]))
+                stop.ok, stop.headline = _sentence(shown["text/plain"])
+
+
+def _sentence(shown: str) -> tuple[bool, str]:
+    """Read the sentence that a headline's cell shows; False and why where it shows no sentence."""
+    try:
+        said = ast.literal_eval(shown)
+    except (SyntaxError, ValueError):
+        said = None
+    if isinstance(said, str):
+        return True, said
+    return False, f"Failed: the headline's cell shows {plain(shown)}: let it end in a string."
 
 
 def montage(stops: list[Stop]) -> bytes:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from itertools import combinations
 from pathlib import Path
 
+from .. import jsonlines
 from ..clusters.jobscript import job_script
 from ..jobs.job import Job
 from ..site import Site
@@ -31,14 +32,13 @@ def write(result: Result, command: Sequence[str], site: Site) -> list[Path]:
         paths.append(result.folder / f"{one}-{other}.png")
         result.heat_map(other, one).savefig(paths[-1])
     texts = {
-        "best.sh": _script(result, command, site),
-        "table.md": _markdown(result, command),
-        "best.sbatch": _job_script(result, command, site),
+        "best.sh": (_script(result, command, site), 0o700),  # these two may hold a secret
+        "table.md": (_markdown(result, command), None),
+        "best.sbatch": (_job_script(result, command, site), 0o600),
     }
-    for name, text in texts.items():
+    for name, (text, mode) in texts.items():
         paths.append(result.folder / name)
-        paths[-1].write_text(text, encoding="utf-8")
-    (result.folder / "best.sh").chmod(0o755)
+        jsonlines.write(paths[-1], text, mode)
     return paths
 
 

@@ -40,15 +40,19 @@ class Point:
     def __str__(self) -> str:
         threads = words.count(self.threads, "thread") if self.threads else "threads unset"
         size = f"{words.count(self.ranks, 'rank')} x {threads}"
-        return " ".join(
-            [size, *(f"{name}={'unset' if value is None else value}" for name, value in self.env)]
-        )
+        return " ".join([size, *(f"{name}={value}" for name, value in self._shown.items())])
 
     @property
     def settings(self) -> dict[str, Value]:
-        """The values in the columns of a table; "unset" where a variable is taken away."""
-        env = {name: "unset" if value is None else value for name, value in self.env}
-        return {"ranks": self.ranks, "threads": self.threads or "unset", **env}
+        """The values in the columns of a table; "unset" where a variable is taken away, "***" where
+        it holds a secret."""
+        return {"ranks": self.ranks, "threads": self.threads or "unset", **self._shown}
+
+    @property
+    def _shown(self) -> dict[str, str]:
+        """The variables as people read them."""
+        shown = words.veiled(dict(self.env))
+        return {name: "unset" if value is None else value for name, value in shown.items()}
 
     @property
     def variables(self) -> dict[str, str | None]:

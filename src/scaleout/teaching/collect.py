@@ -4,10 +4,11 @@ What attendees hand in is read without trust: a line that is no record of the wo
 said and left out."""
 
 import csv
+import os
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -50,7 +51,7 @@ class Attendee:
 
 def gather(folders: Iterable[Path], names: bool = False) -> list[Attendee]:
     """Read the results folders of a class, and say where there are none."""
-    found: dict[Path, str] = {}  # each once, in order, with the entry of the class that it is in
+    found: dict[Path, Path] = {}  # each once, in order, with the entry of the class that it is in
     for folder in folders:
         if not folder.is_dir():
             raise ScaleoutError(
@@ -59,7 +60,7 @@ def gather(folders: Iterable[Path], names: bool = False) -> list[Attendee]:
             )
         for entry in [folder] if _holds_results(folder) else sorted(folder.iterdir()):
             inside = _handed_in(entry, DEEP)
-            found |= {one.resolve(): entry.name for one in inside}
+            found |= {one.resolve(): entry.absolute() for one in inside}
             if not inside and not entry.name.startswith("."):
                 print(_nothing(entry))
     if not found:
@@ -67,13 +68,37 @@ def gather(folders: Iterable[Path], names: bool = False) -> list[Attendee]:
             "No results there: each attendee's folder holds results/NN_topic/RUN/records.jsonl, or "
             "a report's page."
         )
-    own = [_own_name(place) for place in found]
-    class_ = []
-    for number, (place, wrapped) in enumerate(found.items(), 1):
-        name = own[number - 1]
-        name = name if own.count(name) == 1 else f"{wrapped}/{name}"
-        class_.append(_attendee(plain(name) if names else f"{number:02}", place))
-    return class_
+    called = _told_apart(found) if names else [f"{n:02}" for n in range(1, len(found) + 1)]
+    return [
+        _attendee(name, place, _beside_is_own(place, found))
+        for name, place in zip(called, found, strict=True)
+    ]
+
+
+def _beside_is_own(place: Path, found: Mapping[Path, Path]) -> bool:
+    """Tell whether what lies beside a results folder is its person's, and nobody else's."""
+    if place.name == "results":
+        return True
+    alone = [other.parent for other in found if other.is_dir()].count(place.parent) == 1
+    return alone and place != found[place].resolve()
+
+
+def _told_apart(found: Mapping[Path, Path]) -> list[str]:
+    """Name each place by its own folder, and by more of its path where two have one name."""
+    top = os.path.commonpath([entry.parent for entry in found.values()])
+    ways = [
+        [_own_name(place) for place in found],
+        [f"{entry.name}/{_own_name(place)}" for place, entry in found.items()],
+        [os.path.relpath(place, top).removesuffix("/results") for place in found],
+    ]
+    names = []
+    for each in zip(*ways, strict=True):
+        alone = [name for way, name in zip(ways, each, strict=True) if way.count(name) == 1]
+        names.append(plain([*alone, each[-1]][0]))
+    return [
+        name if names.count(name) == 1 else f"{name} ({names[: at + 1].count(name)})"
+        for at, name in enumerate(names)
+    ]
 
 
 def _handed_in(place: Path, deep: int) -> list[Path]:
@@ -124,10 +149,10 @@ def _holds_results(folder: Path, inside: str = "") -> bool:
         return False
 
 
-def _attendee(name: str, place: Path) -> Attendee:
+def _attendee(name: str, place: Path, beside: bool) -> Attendee:
     """Read what one folder holds of runs and checks, or a page alone.
 
-    The small jobs of checks are nobody's measurement.
+    `beside`: a survey.md beside the folder is this person's too. The small jobs of checks are nobody's measurement.
     """
     import pandas as pd
 
@@ -152,7 +177,7 @@ def _attendee(name: str, place: Path) -> Attendee:
     for row in rows:
         row |= {name: plain(row[name]) for name in TEXTS}
     kept = report if report.is_file() else None
-    answers = survey.read(folder) if folder else {}
+    answers = survey.read(folder, beside) if folder else {}
     return Attendee(name, pd.DataFrame(rows, columns=FIELDS), checks, left_out, kept, answers)
 
 

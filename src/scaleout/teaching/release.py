@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
@@ -209,17 +210,21 @@ def for_a_class(makefile: str) -> str:
 
 def _veil(checks: str) -> str:
     """Veil the hints of a checks.py from the third on; `scaleout hint` shows them."""
-    text = checks
-    for node in ast.walk(ast.parse(checks)):
-        if (
-            isinstance(node, ast.keyword)
-            and node.arg == "hints"
-            and isinstance(node.value, ast.List)
-        ):
-            for hint in node.value.elts[2:]:
-                plain = str(ast.get_source_segment(checks, hint))
-                text = text.replace(plain, repr(veiled(ast.literal_eval(hint))), 1)
-    return text
+    text = checks.encode()
+    starts = [0, *accumulate(map(len, text.splitlines(keepends=True)))]  # of the lines, in bytes
+    hints = [
+        hint
+        for node in ast.walk(ast.parse(checks))
+        if isinstance(node, ast.keyword)
+        and node.arg == "hints"
+        and isinstance(node.value, ast.List)
+        for hint in node.value.elts[2:]
+    ]
+    for hint in sorted(hints, key=lambda hint: (hint.lineno, hint.col_offset), reverse=True):
+        start = starts[hint.lineno - 1] + hint.col_offset
+        end = starts[(hint.end_lineno or 0) - 1] + (hint.end_col_offset or 0)
+        text = text[:start] + repr(veiled(ast.literal_eval(hint))).encode() + text[end:]
+    return text.decode()
 
 
 def _given(name: str, chosen: Sequence[str]) -> bool:

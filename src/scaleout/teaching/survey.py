@@ -30,13 +30,13 @@ SECTION = re.compile(r"^## (\d{1,2})\. (.*?)(?=^#|\Z)", re.M | re.S)
 LINE = re.compile(r"^(before|after|answer|words):[ \t]*(.*)$", re.M)
 
 
-def read(folder: Path) -> dict[tuple[int, str], str]:
+def read(folder: Path, beside: bool = True) -> dict[tuple[int, str], str]:
     """Read what was answered: {(question, "before"): "b"}.
 
-    The page lies in a results folder or beside it.
+    The page lies in a results folder or beside it, where what lies there is the same person's.
     """
     text = ""
-    for path in (folder.parent / PAGE, folder / PAGE):
+    for path in (*([folder.parent / PAGE] if beside else []), folder / PAGE):
         with contextlib.suppress(OSError, ValueError):
             text = jsonlines.text(path)[:LONGEST]
     return {

@@ -3,6 +3,7 @@ real ones."""
 
 import contextlib
 import re
+import stat
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
@@ -374,6 +375,20 @@ def test_what_cannot_be_brought_home_is_said_and_stays(
     slurm.submit(_job(site), said.append)
     (away,) = (tmp_path / "scratch").iterdir()
     assert f"it is still in {away}" in said[-1]
+
+
+@pytest.mark.parametrize("scratch", ["", "$HERE/scratch"])
+def test_a_dry_run_shows_the_script_that_is_submitted(
+    played: Slurm, tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch, scratch: str
+) -> None:
+    played.state = "COMPLETED"
+    monkeypatch.setenv("HERE", str(tmp_path))
+    job = _job(replace(SITE, scratch=scratch))
+    run = slurm.submit(job, lambda _: None)
+    script = (run.folder / "job.sh").read_text()
+    assert slurm.dry_run(job) == script.replace(run.id, "RUN_ID").rstrip()
+    assert stat.S_IMODE((run.folder / "job.sh").stat().st_mode) == 0o600, "it may hold a secret"
+    assert f"{tmp_path}/{'scratch/scaleout-' if scratch else 'results/x/'}{run.id}/" in script
 
 
 def test_the_site_is_what_is_around_us(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import re
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -775,3 +776,16 @@ def test_the_start_of_a_job_that_hides_a_difference_is_measured_and_said(
     notes = " ".join(Comparison.read(found.folder).notes)
     assert ("An empty job takes" in notes) == hidden
     assert ("no difference" in repr(found)) == (verdict == "no difference shown")
+
+
+@pytest.mark.parametrize(("variable", "mode"), [("API_TOKEN", 0o600), ("A", 0o644)])
+def test_what_holds_the_value_of_a_secret_is_its_owners_alone(
+    results: Path, variable: str, mode: int
+) -> None:
+    numbers = itertools.count(100)
+    told = {"a": {"env": {variable: "s3cret"}}, "b": {"env": {}}}
+    for rounds in (3, 4):
+        compare(lambda env: float(next(numbers)), told, rounds=rounds, name="x", echo=None)
+    assert "s3cret" in (results / "compare/x/compare.json").read_text()
+    files = [results / "compare/x" / file for file in ("compare.json", "runs.jsonl")]
+    assert [stat.S_IMODE(file.stat().st_mode) & 0o644 for file in files] == [mode, mode]

@@ -4,6 +4,7 @@ import html
 import importlib
 import json
 import math
+import stat
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -357,3 +358,27 @@ def test_no_line_of_what_best_sh_tells_is_executed(tmp_path: Path, site: Site) -
     )
     assert (said.returncode, said.stdout, said.stderr) == (0, "ran\n", "")
     assert not (tmp_path / "EXECUTED").exists()
+
+
+def test_the_value_of_a_secret_is_shown_to_nobody_and_kept_for_its_owner(
+    jobs, measure, results: Path
+) -> None:
+    said: list[str] = []
+    env = {"API_TOKEN": ["s3cret"], "A": ["1"]}
+    result = measure(ranks=[2], env=env, name="mine", echo=said.append)
+    assert jobs[1][2]["API_TOKEN"] == "s3cret"
+    folder = results / "sweep/mine"
+    assert sweeps.read(folder).frame.equals(result.frame)
+    shown = [*said, repr(result), result._repr_html_(), (folder / "table.md").read_text()]
+    assert "API_TOKEN=***" in "".join(shown) and "s3cret" not in "".join(shown)
+    assert "s3cret" not in result.frame.to_csv() + result.runs.to_csv()
+    modes = {f.name: stat.S_IMODE(f.stat().st_mode) for f in folder.iterdir() if f.is_file()}
+    private = {"points.jsonl", "sweep.json", "best.sh", "best.sbatch"}
+    assert {f.name for f in folder.iterdir() if b"s3cret" in f.read_bytes()} <= private
+    assert {name: modes[name] for name in private} == {
+        **dict.fromkeys(private, 0o600),
+        "best.sh": 0o700,
+    }
+    assert "s3cret" in (folder / "best.sh").read_text(), "it sets what was measured"
+    measure(env={"A": ["1"]}, name="open")
+    assert stat.S_IMODE((results / "sweep/open/points.jsonl").stat().st_mode) == modes["table.md"]

@@ -10,6 +10,7 @@ import pytest
 
 from scaleout import records
 from scaleout.course import history
+from scaleout.reports import page
 from scaleout.settings import STACKS
 from scaleout.teaching import collect
 
@@ -194,6 +195,39 @@ def test_two_people_whose_folders_have_one_name_are_told_apart(person: Path) -> 
         shutil.copytree(person, person.parent / who / "work/results")
     people = collect.gather([person.parent], names=True)
     assert [a.name for a in people] == ["ann/work", "bob/work", "one"]
+
+
+def test_all_that_one_person_has_handed_in_is_told_apart(person: Path, tmp_path: Path) -> None:
+    long = "p" * 70
+    for place in ("anna/mon/project", "anna/tue/project", f"ben/{long}/x", f"ben/{long}/y/x"):
+        shutil.copytree(person, person.parent / place / "results")
+    shutil.copytree(person, tmp_path / "other/one")
+    people = collect.gather([person.parent, tmp_path / "other"], names=True)
+    assert [a.name for a in people] == [
+        "class/anna/mon/project",
+        "class/anna/tue/project",
+        f"class/ben/{long}"[:60] + " (1)",
+        f"class/ben/{long}"[:60] + " (2)",
+        "class/one",
+        "other/one",
+    ]
+    people = collect.gather([person.parent / "anna"], names=True)
+    assert [a.name for a in people] == ["mon/project", "tue/project"]
+
+
+def test_each_page_of_one_person_is_on_the_page_of_the_class(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for day in ("mon", "tue"):
+        (tmp_path / "class/anna" / day).mkdir(parents=True)
+        (tmp_path / "class/anna" / day / "page.html").write_text(page.BEGIN)
+    monkeypatch.setenv("SCALEOUT_RESULTS", str(tmp_path / "mine"))
+    monkeypatch.setattr(collect, "class_page", lambda handed_in: "\n".join(handed_in))
+    out = collect.collect([tmp_path / "class"], names=True)
+    assert (out / "reports.html").read_text().split("\n") == [
+        "anna/mon/page.html",
+        "anna/tue/page.html",
+    ]
 
 
 @pytest.mark.parametrize("mark", ["\ufeff", ""])

@@ -1,6 +1,7 @@
 """The copy for a class: its own README, its part of the Makefile, whole or not at all, and a tour of what attendees
 have."""
 
+import ast
 import html
 import json
 import os
@@ -15,9 +16,10 @@ from helpers import COMMAND, ROOT
 
 from scaleout import cli
 from scaleout.course import history, tour
+from scaleout.course.checks import veiled
 from scaleout.course.masters import generate
 from scaleout.errors import ScaleoutError
-from scaleout.teaching.release import CUT, for_a_class, release
+from scaleout.teaching.release import CUT, _veil, for_a_class, release
 
 BOOK = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
 RUNME = "# TODO 1: add.  (1 line)\n# BEGIN SOLUTION\nsecret = 1\n# STARTER: pass\n# END SOLUTION\n"
@@ -208,3 +210,25 @@ def test_the_tour_of_a_class_names_the_labs_that_are_not_solved(
     )
     history.keep_state("00_tiny", 1, "passed")
     assert tour._waiting("00_tiny", type("Book", (), {"metadata": {}})) is None
+
+
+def test_a_hint_is_veiled_at_its_own_place() -> None:
+    """Also where its text stands elsewhere, several times in a line, or behind other alphabets."""
+    given = """WORD = "use é"
+OTHER = ["use é", "first"]
+@todo(1, hints=["first", "second", "use é", "use é",
+    "two "
+    "lines", "last"])
+def one(job): return "use é"
+@todo(2, hints=["é", "second", "first"])
+def two(job): ...
+"""
+    out = _veil(given)
+    kept = [line for line in given.splitlines() if "WORD" in line or "OTHER" in line]
+    assert out.splitlines()[:2] == kept and 'def one(job): return "use é"' in out
+    functions = [node for node in ast.parse(out).body if isinstance(node, ast.FunctionDef)]
+    hints = [ast.literal_eval(f.decorator_list[0].keywords[0].value) for f in functions]
+    assert hints == [
+        ["first", "second", *map(veiled, ("use é", "use é", "two lines", "last"))],
+        ["é", "second", veiled("first")],
+    ]

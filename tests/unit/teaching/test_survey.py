@@ -73,3 +73,31 @@ def test_collect_writes_the_page_of_a_class(
     (topic.parents[1] / "survey.md").write_text(filled({(11, "answer"): "3"}))
     out = collect.collect([tmp_path / "class"])
     assert "| 11 pace | 0 | 0 | 1 | 0 | 0 |" in (out / "survey.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("places", "page", "answered"),
+    [
+        (["anna", "ben"], "survey.md", []),
+        (["anna"], "survey.md", []),
+        (["group/anna", "group/ben"], "group/survey.md", []),
+        (["anna/results", "ben/results"], "survey.md", []),
+        (["anna/results", "ben/results"], "anna/survey.md", ["anna"]),
+        (["anna/results", "ben"], "ben/survey.md", ["ben"]),
+        (["Jo_4/my results", "ben"], "Jo_4/survey.md", ["my results"]),
+    ],
+)
+def test_a_survey_counts_for_the_person_whose_folder_it_is_in(
+    tmp_path: Path, places: list[str], page: str, answered: list[str]
+) -> None:
+    for place in places:
+        (tmp_path / place / "04_kmeans").mkdir(parents=True)
+        (tmp_path / place / "04_kmeans/checks.jsonl").write_text('{"todo": 1, "state": "passed"}\n')
+    (tmp_path / page).write_text(filled({(11, "answer"): "3"}))
+    class_ = collect.gather([tmp_path], names=True)
+    assert len(class_) == len(places)
+    assert [a.name for a in class_ if a.answers] == answered
+    folders = [tmp_path / place for place in places]
+    assert [a.name for a in collect.gather(folders, names=True) if a.answers] == [
+        name for name in answered if name != "my results"
+    ]
