@@ -13,7 +13,8 @@ import pytest
 from helpers import COMMAND, left_of
 
 from scaleout.course.masters import generate
-from scaleout.jobs import local, output
+from scaleout.jobs import output
+from scaleout.launch import local
 
 MASTER = '''
     """Adds one number from each rank."""

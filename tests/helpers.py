@@ -14,10 +14,10 @@ from typing import Any
 import psutil
 import pytest
 
-from scaleout.clusters import run as launch
 from scaleout.comparisons.comparison import Comparison
 from scaleout.course.lab import lab
 from scaleout.jobs.job import Run
+from scaleout.launch import run as launch
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMAND = str(Path(sys.executable).with_name("scaleout"))

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pytest
 from helpers import ROOT
 
+from scaleout.base.paths import WHOLE
 from scaleout.jobs.job import Run
-from scaleout.paths import WHOLE
 
 TELLS = """
     import json, os

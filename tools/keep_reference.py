@@ -14,8 +14,8 @@ import warnings
 from pathlib import Path
 
 from scaleout import Comparison, lab, records
+from scaleout.base.errors import ScaleoutError
 from scaleout.course import references
-from scaleout.errors import ScaleoutError
 
 SOLUTIONS = Path(__file__).resolve().parents[1] / "solutions"
 FILE = SOLUTIONS / "02_threads" / references.REFERENCE

@@ -21,7 +21,7 @@ from setup_env import (
 )
 from side_env import SIDE, make_whole, one_at_a_time, pip, said, two_ranks, wheels
 
-from scaleout.clusters import mpis
+from scaleout.launch import mpis
 
 MAKER = "make ccl"
 LOCK = ROOT / "requirements/ccl.lock"

@@ -18,7 +18,7 @@ from pathlib import Path
 from nbconvert.filters import markdown2html
 
 from scaleout import cli
-from scaleout.paths import course_files
+from scaleout.base.paths import course_files
 
 ROOT = Path(__file__).resolve().parents[1]
 DAYS = {

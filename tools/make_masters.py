@@ -30,11 +30,13 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellControlSignal, DeadKernelError
 from nbformat import NotebookNode
 
-from scaleout import data, fields, jsonlines, machine, paths
+from scaleout import data, machine
+from scaleout.base import jsonlines, paths
+from scaleout.base.errors import ScaleoutError
+from scaleout.base.words import count
 from scaleout.comparisons.comparison import Comparison
 from scaleout.comparisons.intervals import paired
-from scaleout.errors import ScaleoutError
-from scaleout.words import count
+from scaleout.kit import fields
 
 Pair = tuple[list[float], list[float]]  # what two identical parts of a job gave, round by round
 

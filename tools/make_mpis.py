@@ -13,7 +13,7 @@ from pathlib import Path
 from setup_env import ROOT, Stop, read_lock, say
 from side_env import SIDE, make_whole, one_at_a_time, said, two_ranks, wheels
 
-from scaleout.clusters import mpis
+from scaleout.launch import mpis
 
 MAKER = "make mpis"
 LOCK = ROOT / "requirements/mpis.lock"

@@ -18,8 +18,8 @@ from nbconvert import HTMLExporter
 from nbconvert.filters import markdown2html
 from pygments.formatters import HtmlFormatter
 
+from scaleout.base.paths import course_files
 from scaleout.jobs import messages
-from scaleout.paths import course_files
 from scaleout.teaching.release import NOT_GIVEN
 
 ROOT = Path(__file__).resolve().parents[1]

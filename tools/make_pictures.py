@@ -24,10 +24,10 @@ import psutil
 from lint_text import DESK, SHOWS, parts
 from PIL import Image, PngImagePlugin
 
-from scaleout import paths
+from scaleout.base import paths
+from scaleout.base.errors import ScaleoutError
 from scaleout.course import tour
 from scaleout.course.masters import generated
-from scaleout.errors import ScaleoutError
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

@@ -24,8 +24,8 @@ from pathlib import Path
 
 import psutil
 
+from scaleout.base.locks import held
 from scaleout.jobs import supervise
-from scaleout.locks import held
 
 HOME = Path(__file__).resolve().parents[1]
 FOLDER = HOME / ".setup" / "cluster"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from setup_env import ROOT, Stop, check_disk, check_machine, explain, free_gib, say
 
-from scaleout import paths
+from scaleout.base import paths
 
 SIDE = ROOT / ".side"
 LIMIT_S = 3600.0  # for one pip

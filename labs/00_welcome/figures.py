@@ -3,8 +3,8 @@
 import matplotlib.pyplot as plt
 import numpy as np
 
+from scaleout.base.words import count
 from scaleout.plots import look
-from scaleout.words import count
 
 SGEMM = 2048 / 6  # operations for each byte of a product of 2048 x 2048
 

@@ -10,8 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from scaleout import compare
+from scaleout.base.paths import show, side
 from scaleout.course.references import REFERENCE, reference, whose
-from scaleout.paths import show, side
 
 MISSING = ("The OpenMP build of TensorFlow is not here: type  make intel  in "
            "a terminal (370 MB, Python 3.11).")

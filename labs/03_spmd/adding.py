@@ -15,7 +15,7 @@ import numpy as np
 from mpi4py import MPI
 
 from scaleout import records
-from scaleout.flags import Parser, one_or_more
+from scaleout.kit.flags import Parser, one_or_more
 
 WARMUP = 5
 

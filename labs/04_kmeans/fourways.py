@@ -17,7 +17,7 @@ import numpy as np
 from mpi4py import MPI
 
 from scaleout import data, records
-from scaleout.flags import Parser, one_or_more, refuse
+from scaleout.kit.flags import Parser, one_or_more, refuse
 
 COLUMNS = 3  # numbers in each point
 BLOCK = 4096  # rows at a time, in the numpy way

@@ -20,7 +20,7 @@ import numpy as np
 from mpi4py import MPI
 
 from scaleout import data, records
-from scaleout.flags import Parser, one_or_more, refuse, zero_or_more
+from scaleout.kit.flags import Parser, one_or_more, refuse, zero_or_more
 
 # What daal4py calls NumPy's two precisions.
 FPTYPE = {"float32": "float", "float64": "double"}

@@ -20,7 +20,7 @@ import photos
 from mpi4py import MPI
 
 from scaleout import data, records
-from scaleout.flags import Parser, one_or_more, zero_or_more
+from scaleout.kit.flags import Parser, one_or_more, zero_or_more
 
 
 def main(args: argparse.Namespace) -> np.ndarray:

@@ -24,7 +24,7 @@ from horovod.runner.http.http_server import RendezvousServer
 from mpi4py import MPI
 
 from scaleout import data, records
-from scaleout.flags import Parser, one_or_more, refuse
+from scaleout.kit.flags import Parser, one_or_more, refuse
 
 WIDTH = 32
 BATCH = 32

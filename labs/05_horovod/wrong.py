@@ -18,7 +18,7 @@ import horovod.tensorflow as hvd
 import tensorflow as tf
 
 from scaleout import records
-from scaleout.flags import Parser, one_or_more
+from scaleout.kit.flags import Parser, one_or_more
 
 
 def settings() -> argparse.Namespace:

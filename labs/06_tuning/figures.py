@@ -9,9 +9,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.ticker import LogLocator, NullLocator
 
+from scaleout.base.words import count, rounded
 from scaleout.comparisons.intervals import mean_interval
 from scaleout.plots import look, primitives
-from scaleout.words import count, rounded
 
 SHARES = {
     "train_s": ("trains", {"color": look.DARK}),

@@ -47,7 +47,7 @@ from networks import (
 )
 
 from scaleout import data, records
-from scaleout.flags import refuse
+from scaleout.kit.flags import refuse
 
 # Images without a label in a step, and the learning rate that suits them.
 BASE_BATCH = 64

@@ -19,7 +19,7 @@ import numpy as np
 from mpi4py import MPI
 
 from scaleout import data, records
-from scaleout.flags import Parser, one_or_more
+from scaleout.kit.flags import Parser, one_or_more
 
 ROWS = 512
 WIDTH = 256

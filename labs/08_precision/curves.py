@@ -23,7 +23,7 @@ from mpi4py import MPI
 from trained import make_model
 
 from scaleout import data, records
-from scaleout.flags import Parser, one_or_more, refuse
+from scaleout.kit.flags import Parser, one_or_more, refuse
 
 POLICIES = {"fp32": "float32", "bf16, graph rewrite": "float32",
             "bf16, Keras": "mixed_bfloat16"}

@@ -8,8 +8,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from scaleout import Comparison
+from scaleout.base.words import rounded
 from scaleout.plots import look, primitives
-from scaleout.words import rounded
 
 
 @look.style

@@ -26,8 +26,8 @@ from rounds import SECONDS, in_rounds
 from trained import Model, read
 
 from scaleout import data, records
-from scaleout.flags import Parser, one_or_more
-from scaleout.waiting import sleep_until_all_are_here
+from scaleout.kit.flags import Parser, one_or_more
+from scaleout.kit.waiting import sleep_until_all_are_here
 
 REQUEST = 16  # images of a request that comes when it likes
 STREAM_S = 3 * SECONDS  # for which requests come, until it is the other's turn

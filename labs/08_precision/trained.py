@@ -12,7 +12,7 @@ import warnings
 import numpy as np
 
 from scaleout import data
-from scaleout.flags import refuse
+from scaleout.kit.flags import refuse
 
 THREADS = int(os.environ.get("TF_NUM_INTRAOP_THREADS") or 1)
 CALIBRATE = 16  # images in a batch that TFLite calibrates with

@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from scaleout import data, records
-from scaleout.flags import Parser
+from scaleout.kit.flags import Parser
 
 STEPS = 60
 BATCH = 64  # images of a step on each rank

@@ -20,10 +20,10 @@ from scaleout import (
     records,
     scaling,
 )
+from scaleout.base.paths import results, show
 from scaleout.course import references
 from scaleout.course.pytorch import MISSING, missing, python
 from scaleout.course.references import REFERENCE, reference, whose
-from scaleout.paths import results, show
 
 NAMES = {"tensorflow": "TensorFlow", "torch": "PyTorch"}
 # How often Horovod looks for gradients, in ms: 05 finds that 3 to 4 suit a

@@ -26,8 +26,8 @@ from memory import in_fresh_process
 from mpi4py import MPI
 
 from scaleout import records
-from scaleout.flags import Parser, one_or_more, refuse
-from scaleout.waiting import sleep_until_all_are_here
+from scaleout.kit.flags import Parser, one_or_more, refuse
+from scaleout.kit.waiting import sleep_until_all_are_here
 
 # The first of them twice: what these differ by is the noise.
 COLUMNS = [("one process", 0), ("one process", 1), ("copies", 0),

@@ -24,7 +24,7 @@ from crops import crops
 from mpi4py import MPI
 
 from scaleout import ScaleoutError, data, records
-from scaleout.flags import Parser, one_or_more, refuse
+from scaleout.kit.flags import Parser, one_or_more, refuse
 
 
 def forget(path: Path) -> None:

@@ -27,8 +27,8 @@ from crops import SHARDS, crops
 from mpi4py import MPI
 
 from scaleout import ScaleoutError, data, records
-from scaleout.flags import Parser, above_zero, one_or_more, refuse
-from scaleout.waiting import sleep_until_all_are_here
+from scaleout.kit.flags import Parser, above_zero, one_or_more, refuse
+from scaleout.kit.waiting import sleep_until_all_are_here
 
 IMAGES = 600
 STRIPE = 12 * 1024  # bytes: no image is larger

@@ -18,7 +18,7 @@ from mpi4py import MPI
 from network import examples, layer, serial
 
 from scaleout import records
-from scaleout.flags import Parser, one_or_more, refuse, zero_or_more
+from scaleout.kit.flags import Parser, one_or_more, refuse, zero_or_more
 
 FAULTS = ["one copy", "lost part", "changed places"]
 BLOCKS = 8  # of which a fault hits one or two

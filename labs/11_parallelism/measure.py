@@ -15,7 +15,7 @@ from mpi4py import MPI
 from network import layer
 
 from scaleout import data, records
-from scaleout.flags import Parser, one_or_more
+from scaleout.kit.flags import Parser, one_or_more
 
 TO_ALL = ["Allreduce", "allreduce", "Reduce", "reduce", "Bcast", "bcast",
           "Allgather", "Allgatherv", "allgather", "Reduce_scatter"]

@@ -18,7 +18,7 @@ from mpi4py import MPI
 from schedules import one_forward_one_backward
 
 from scaleout import records
-from scaleout.flags import Parser, one_or_more, refuse
+from scaleout.kit.flags import Parser, one_or_more, refuse
 
 ROWS = 64  # of a micro-batch
 MICRO_BATCHES = 4

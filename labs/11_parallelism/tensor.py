@@ -17,7 +17,7 @@ from mpi4py import MPI
 from network import examples, loss, relu, serial, slope
 
 from scaleout import data
-from scaleout.flags import refuse
+from scaleout.kit.flags import refuse
 
 
 def add_up(comm: MPI.Intracomm, part: np.ndarray) -> np.ndarray:

@@ -20,7 +20,7 @@ from runme import data_parallel
 from tensor import my_pieces, tensor_parallel
 
 from scaleout import data, records
-from scaleout.flags import Parser, one_or_more, refuse
+from scaleout.kit.flags import Parser, one_or_more, refuse
 
 WAYS = {"data": data_parallel, "tensor": tensor_parallel,
         "data again": data_parallel}

@@ -4,9 +4,9 @@ where the time goes, and whether quality has suffered."""
 import numpy as np
 from matplotlib import pyplot as plt
 
+from scaleout.base.words import count
 from scaleout.comparisons.intervals import difference
 from scaleout.plots import look, primitives
-from scaleout.words import count
 
 SIZES = {"up to 150": (1, 150), "151 to 500": (151, 500),
          "501 and more": (501, 10**6)}

@@ -14,8 +14,8 @@ import re
 import shutil
 
 from scaleout import compare, data, machine
-from scaleout.errors import ScaleoutError
-from scaleout.paths import results, show
+from scaleout.base.errors import ScaleoutError
+from scaleout.base.paths import results, show
 
 ROUNDS = 5
 SHORT = {"epochs": 2, "patients": 18}  # a job of a step

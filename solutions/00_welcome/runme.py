@@ -18,7 +18,7 @@ import numpy as np
 from mpi4py import MPI
 
 from scaleout import data, records
-from scaleout.flags import Parser, one_or_more
+from scaleout.kit.flags import Parser, one_or_more
 
 # So many strips are added up at a time: their numbers fit into the cache.
 BLOCK = 20_000

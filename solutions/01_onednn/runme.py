@@ -22,7 +22,7 @@ from mpi4py import MPI
 from networks import flops_per_image, load_data, make_model, with_batch_norm
 
 from scaleout import data, records
-from scaleout.flags import Parser, one_or_more, zero_or_more
+from scaleout.kit.flags import Parser, one_or_more, zero_or_more
 
 NETWORKS = ["cnn", "normed", "resnet50"]
 KERNELS = ["default", "onednn", "bf16", "mixed", "xla"]

@@ -23,8 +23,8 @@ from networks import flops_per_image
 from runme import NETWORKS, batches, prepare
 
 from scaleout import data, records
-from scaleout.flags import Parser, one_or_more, refuse, zero_or_more
-from scaleout.waiting import sleep_until_all_are_here
+from scaleout.kit.flags import Parser, one_or_more, refuse, zero_or_more
+from scaleout.kit.waiting import sleep_until_all_are_here
 
 
 def settings() -> argparse.Namespace:

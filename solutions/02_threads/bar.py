@@ -1,8 +1,8 @@
 """The rate that one process reached in 01: the bar that 02 begins with."""
 
 from scaleout import records
-from scaleout.paths import results_path
-from scaleout.words import count, rounded
+from scaleout.base.paths import results_path
+from scaleout.base.words import count, rounded
 
 # The small network trained by oneDNN, as 01's runme.py calls it.
 VARIANT = "cnn onednn keras"

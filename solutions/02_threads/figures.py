@@ -9,9 +9,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from scaleout import machine
+from scaleout.base.words import count, rounded
 from scaleout.plots import look
 from scaleout.plots import primitives as draw
-from scaleout.words import count, rounded
 
 SHADES = (look.DARK, look.MIDDLE, look.LIGHT, "#e6c229")
 EDGE = {"edgecolor": look.DARK, "linewidth": 0.8}

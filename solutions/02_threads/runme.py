@@ -21,7 +21,7 @@ from mpi4py import MPI
 from training import train
 
 from scaleout import data, records
-from scaleout.flags import Parser, one_or_more, zero_or_more
+from scaleout.kit.flags import Parser, one_or_more, zero_or_more
 
 
 def settings() -> argparse.Namespace:

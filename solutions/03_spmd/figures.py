@@ -6,9 +6,9 @@ import numpy as np
 from matplotlib.ticker import LogLocator, NullLocator
 
 from scaleout import Comparison
+from scaleout.base.words import rounded
 from scaleout.plots import look
 from scaleout.plots import primitives as draw
-from scaleout.words import rounded
 
 RANKS = (look.DARK, look.LIGHT, look.MIDDLE, "#c9b458", "#8a8a8a", "#5b8c5a",
          "#d9a5b3", "#3d3d3d")

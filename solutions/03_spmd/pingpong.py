@@ -14,7 +14,7 @@ import numpy as np
 from mpi4py import MPI
 
 from scaleout import data, records
-from scaleout.flags import Parser, one_or_more, refuse, zero_or_more
+from scaleout.kit.flags import Parser, one_or_more, refuse, zero_or_more
 
 
 def settings() -> argparse.Namespace:

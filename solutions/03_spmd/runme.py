@@ -19,7 +19,7 @@ from mpi4py import MPI
 from trees import gather_broadcast, tree
 
 from scaleout import data, records
-from scaleout.flags import Parser, one_or_more, zero_or_more
+from scaleout.kit.flags import Parser, one_or_more, zero_or_more
 
 
 def blocks(n: int, ranks: int) -> list[slice]:

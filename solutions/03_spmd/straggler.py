@@ -23,7 +23,7 @@ import numpy as np
 from mpi4py import MPI
 
 from scaleout import data, records
-from scaleout.flags import (
+from scaleout.kit.flags import (
     Parser,
     above_zero,
     one_or_more,

@@ -10,7 +10,7 @@ from mpi4py import MPI
 from PIL import Image
 
 from scaleout import data
-from scaleout.flags import refuse
+from scaleout.kit.flags import refuse
 
 
 def opened(path: str | None, colours: int) -> tuple[np.ndarray, int]:

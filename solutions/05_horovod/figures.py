@@ -10,9 +10,9 @@ import numpy as np
 from scipy.stats import ttest_ind
 
 from scaleout import ScaleoutError
+from scaleout.base.words import count
 from scaleout.plots import look
 from scaleout.plots import primitives as draw
-from scaleout.words import count
 
 EDGE = {"edgecolor": "white", "linewidth": 0.4}
 PARTS = {

@@ -23,7 +23,7 @@ import tensorflow as tf
 from mpi4py import MPI
 
 from scaleout import data, records
-from scaleout.flags import Parser, above_zero, one_or_more
+from scaleout.kit.flags import Parser, above_zero, one_or_more
 
 SMALL = 64  # images a step that --lr is meant for
 WARM_UP = 0.2  # of all steps

@@ -31,8 +31,8 @@ import tensorflow as tf
 from mpi4py import MPI
 
 from scaleout import data, machine, records
-from scaleout.flags import Parser, one_or_more, refuse
-from scaleout.waiting import sleep_until_all_are_here
+from scaleout.kit.flags import Parser, one_or_more, refuse
+from scaleout.kit.waiting import sleep_until_all_are_here
 
 DEFAULTS = {
     "ranks": 2,

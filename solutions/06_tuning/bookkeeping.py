@@ -11,7 +11,7 @@ from time import sleep
 import psutil
 
 from scaleout import data
-from scaleout.flags import Parser, one_or_more, refuse, zero_or_more
+from scaleout.kit.flags import Parser, one_or_more, refuse, zero_or_more
 
 QUICK_STEPS = 12
 QUICK_BATCH = 8

@@ -20,7 +20,7 @@ import numpy as np
 from mpi4py import MPI
 
 from scaleout import data, records
-from scaleout.flags import Parser, one_or_more, refuse
+from scaleout.kit.flags import Parser, one_or_more, refuse
 
 WIDTH = 256
 SIZES = [8, 512, 8 << 10, 128 << 10, 1 << 20, 8 << 20, 64 << 20]

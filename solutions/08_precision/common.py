@@ -13,7 +13,7 @@ from mpi4py import MPI
 from network import examples, fp16, gradients, start
 
 from scaleout import data, records
-from scaleout.flags import Parser, one_or_more, refuse
+from scaleout.kit.flags import Parser, one_or_more, refuse
 
 BATCH = 64  # images
 LEARNING_RATE = 0.05

@@ -31,7 +31,7 @@ from trained import (
 )
 
 from scaleout import data, records
-from scaleout.flags import Parser, one_or_more, refuse, zero_or_more
+from scaleout.kit.flags import Parser, one_or_more, refuse, zero_or_more
 
 
 def settings() -> argparse.Namespace:

@@ -25,8 +25,8 @@ from rounds import calls_per_s
 from trained import make_model
 
 from scaleout import data, records
-from scaleout.flags import Parser, one_or_more, refuse
-from scaleout.waiting import sleep_until_all_are_here
+from scaleout.kit.flags import Parser, one_or_more, refuse
+from scaleout.kit.waiting import sleep_until_all_are_here
 
 NUMBERS = ["fp32", "bf16", "int8"]
 WORK = ["GEMM", "tiny", "CNN", "ResNet-50"]

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from scaleout.flags import refuse
+from scaleout.kit.flags import refuse
 
 
 def is_there(framework: str) -> None:

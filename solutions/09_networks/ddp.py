@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from scaleout import data, records
-from scaleout.flags import (
+from scaleout.kit.flags import (
     Parser,
     above_zero,
     one_or_more,

@@ -23,7 +23,7 @@ from common import made_up, trainer
 from mpi4py import MPI
 
 from scaleout import data, records
-from scaleout.flags import Parser, one_or_more, refuse, zero_or_more
+from scaleout.kit.flags import Parser, one_or_more, refuse, zero_or_more
 
 NETWORKS = ["cnn", "resnet50", "resnet101", "resnet152", "inception_v3",
             "vgg16"]

@@ -25,7 +25,7 @@ from networks import Training
 from runme import BATCH, STEPS, input_pipeline, my_images, steps_of
 
 from scaleout import data, records
-from scaleout.flags import Parser, one_or_more, zero_or_more
+from scaleout.kit.flags import Parser, one_or_more, zero_or_more
 
 # What is ready when an epoch begins was made while others had theirs.
 WARM_UP = 2 if data.quick() else 5  # steps

@@ -5,6 +5,7 @@ give."""
 import matplotlib.pyplot as plt
 import numpy as np
 
+from scaleout.base.words import count, rounded
 from scaleout.comparisons.intervals import (
     LEVEL,
     ROUNDS,
@@ -13,7 +14,6 @@ from scaleout.comparisons.intervals import (
     verdict,
 )
 from scaleout.plots import look, primitives
-from scaleout.words import count, rounded
 
 PARTS = {
     "wait_s": ("waits for images", {"color": look.MIDDLE}),

@@ -12,7 +12,7 @@ from crops import crops
 from images import read_image
 
 from scaleout import ScaleoutError
-from scaleout.flags import refuse
+from scaleout.kit.flags import refuse
 
 OWN = "SCALEOUT_CROPS"  # a folder of images of your own
 

@@ -22,7 +22,7 @@ from mpi4py import MPI
 from runme import STEPS, input_pipeline, my_images, steps_of
 
 from scaleout import records
-from scaleout.flags import Parser
+from scaleout.kit.flags import Parser
 
 IMAGES = 41
 WORKERS = 4

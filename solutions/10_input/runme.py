@@ -25,7 +25,7 @@ from mpi4py import MPI
 from networks import Training
 
 from scaleout import records
-from scaleout.flags import Parser, refuse, zero_or_more
+from scaleout.kit.flags import Parser, refuse, zero_or_more
 
 BATCH = 64  # images in a step of a rank
 STEPS = ["parallel", "batch", "cache", "prefetch"]

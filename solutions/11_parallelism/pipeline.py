@@ -19,7 +19,7 @@ from network import examples, loss, serial, slope
 from schedules import SCHEDULES, Layers
 
 from scaleout import data
-from scaleout.flags import one_or_more, refuse
+from scaleout.kit.flags import one_or_more, refuse
 
 
 class Stage(Layers):

@@ -13,7 +13,7 @@ import phantoms
 import tensorflow as tf
 
 from scaleout import data
-from scaleout.flags import Parser, one_or_more, refuse, zero_or_more
+from scaleout.kit.flags import Parser, one_or_more, refuse, zero_or_more
 
 CHANNELS = {"ct": [0], "pet": [1], "ct+pet": [0, 1]}
 AT_ONCE = 40  # slices that are judged together

@@ -6,7 +6,7 @@ What a notebook or a script of your own needs is public here, and loaded when it
 import importlib
 from typing import Any
 
-from . import settings
+from .base import settings
 
 __version__ = "0.1.0"
 
@@ -20,24 +20,25 @@ _PUBLIC = {
     "JobTimeout": "jobs.job:JobTimeout",
     "Lab": "course.lab:Lab",
     "Run": "jobs.job:Run",
-    "ScaleoutError": "errors:ScaleoutError",
+    "ScaleoutError": "base.errors:ScaleoutError",
     "Site": "site:Site",
     "compare": "comparisons.compare:compare",
-    "data": "data:",
+    "data": "kit.data:",
     "doctor": "doctor:",
     "explain": "comparisons.comparison:explain",
+    "flags": "kit.flags:",
     "lab": "course.lab:lab",
-    "layers": "layers:",
+    "layers": "kit.layers:",
     "machine": "machine:",
-    "mpis": "clusters.mpis:",
+    "mpis": "launch.mpis:",
     "onednn": "traces.onednn:",
     "passed": "course.history:passed",
     "plots": "plots:",
     "profile": "traces.tensorflow:",
-    "progress": "progress:",
-    "records": "records:",
+    "progress": "base.progress:",
+    "records": "kit.records:",
     "report": "reports:report",
-    "run": "clusters.run:run",
+    "run": "launch.run:run",
     "scaling": "scaling:",
     "sweep": "sweeps:sweep",
     "timeline": "traces.horovod:",
@@ -61,6 +62,6 @@ def __dir__() -> list[str]:
 
 
 if settings.says_where_it_stands():
-    from . import stacks
+    from .base import stacks
 
     stacks.dump_every_few_seconds()

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import __version__
-from .errors import FULL, WHEN_FULL, ScaleoutError
-from .words import plain, sentence
+from .base.errors import FULL, WHEN_FULL, ScaleoutError
+from .base.words import plain, sentence
 
 if TYPE_CHECKING:
     from .jobs.job import Job
@@ -74,15 +74,15 @@ def _doctor(args: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _run(args: argparse.Namespace, rest: list[str]) -> int:
-    from .clusters.run import start
+    from .launch.run import start
 
     start(_job(args, rest, site=_site(args), bind=args.bind, stdin=True), _say)
     return 0
 
 
 def _submit(args: argparse.Namespace, rest: list[str]) -> int:
-    from .clusters.run import start
-    from .clusters.slurm import dry_run
+    from .launch.run import start
+    from .launch.slurm import dry_run
     from .site import Site
 
     site = Site.read(args.site)
@@ -99,7 +99,7 @@ def _submit(args: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _sweep(args: argparse.Namespace, rest: list[str]) -> int:
-    from .paths import show
+    from .base.paths import show
     from .sweeps import points, sweep
 
     result = sweep(
@@ -127,10 +127,10 @@ def _sweep(args: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _compare(args: argparse.Namespace, rest: list[str]) -> int:
-    from .clusters import run as launch
+    from .base.paths import show
     from .comparisons.compare import compare
     from .comparisons.variants import variants
-    from .paths import show
+    from .launch import run as launch
 
     result = compare(
         launch.run,
@@ -220,7 +220,7 @@ def _exercises(args: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _data(args: argparse.Namespace, rest: list[str]) -> int:
-    from . import data
+    from .kit import data
 
     _say(f"MNIST is in {data.fetch()}")
     return 0
@@ -251,7 +251,7 @@ def _release(args: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _collect(args: argparse.Namespace, rest: list[str]) -> int:
-    from .paths import show
+    from .base.paths import show
     from .teaching import collect
 
     folder = collect.collect(args.folders, args.names)
@@ -307,8 +307,8 @@ def _rank_command(args: argparse.Namespace, rest: list[str]) -> tuple[str, list[
     if args.lab.endswith(".py") or "/" in args.lab:
         name, script = _script_name(Path(args.lab)), args.lab
     else:
+        from .base.paths import show
         from .course.lab import lab
-        from .paths import show
 
         found = lab(args.lab, solution=args.solution)
         name, script = found.name, show(found.script)

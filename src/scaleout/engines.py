@@ -14,12 +14,12 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .errors import ScaleoutError
+from .base.errors import ScaleoutError
+from .base.settings import RUN_ID
 from .jobs import rank, supervise
 from .jobs.binding import Placement, place
 from .jobs.environment import inherited_environment, program
 from .jobs.job import Job
-from .settings import RUN_ID
 from .site import Site
 
 if TYPE_CHECKING:

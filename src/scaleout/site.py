@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from . import jsonlines
-from .errors import ScaleoutError
-from .words import number, plain
+from .base import jsonlines
+from .base.errors import ScaleoutError
+from .base.words import number, plain
 
 NAME = r"[\w.,:@+-]*"
 HOST = (

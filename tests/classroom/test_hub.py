@@ -32,7 +32,7 @@ from tornado.httpclient import AsyncHTTPClient, HTTPRequest
 from tornado.websocket import websocket_connect
 
 from scaleout import machine
-from scaleout.paths import side
+from scaleout.base.paths import side
 from scaleout.teaching.release import release
 
 LIMIT_S = 900

@@ -13,10 +13,10 @@ from cluster import hosts
 from torch_scripts import TELLS, TORCH, TORCHRUN, said, told, with_torch
 
 from scaleout import lab
-from scaleout.clusters import run as launch
 from scaleout.doctor.examine import examine_site
-from scaleout.jobs import local
 from scaleout.jobs.job import JobError, JobFailed, Run
+from scaleout.launch import local
+from scaleout.launch import run as launch
 from scaleout.site import Site
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -20,11 +20,11 @@ from helpers import COMMAND, heed_signals, until
 from torch_scripts import TELLS, TORCH, TORCHRUN, said, told, with_torch
 
 from scaleout import lab
-from scaleout.clusters import run as launch
-from scaleout.clusters import slurm_commands
+from scaleout.base.errors import ScaleoutError
 from scaleout.doctor.examine import examine_site
-from scaleout.errors import ScaleoutError
 from scaleout.jobs.job import JobFailed, JobTimeout, Run
+from scaleout.launch import run as launch
+from scaleout.launch import slurm_commands
 from scaleout.site import Site
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -326,7 +326,7 @@ def test_what_slurm_refuses_is_said_in_a_sentence(cluster: slurm.Slurm) -> None:
 
 INSIDE = """
     import os
-    from scaleout.clusters import run as launch
+    from scaleout.launch import run as launch
 
     run = launch.run(["sh", "-c", "echo at $SLURMD_NODENAME"], name="inside", ranks=4, threads=1, echo=None)
     print(sorted(text for _, text in run.lines if text.startswith("at")))

@@ -8,10 +8,10 @@ import pytest
 from faults import untrusted
 
 from scaleout import lab, records, sweeps
-from scaleout.clusters import run as launch
+from scaleout.base.errors import ScaleoutError
 from scaleout.comparisons.compare import compare
 from scaleout.engines import Engines
-from scaleout.errors import ScaleoutError
+from scaleout.launch import run as launch
 from scaleout.site import Site
 
 GO = ["python", "train.py"]

@@ -14,10 +14,10 @@ from faults import untrusted
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scaleout.clusters import slurm
+from scaleout.base.errors import ScaleoutError
 from scaleout.course import history
-from scaleout.errors import ScaleoutError
 from scaleout.jobs.job import Job
+from scaleout.launch import slurm
 from scaleout.site import Site
 from scaleout.teaching.collect import STATES
 

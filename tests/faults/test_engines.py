@@ -21,9 +21,9 @@ from helpers import left_of, until
 from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 from IPython.utils.capture import capture_output
 
-from scaleout.clusters import run as launch
+from scaleout.base.errors import ScaleoutError
 from scaleout.engines import Engines
-from scaleout.errors import ScaleoutError
+from scaleout.launch import run as launch
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from scaleout.clusters import run as launch
 from scaleout.jobs.job import JobFailed, Run
+from scaleout.launch import run as launch
 from scaleout.traces import horovod as timeline
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(600)]

@@ -11,8 +11,8 @@ from scaleout.jobs.job import JobInterrupted
 COMMANDS = {
     "scaling x.csv": "scaleout.scaling.table.read_measured",
     "check 00": "scaleout.course.checks.check",
-    "run 00": "scaleout.clusters.run.start",
-    "sweep -n 1 -- python": "scaleout.comparisons.command.words",
+    "run 00": "scaleout.launch.run.start",
+    "sweep -n 1 -- python": "scaleout.measuring.command.words",
 }
 
 
@@ -40,6 +40,6 @@ def test_ctrl_c_is_answered_in_a_sentence(
 def test_a_job_that_was_interrupted_says_so_itself(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    _calls(monkeypatch, "scaleout.clusters.run.start", JobInterrupted("Interrupted after 1.0 s."))
+    _calls(monkeypatch, "scaleout.launch.run.start", JobInterrupted("Interrupted after 1.0 s."))
     assert cli.main(["run", "00"]) == 130
     assert capsys.readouterr().err == "scaleout: Interrupted after 1.0 s.\n"

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from helpers import COMMAND, heed_signals, left_of, run_script
 
-from scaleout.clusters import run as launch
+from scaleout.base.paths import show
 from scaleout.jobs import fallen, supervise
 from scaleout.jobs.job import JobFailed, JobInterrupted, JobTimeout, Run
-from scaleout.paths import show
+from scaleout.launch import run as launch
 from scaleout.site import Site
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]

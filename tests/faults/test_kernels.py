@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 
 SLEEP = "from mpi4py import MPI\nprint('up', MPI.COMM_WORLD.rank)\nMPI.COMM_WORLD.recv()\n"
 CELL = """
-from scaleout.clusters import run as launch
+from scaleout.launch import run as launch
 launch.run(["python", "-m", "mpi4py", {path!r}], name="train", ranks=2, threads=1, timeout=300)
 print("after the job")
 """

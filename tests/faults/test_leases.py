@@ -11,7 +11,7 @@ import pytest
 from helpers import COMMAND
 
 from scaleout import Engines, machine
-from scaleout.clusters import run as launch
+from scaleout.launch import run as launch
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 
@@ -125,7 +125,7 @@ def test_a_job_inside_a_job_uses_the_cores_of_that_one(
     inner = script("import os\nprint('inner', *os.sched_getaffinity(0))\n", "inner.py")
     text = f"""
         import os
-        from scaleout.clusters import run as launch
+        from scaleout.launch import run as launch
         print("outer", *os.sched_getaffinity(0))
         launch.run(["python", {str(inner)!r}], name="inner", threads=1)
     """

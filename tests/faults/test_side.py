@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scaleout import paths
+from scaleout.base import paths
 
 pytestmark = pytest.mark.timeout(600)
 

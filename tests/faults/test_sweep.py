@@ -11,7 +11,7 @@ import pytest
 from helpers import COMMAND, until
 
 from scaleout import sweeps
-from scaleout.errors import ScaleoutError
+from scaleout.base.errors import ScaleoutError
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 

@@ -13,7 +13,7 @@ import pytest
 
 from scaleout import cli
 from scaleout.course.masters import generate
-from scaleout.jobs import local
+from scaleout.launch import local
 
 __all__ = ["FILES", "answer", "at_work", "tree"]
 

@@ -9,8 +9,8 @@ import pytest
 from helpers import flags, lesson, run_script
 
 from scaleout import lab
+from scaleout.base.errors import ScaleoutError
 from scaleout.course.lab import Lab
-from scaleout.errors import ScaleoutError
 from scaleout.jobs.job import JobFailed
 from scaleout.reports import evidence, findings
 

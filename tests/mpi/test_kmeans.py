@@ -13,8 +13,8 @@ from PIL import Image
 from sklearn.cluster import KMeans
 
 from scaleout import data
-from scaleout.clusters import run as launch
 from scaleout.jobs.job import Run
+from scaleout.launch import run as launch
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600), pytest.mark.usefixtures("results")]
 

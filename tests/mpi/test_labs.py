@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from scaleout import lab
+from scaleout.base.paths import course_files
 from scaleout.course import checks
 from scaleout.course.marks import numbers
 from scaleout.course.masters import SCRIPTS, generate
 from scaleout.jobs.job import JobFailed
-from scaleout.paths import course_files
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(1500)]
 

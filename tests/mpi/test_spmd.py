@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from scaleout import lab, scaling
-from scaleout.clusters import mpis
-from scaleout.clusters import run as launch
 from scaleout.jobs.job import Run
+from scaleout.launch import mpis
+from scaleout.launch import run as launch
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from scaleout import sweeps
-from scaleout.errors import ScaleoutError
+from scaleout.base.errors import ScaleoutError
 from scaleout.jobs.environment import thread_variables
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from scaleout import Site, compare, sweeps
-from scaleout.clusters import run as launch
 from scaleout.jobs.environment import program
+from scaleout.launch import run as launch
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from helpers import lesson
 
-from scaleout import machine, paths
-from scaleout.clusters import run as launch
-from scaleout.errors import ScaleoutError
+from scaleout import machine
+from scaleout.base import paths
+from scaleout.base.errors import ScaleoutError
 from scaleout.jobs.environment import interpreter
 from scaleout.jobs.job import Run
+from scaleout.launch import run as launch
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600), pytest.mark.usefixtures("results")]
 

@@ -9,8 +9,8 @@ import pytest
 from helpers import ROOT, run_script
 from torch_scripts import TELLS, TORCH, TORCHRUN, said, told, with_torch
 
-from scaleout.clusters import run as launch
 from scaleout.jobs.job import Run
+from scaleout.launch import run as launch
 
 pytestmark = [pytest.mark.mpi, pytest.mark.timeout(600)]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from scaleout.clusters import run as launch
 from scaleout.jobs.job import JobFailed, Run
+from scaleout.launch import run as launch
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -15,10 +15,10 @@ import pytest
 from torch_scripts import with_torch
 
 from scaleout import lab
+from scaleout.base.paths import course_files
 from scaleout.course import checks
 from scaleout.course.marks import cut, numbers
 from scaleout.course.masters import SCRIPTS
-from scaleout.paths import course_files
 
 pytestmark = [pytest.mark.choice, pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(600)]
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from scaleout.base.paths import WHOLE, course_files
 from scaleout.course import marks
 from scaleout.course.masters import generate
-from scaleout.paths import WHOLE, course_files
 
 ROOT = Path(__file__).resolve().parents[2]
 MASTERS = course_files(ROOT / "solutions", "*.ipynb")

@@ -59,10 +59,10 @@ def test_launching_a_job_loads_neither_a_framework_nor_anything_slow(script, res
 
 def _from_package(text: str) -> Iterator[str]:
     """What a text takes from the package: `data` for `from scaleout import data` and `import
-    scaleout.data`."""
+    scaleout.kit.data`."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "scaleout":
-            room = (node.module or "").partition(".")[2]
+            room = (node.module or "").partition(".")[2].removeprefix("kit.")
             yield from [room] if room else [alias.name for alias in node.names]
         elif isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name == "scaleout")

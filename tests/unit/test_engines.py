@@ -9,8 +9,8 @@ import ipyparallel as ipp
 import pytest
 
 from scaleout import engines
+from scaleout.base.errors import ScaleoutError
 from scaleout.engines import Engines
-from scaleout.errors import ScaleoutError
 
 
 @pytest.fixture

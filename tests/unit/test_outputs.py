@@ -13,8 +13,9 @@ import nbformat
 import outputs
 import pytest
 
-from scaleout import paths, records
-from scaleout.fetching import MNIST
+from scaleout import records
+from scaleout.base import paths
+from scaleout.kit.fetching import MNIST
 
 SCRIPT = '''"""A lab."""
 
@@ -169,6 +170,18 @@ def test_a_comment_a_docstring_or_a_copy_makes_nothing_stale(was_run: Path) -> N
     assert list(lint_text.belongs(was_run)) == []
 
 
+def test_where_our_modules_lie_makes_nothing_stale(tmp_path: Path) -> None:
+    old = "from scaleout.plots import look\nfrom scaleout.words import count\nprint(look, count)\n"
+    new = old.replace("scaleout.words", "scaleout.base.words")
+    plots, words, last = new.splitlines(keepends=True)
+    texts = [old, new, words + plots + last, new.replace("import count", "import rounded as count")]
+    files = [tmp_path / f"{number}.py" for number in range(len(texts))]
+    for file, text in zip(files, texts, strict=True):
+        file.write_text(text)
+    first, *same, other = map(outputs.script_digest, files)
+    assert {first} == set(same) and other != first
+
+
 def test_a_string_that_is_no_docstring_counts(was_run: Path) -> None:
     (was_run.with_suffix("") / "runme.py").write_text(SCRIPT + 'name = ""\n')
     assert [*lint_text.belongs(was_run)] == ["05_tiny/runme.py changed since the run"]
@@ -215,7 +228,7 @@ def test_what_a_lesson_uses_of_the_package_makes_it_stale(
         ("records", '"""Write."""', '"""Write a line."""'),
         ("records", "  # one line", ""),
         ("records", "import json\n", "import json\nimport os\n"),
-        ("records", "from .checkpoints", "from scaleout.checkpoints"),
+        ("records", "from .checkpoints", "from scaleout.kit.checkpoints"),
     ],
     ids=["a function", "a helper's neighbour", "another module's", "beside a class", "a module"]
     + ["not for labs", "a docstring", "a comment", "an import", "another way to import"],
@@ -412,12 +425,11 @@ def test_a_bar_that_was_wiped_away_leaves_nothing() -> None:
 
 def test_no_path_of_this_machine_is_kept() -> None:
     built = f"{sys.prefix}/.scaleout/tmp/pip-install-x1/horovod_2be/horovod/common/stall.cc:107"
-    text = (
-        f'"{paths.home()}/src/scaleout/records.py", "{sys.base_prefix}/lib/python3/os.py", {built}'
-    )
+    text = f'"{paths.home()}/src/scaleout/kit/records.py", "{sys.base_prefix}/lib/python3/os.py", {built}'
     (shown,) = make_masters.as_shown([nbformat.v4.new_output("stream", name="stdout", text=text)])
     assert (
-        shown.text == '"src/scaleout/records.py", "lib/python3/os.py", horovod/common/stall.cc:107'
+        shown.text
+        == '"src/scaleout/kit/records.py", "lib/python3/os.py", horovod/common/stall.cc:107'
     )
 
 

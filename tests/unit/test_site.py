@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scaleout.errors import ScaleoutError
+from scaleout.base.errors import ScaleoutError
 from scaleout.site import Site, words_of
 
 SITES = sorted(Path(__file__).resolve().parents[2].glob("sites/*.toml"))

@@ -14,7 +14,7 @@ import os
 import sys
 
 from scaleout import records
-from scaleout.flags import Parser, one_or_more, refuse
+from scaleout.kit.flags import Parser, one_or_more, refuse
 
 try:
     import torch

@@ -20,7 +20,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 from network import examples, layer, serial
 
 from scaleout import data, records
-from scaleout.flags import Parser, one_or_more, refuse
+from scaleout.kit.flags import Parser, one_or_more, refuse
 
 try:
     import torch

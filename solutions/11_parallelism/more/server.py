@@ -22,7 +22,7 @@ from mpi4py import MPI
 from watching import tell, watch
 
 from scaleout import data
-from scaleout.flags import (
+from scaleout.kit.flags import (
     Parser,
     above_zero,
     one_or_more,

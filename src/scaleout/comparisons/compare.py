@@ -19,19 +19,20 @@ from pathlib import Path, PurePath
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
-from .. import jsonlines, machine, progress, settings
-from ..clusters import run as launch
-from ..errors import ScaleoutError
+from .. import machine
+from ..base import jsonlines, progress, settings
+from ..base.errors import ScaleoutError
+from ..base.jsonlines import Row
+from ..base.paths import show
+from ..base.words import count, rounded
 from ..jobs.job import JobFailed, JobInterrupted
-from ..jsonlines import Row
-from ..paths import show
-from ..words import count, rounded
-from . import command
+from ..launch import run as launch
+from ..measuring import command
+from ..measuring.journal import Journal, folder_name, scripts
+from ..measuring.metric import LAST_LINES, Metric
+from ..measuring.numbers import NoFigure
 from .comparison import Comparison, wrong
 from .intervals import ROUNDS, WITHIN
-from .journal import Journal, folder_name, scripts
-from .metric import LAST_LINES, Metric
-from .numbers import NoFigure
 
 Measured = Callable[..., Any]  # what is run and gives a figure
 Column = tuple[str, int]  # a variant, and 1 where it is the baseline's second run of a round

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import jsonlines
-from ..errors import ScaleoutError
-from ..jsonlines import Row
-from ..paths import results, results_path, show
-from ..words import count, markdown_table, percent, rounded
+from ..base import jsonlines
+from ..base.errors import ScaleoutError
+from ..base.jsonlines import Row
+from ..base.paths import results, results_path, show
+from ..base.words import count, markdown_table, percent, rounded
 from .intervals import LEVEL, ROUNDS, Paired, Ratio, between, paired, verdict
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ class Comparison:
     @property
     def records(self) -> "pd.DataFrame":
         """What the jobs themselves recorded: a row each, its `variant` that of the comparison."""
-        from .. import records
+        from ..kit import records
 
         files = {path.parent.name: path for path in results_path().rglob("records.jsonl")}
         variants = self.runs[self.runs.run_id.isin(files)][["run_id", "variant"]].drop_duplicates()

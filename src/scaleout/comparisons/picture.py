@@ -11,9 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
+from ..base.words import rounded
 from ..plots.look import DARK, MIDDLE, finish, guess_line, style
 from ..plots.primitives import interval, noise_band
-from ..words import rounded
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Any
 
-from ..errors import ScaleoutError
+from ..base.errors import ScaleoutError
 from ..jobs.environment import check_variables
-from . import command, ranges
+from ..measuring import command, ranges
 
 BETWEEN = "::"  # two commands
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from .. import jsonlines
-from ..errors import ScaleoutError
+from ..base import jsonlines
+from ..base.errors import ScaleoutError
+from ..base.paths import results, show, side
+from ..base.settings import STACKS, quick
 from ..jobs.job import JobError, Run
-from ..paths import results, show, side
-from ..settings import STACKS, quick
 from . import history
 from .verdict import WIDTH, Judge, Script, Verdict
 from .watch import Watch

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from .. import jsonlines
-from ..paths import home, results, results_path
+from ..base import jsonlines
+from ..base.paths import home, results, results_path
 from .marks import numbers
 from .masters import untouched
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
 
-from ..clusters.run import start
-from ..errors import ScaleoutError
+from ..base.errors import ScaleoutError
+from ..base.paths import home, results, results_path, show, topic
 from ..jobs.environment import interpreter
 from ..jobs.job import TIMEOUT_S, Job, Run
-from ..paths import home, results, results_path, show, topic
+from ..launch.run import start
 from ..site import Site
 from . import checks, marks, masters
 
@@ -222,7 +222,7 @@ class Lab:
         ScaleoutError
             The site file cannot be read, or what was asked for is no job.
         """
-        from ..clusters.slurm import dry_run
+        from ..launch.slurm import dry_run
 
         site = site if isinstance(site, Site) else Site.read(site)
         command = ["python", "-m", "mpi4py", show(self.script), *_flags(args)]

@@ -7,7 +7,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable
 
-from ..errors import ScaleoutError
+from ..base.errors import ScaleoutError
 
 TODO = re.compile(r"\s*# TODO (\d+): (\S.*)")
 MARK = re.compile(r"\s*# (BEGIN SOLUTION|END SOLUTION|STARTER:.*)$")

@@ -8,9 +8,9 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from .. import jsonlines
-from ..errors import ScaleoutError
-from ..paths import course_files, home, results, show, topic
+from ..base import jsonlines
+from ..base.errors import ScaleoutError
+from ..base.paths import course_files, home, results, show, topic
 from .marks import GUESS, cut, numbers
 
 TOPIC = r"[0-9]{2}_[a-z0-9_]+"  # leaves out an attendee's own notebooks, such as Jupyter's 00_welcome-Copy1

@@ -1,6 +1,6 @@
 """PyTorch, which `make torch` puts into .side/torch, and what is said where it is missing."""
 
-from ..paths import show, side
+from ..base.paths import show, side
 
 MISSING = "PyTorch is not here: type  make torch  in a terminal (270 MB, Python 3.11)."
 

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .. import records
+from ..base.errors import ScaleoutError
+from ..base.paths import show
 from ..comparisons.comparison import Comparison
-from ..errors import ScaleoutError
-from ..paths import show
+from ..kit import records
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -17,10 +17,11 @@ from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING
 
-from .. import machine, settings
-from ..errors import ScaleoutError
-from ..paths import home, results, show
-from ..words import plain
+from .. import machine
+from ..base import settings
+from ..base.errors import ScaleoutError
+from ..base.paths import home, results, show
+from ..base.words import plain
 from . import history
 from .marks import GUESS
 from .masters import TOPIC

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, Self
 
+from ..base.paths import show
 from ..jobs import failures
 from ..jobs.failures import BY_TORCH, FRAME, first_traceback, without_stacks
 from ..jobs.job import JobError, JobTimeout, Run
-from ..paths import show
 from . import marks
 from .masters import read_text, untouched
 

@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
+from ..base.stacks import DONE
+from ..base.words import count
 from ..jobs.failures import FRAME, STACK
 from ..jobs.job import Enough
-from ..stacks import DONE
-from ..words import count
 from .verdict import in_script
 
 PATIENCE_S = 10.0  # a job that takes longer is worth a line

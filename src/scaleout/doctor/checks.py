@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .. import machine, paths, words
+from .. import machine
+from ..base import paths, words
 from ..jobs import messages
 from ..jobs.environment import clean_environment
 from ..machine import Machine

@@ -19,11 +19,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from .. import machine, paths
-from ..clusters import slurm_commands as slurm
-from ..errors import ScaleoutError
+from .. import machine
+from ..base import paths
+from ..base.errors import ScaleoutError
 from ..jobs import supervise
 from ..jobs.environment import clean_environment
+from ..launch import slurm_commands as slurm
 from ..machine import Machine
 from ..site import Site, host_login, words_of
 from . import checks, remote

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .. import jsonlines
+from ..base import jsonlines
 
 
 def mpi_libraries(maps: str) -> list[str]:

@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from .. import machine
-from ..clusters import hosts
+from ..launch import hosts
 from ..site import Site
 
 HOST_LIMIT_S = 25.0  # for a host's whole answer, Python's start on a cold disk included

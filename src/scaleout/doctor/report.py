@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from .. import machine, words
+from .. import machine
+from ..base import words
 from ..jobs.job import JobInterrupted
 from ..site import Site
 from .checks import Check

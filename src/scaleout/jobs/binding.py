@@ -4,7 +4,8 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .. import machine, settings, words
+from .. import machine
+from ..base import settings, words
 from ..machine import Core
 from . import leases
 from .job import Job

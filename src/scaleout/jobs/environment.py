@@ -7,9 +7,9 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from .. import settings
-from ..errors import ScaleoutError
-from ..paths import programs, search_path, show
+from ..base import settings
+from ..base.errors import ScaleoutError
+from ..base.paths import programs, search_path, show
 
 # What each job is told anew, whatever was asked for.
 OURS = (settings.RUN_ID, "SCALEOUT_RECORDS", "SCALEOUT_CORES", "SCALEOUT_NODES")

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from ..errors import FULL, WHEN_FULL
-from ..paths import show
-from ..stacks import DONE
+from ..base.errors import FULL, WHEN_FULL
+from ..base.paths import show
+from ..base.stacks import DONE
 from . import messages
 from .job import Run
 from .output import Line

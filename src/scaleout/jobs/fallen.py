@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..stacks import DONE
+from ..base.stacks import DONE
 from . import supervise
 from .failures import BY_TORCH, LINKS, TRACEBACK
 from .output import Line

@@ -9,11 +9,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .. import jsonlines, machine
-from ..errors import ScaleoutError
-from ..paths import results
+from .. import machine
+from ..base import jsonlines
+from ..base.errors import ScaleoutError
+from ..base.paths import results
+from ..base.words import count, veiled
 from ..site import Site, allocated_nodes
-from ..words import count, veiled
 from . import talking
 from .environment import check_variables, job_environment
 from .output import prefixed
@@ -231,7 +232,7 @@ class Run:
     @property
     def records(self) -> "pd.DataFrame":
         """The records that the job wrote, a row each (records.read says which columns)."""
-        from .. import records
+        from ..kit import records
 
         return records.read(self.folder / "records.jsonl")
 

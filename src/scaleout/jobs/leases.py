@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .. import settings
+from ..base import settings
 from ..machine import Core
 
 GATE_S = 2.0  # how long to wait for others that take or count cores at this moment

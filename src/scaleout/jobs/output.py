@@ -11,7 +11,7 @@ from io import FileIO
 from pathlib import Path
 from typing import TextIO
 
-from ..errors import FULL, WHEN_FULL, ScaleoutError
+from ..base.errors import FULL, WHEN_FULL, ScaleoutError
 from . import supervise
 
 Line = tuple[int | None, str]  # a rank, None where mpirun itself speaks, and what it said

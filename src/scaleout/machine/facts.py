@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ..paths import programs
-from ..words import count
+from ..base.paths import programs
+from ..base.words import count
 from .topology import (
     ROOT,
     Core,

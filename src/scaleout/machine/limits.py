@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from ..settings import quick
+from ..base.settings import quick
 from .facts import usable_cores
 
 SIDE = 2048  # of the two matrices

@@ -4,10 +4,8 @@ readable in grey.
 `look` holds what all figures share, `primitives` what they are put together from."""
 
 from . import look, primitives
-from .classroom import class_picture
 
 __all__ = [
-    "class_picture",
     "look",
     "primitives",
 ]

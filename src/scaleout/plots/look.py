@@ -24,8 +24,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.rcsetup import cycler
 
-from ..errors import ScaleoutError
-from ..words import rounded
+from ..base.errors import ScaleoutError
+from ..base.words import rounded
 
 # From dark to light, so that the order survives without colour.
 DARK, MIDDLE, LIGHT, PALE = "#1b4965", "#c1666b", "#7fb7be", "#e8e4d8"

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import ArrayLike
 
-from ..words import rounded
+from ..base.words import rounded
 from .look import DARK, FILLS, GREY, INK, LIGHT, LINES, MIDDLE, NOT_ALLOWED, PALE, Look
 
 DOT: Look = {"marker": "o", "color": "white", "edgecolor": "black", "s": 22, "zorder": 3}

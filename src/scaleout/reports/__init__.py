@@ -4,9 +4,10 @@ what speaks against them."""
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from .. import __version__, jsonlines
-from ..errors import ScaleoutError
-from ..paths import results, show
+from .. import __version__
+from ..base import jsonlines
+from ..base.errors import ScaleoutError
+from ..base.paths import results, show
 from . import evidence, findings, page, rules
 
 PAGE = "report.html"

@@ -13,13 +13,15 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from .. import __version__, jsonlines, machine, records
+from .. import __version__, machine
+from ..base import jsonlines
+from ..base.errors import ScaleoutError
+from ..base.paths import results_path, show
 from ..comparisons import comparison
 from ..comparisons.comparison import Comparison
-from ..comparisons.metric import Metric
-from ..errors import ScaleoutError
-from ..fields import wrong
-from ..paths import results_path, show
+from ..kit import records
+from ..kit.fields import wrong
+from ..measuring.metric import Metric
 from ..sweeps import rows as sweeps
 from ..sweeps.points import filled, holes
 

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .. import jsonlines
+from ..base import jsonlines
+from ..base.errors import ScaleoutError
+from ..base.paths import show
+from ..base.words import count, markdown_table, percent, rounded
 from ..comparisons import comparison
-from ..errors import ScaleoutError
 from ..jobs.environment import exports, thread_variables
-from ..paths import show
 from ..plots.look import DARK, GREY, INK, PALE
-from ..words import count, markdown_table, percent, rounded
 from . import findings, rules
 from .evidence import SCHEMA, Entry
 from .findings import Accuracy, Claim, Step

@@ -7,10 +7,10 @@ import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
+from ..base.words import count, percent
 from ..comparisons.intervals import ROUNDS
 from ..sweeps.result import BUSY
 from ..sweeps.sweep import duration
-from ..words import count, percent
 from . import findings
 from .evidence import Entry
 from .findings import Accuracy, Step

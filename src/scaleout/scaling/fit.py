@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from ..base.errors import ScaleoutError
+from ..base.words import rounded
 from ..comparisons.intervals import Ratio
-from ..errors import ScaleoutError
-from ..words import rounded
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..errors import ScaleoutError
+from ..base.errors import ScaleoutError
 
 FEWEST_SIZES = 4  # two go into the line itself; the rest say how well it fits
 

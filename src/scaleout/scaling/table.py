@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .. import jsonlines
-from ..comparisons.numbers import one_number
-from ..errors import ScaleoutError
-from ..words import plain
+from ..base import jsonlines
+from ..base.errors import ScaleoutError
+from ..base.words import plain
+from ..measuring.numbers import one_number
 from .fit import RateFit, fit_rates
 
 COUNTS = ("nodes", "ranks", "gpus", "cores")

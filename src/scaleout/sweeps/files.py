@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from itertools import combinations
 from pathlib import Path
 
-from .. import jsonlines
-from ..clusters.jobscript import job_script
+from ..base import jsonlines
+from ..base.words import markdown_table, percent, rounded
 from ..jobs.job import Job
+from ..launch.jobscript import job_script
 from ..site import Site
-from ..words import markdown_table, percent, rounded
 from .result import Result
 from .rows import point_of
 

@@ -7,9 +7,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
+from ..base.words import rounded, sort_key
 from ..plots.look import style
 from ..plots.primitives import heat
-from ..words import rounded, sort_key
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from .. import words
-from ..comparisons.ranges import named
-from ..errors import ScaleoutError
+from ..base import words
+from ..base.errors import ScaleoutError
 from ..jobs.environment import (
     check_variables,
     exports,
@@ -18,6 +17,7 @@ from ..jobs.environment import (
     programs_first,
     thread_variables,
 )
+from ..measuring.ranges import named
 from ..site import Site
 
 IF = " if "

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .. import jsonlines
+from ..base import jsonlines
+from ..base.errors import ScaleoutError
+from ..base.paths import show
+from ..base.words import count, percent, rounded, sort_key
 from ..comparisons.intervals import LEVEL, ROUNDS, paired, verdict
-from ..errors import ScaleoutError
-from ..paths import show
-from ..words import count, percent, rounded, sort_key
 from .points import Point
 from .rows import COPIES, FIRST, LAST, POINT, latest, point_of, wrong
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..jsonlines import Row
+from ..base.jsonlines import Row
 from .points import Point
 
 FIRST, POINT, LAST = "default, first", "point", "default, last"

@@ -13,8 +13,8 @@ import statistics
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ScaleoutError
-from ..words import sort_key
+from ..base.errors import ScaleoutError
+from ..base.words import sort_key
 from .points import Place
 
 if TYPE_CHECKING:

@@ -10,19 +10,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from .. import machine, settings
-from ..clusters import run as launch
-from ..comparisons import command as commands
-from ..comparisons.journal import Journal, folder_name, scripts
-from ..comparisons.metric import Metric
-from ..comparisons.numbers import NoFigure
-from ..errors import ScaleoutError
+from .. import machine
+from ..base import settings
+from ..base.errors import ScaleoutError
+from ..base.jsonlines import Row
+from ..base.paths import show
+from ..base.words import rounded
 from ..jobs import failures
 from ..jobs.job import TIMEOUT_S, Job, JobFailed, JobInterrupted, JobTimeout, Run
-from ..jsonlines import Row
-from ..paths import show
+from ..launch import run as launch
+from ..measuring import command as commands
+from ..measuring.journal import Journal, folder_name, scripts
+from ..measuring.metric import Metric
+from ..measuring.numbers import NoFigure
 from ..site import Site
-from ..words import rounded
 from . import files, points
 from .points import Place, Point
 from .result import Result

@@ -14,15 +14,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .. import jsonlines
+from ..base import jsonlines
+from ..base.errors import ScaleoutError
+from ..base.paths import results
+from ..base.settings import STACKS
+from ..base.words import plain
 from ..course.history import last_states
 from ..course.masters import TOPIC
-from ..errors import ScaleoutError
-from ..fields import wrong
-from ..paths import results
+from ..kit.fields import wrong
 from ..reports import PAGE, class_page, is_report
-from ..settings import STACKS
-from ..words import plain
 from . import survey
 
 if TYPE_CHECKING:
@@ -218,7 +218,7 @@ def _draw(class_: Sequence[Attendee], out: Path) -> None:
     """Write a picture for each topic, and the table."""
     import pandas as pd
 
-    from .. import plots
+    from .classroom import class_picture
 
     topics = sorted(
         {t for a in class_ for t in a.records.lab} | {t for a in class_ for t, _ in a.checks}
@@ -230,7 +230,7 @@ def _draw(class_: Sequence[Attendee], out: Path) -> None:
             a.name: {todo: s for (t, todo), s in a.checks.items() if t == topic} for a in class_
         }
         drawn = _drawable(_best(rows[rows.lab == topic]))
-        plots.class_picture(drawn, states).savefig(out / f"{topic}.png")
+        class_picture(drawn, states).savefig(out / f"{topic}.png")
     with open(out / "table.csv", "w", newline="", encoding="utf-8") as file:
         table = csv.writer(file)
         columns = ["attendee", "cpu", "cores", "runs"]

@@ -13,10 +13,10 @@ from itertools import accumulate
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
+from ..base.errors import ScaleoutError
+from ..base.paths import course_files, home, meant, show
 from ..course.checks import veiled
 from ..course.masters import STARTS, generated, read_text, untouched
-from ..errors import ScaleoutError
-from ..paths import course_files, home, meant, show
 
 ARCHIVES = {".zip": "zip", ".tar": "tar", ".tar.gz": "gztar", ".tgz": "gztar"}
 # What only an instructor or an author needs: files, and folders with all that is in them.

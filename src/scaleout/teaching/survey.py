@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from .. import jsonlines
-from ..words import count, markdown_table, plain
+from ..base import jsonlines
+from ..base.words import count, markdown_table, plain
 
 PAGE = "survey.md"
 LONGEST = 50_000  # letters; nobody writes more

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ScaleoutError
-from ..paths import show
-from ..words import count
+from ..base.errors import ScaleoutError
+from ..base.paths import show
+from ..base.words import count
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,9 +8,9 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ..errors import ScaleoutError
+from ..base.errors import ScaleoutError
+from ..base.words import count, plain
 from ..jobs.output import Line
-from ..words import count, plain
 
 if TYPE_CHECKING:
     import pandas as pd

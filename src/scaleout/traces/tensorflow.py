@@ -14,10 +14,10 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ScaleoutError
+from ..base.errors import ScaleoutError
+from ..base.paths import show
+from ..base.words import rounded
 from ..jobs.job import Run
-from ..paths import show
-from ..words import rounded
 
 if TYPE_CHECKING:
     import pandas as pd

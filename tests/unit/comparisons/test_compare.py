@@ -17,13 +17,13 @@ import pytest
 
 from scaleout import Comparison, cli, compare
 from scaleout import records as books
-from scaleout.clusters import run as launch
-from scaleout.comparisons.command import left_behind, script
+from scaleout.base.errors import ScaleoutError
 from scaleout.comparisons.compare import columns, plan
 from scaleout.comparisons.intervals import difference, paired
 from scaleout.comparisons.variants import variants
-from scaleout.errors import ScaleoutError
 from scaleout.jobs.job import JobInterrupted, Run
+from scaleout.launch import run as launch
+from scaleout.measuring.command import left_behind, script
 
 TWO = {"base": {"speed": 1.0}, "fast": {"speed": 1.3}}
 

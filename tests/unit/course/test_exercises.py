@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from scaleout import lab
+from scaleout.base.errors import ScaleoutError
 from scaleout.course import checks, masters
 from scaleout.course.marks import cut
 from scaleout.course.masters import generate
-from scaleout.errors import ScaleoutError
 from scaleout.jobs.job import JobFailed
 
 GOOD = """\

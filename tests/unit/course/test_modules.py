@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from scaleout import lab
-from scaleout.errors import ScaleoutError
+from scaleout.base.errors import ScaleoutError
 
 
 @pytest.fixture

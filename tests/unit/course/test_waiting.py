@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from scaleout.base.stacks import DONE
 from scaleout.course.watch import Watch
-from scaleout.stacks import DONE
 
 SCRIPT = Path("/w/labs/00_tiny/runme.py")
 

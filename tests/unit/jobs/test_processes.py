@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from scaleout import cli
-from scaleout.clusters import run as launch
-from scaleout.errors import ScaleoutError
+from scaleout.base.errors import ScaleoutError
+from scaleout.launch import run as launch
 
 WORDS = {
     errno.EAGAIN: "no room for more now: take fewer ranks, end other jobs, or look at  ulimit -a",

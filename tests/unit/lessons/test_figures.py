@@ -13,7 +13,7 @@ import pytest
 from helpers import compared, guesses_in, lesson, read_figure
 
 from scaleout import Comparison
-from scaleout.errors import ScaleoutError
+from scaleout.base.errors import ScaleoutError
 
 Draw = Callable[..., Any]
 

@@ -8,9 +8,9 @@ import pytest
 from helpers import compared, lesson
 
 from scaleout import machine
+from scaleout.base.errors import ScaleoutError
 from scaleout.comparisons.comparison import Comparison
 from scaleout.course import pytorch, references
-from scaleout.errors import ScaleoutError
 
 kernels = lesson("01_onednn", "kernels")
 

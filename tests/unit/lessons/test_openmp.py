@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from helpers import lesson
 
-from scaleout import paths, records
+from scaleout import records
+from scaleout.base import paths
+from scaleout.base.errors import ScaleoutError
 from scaleout.course import references
-from scaleout.errors import ScaleoutError
 
 openmp = lesson("02_threads", "openmp")
 

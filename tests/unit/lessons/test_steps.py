@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from helpers import lesson
 
-from scaleout.errors import ScaleoutError
+from scaleout.base.errors import ScaleoutError
 
 steps = lesson("06_tuning", "steps")
 

@@ -27,7 +27,7 @@ from measured import (
 )
 
 from scaleout import cli
-from scaleout.errors import ScaleoutError
+from scaleout.base.errors import ScaleoutError
 from scaleout.reports import evidence, page, report, rules
 from scaleout.reports.findings import changes
 

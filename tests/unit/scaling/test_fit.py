@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from scaleout import scaling
+from scaleout.base.errors import ScaleoutError
 from scaleout.comparisons.intervals import Ratio
-from scaleout.errors import ScaleoutError
 from scaleout.scaling import fit
 
 COUNTS = np.array([1, 2, 4, 8, 16])

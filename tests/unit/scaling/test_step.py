@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from scaleout import scaling
-from scaleout.errors import ScaleoutError
+from scaleout.base.errors import ScaleoutError
 
 ALPHA_S, BETA_S = 2e-6, 0.5e-9
 BYTES = 4.0 ** np.arange(1, 13)

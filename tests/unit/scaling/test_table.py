@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scaleout import scaling
-from scaleout.errors import ScaleoutError
+from scaleout.base.errors import ScaleoutError
 
 
 def _file(tmp_path: Path, text: str | bytes) -> Path:

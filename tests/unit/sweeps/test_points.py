@@ -2,7 +2,7 @@
 
 import pytest
 
-from scaleout.errors import ScaleoutError
+from scaleout.base.errors import ScaleoutError
 from scaleout.site import Site
 from scaleout.sweeps import points
 from scaleout.sweeps.points import Point

@@ -14,9 +14,9 @@ import pandas as pd
 import pytest
 
 from scaleout import sweeps
-from scaleout.clusters import run as launch
-from scaleout.errors import ScaleoutError
+from scaleout.base.errors import ScaleoutError
 from scaleout.jobs.job import Job, JobFailed, Run
+from scaleout.launch import run as launch
 from scaleout.site import Site
 from scaleout.sweeps import files
 from scaleout.sweeps.picture import heat_map

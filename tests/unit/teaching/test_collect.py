@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from scaleout import records
+from scaleout.base.settings import STACKS
 from scaleout.course import history
 from scaleout.reports import page
-from scaleout.settings import STACKS
 from scaleout.teaching import collect
 
 

@@ -11,10 +11,10 @@ from helpers import ROOT
 from nbgitpuller.pull import GitPuller
 
 from scaleout import cli
+from scaleout.base.errors import ScaleoutError
 from scaleout.course import checks
 from scaleout.course.lab import lab
 from scaleout.course.masters import generate
-from scaleout.errors import ScaleoutError
 from scaleout.teaching import release
 
 RUNME = '''"""Adds numbers."""

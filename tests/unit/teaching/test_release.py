@@ -15,10 +15,10 @@ import pytest
 from helpers import COMMAND, ROOT
 
 from scaleout import cli
+from scaleout.base.errors import ScaleoutError
 from scaleout.course import history, tour
 from scaleout.course.checks import veiled
 from scaleout.course.masters import generate
-from scaleout.errors import ScaleoutError
 from scaleout.teaching.release import CUT, _veil, for_a_class, release
 
 BOOK = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}

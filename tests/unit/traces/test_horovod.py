@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from helpers import lesson
 
-from scaleout.errors import ScaleoutError
+from scaleout.base.errors import ScaleoutError
 from scaleout.traces import horovod as timeline
 
 HEAD = (

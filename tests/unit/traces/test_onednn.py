@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from scaleout.errors import ScaleoutError
+from scaleout.base.errors import ScaleoutError
 from scaleout.traces import onednn
 
 RUNME = Path(__file__).resolve().parents[3] / "solutions/01_onednn/runme.py"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from scaleout import records
-from scaleout.errors import ScaleoutError
+from scaleout.base.errors import ScaleoutError
 from scaleout.jobs.job import Run
 from scaleout.traces import tensorflow as profile
 

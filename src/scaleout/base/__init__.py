@@ -1,0 +1,1 @@
+"""What all rooms share; it imports nothing of ours."""

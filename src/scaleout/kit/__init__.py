@@ -1,0 +1,1 @@
+"""All that a lab may import."""

@@ -1,0 +1,1 @@
+"""Where a job runs: here, over ssh, or in a queue."""

@@ -1,0 +1,1 @@
+"""What a job is measured by, and what was measured: one row a job."""
