@@ -8,30 +8,24 @@ FILTERS = (16, 32, 64)  # at 64 x 64, 32 x 32 and 16 x 16 pixels
 MOMENTUM = 0.9  # of batch norm's averages: there are few steps
 
 
-def build(channels: int, gate: bool = False,
-          dropout: float = 0.0) -> keras.Model:
+def build(channels: int) -> keras.Model:
     """Slices, (n, 64, 64, channels), to logits, (n, 64, 64, 1): above 0 where
     the network sees a tumour.
 
     On its way down it looks at more and more of the slice with fewer and fewer
     pixels. On its way up, each level also gets what was seen on the way down
-    at the same size, so that outlines stay sharp. gate: weigh that first.
-    dropout: of the filters of the lowest level, and half of it above.
+    at the same size, so that outlines stay sharp.
     """
     slices = keras.Input((None, None, channels))
     x = slices
     skips = []
-    for level, filters in enumerate(FILTERS):
+    for filters in FILTERS:
         if skips:
             x = layers.MaxPooling2D()(x)
         x = block(x, filters)
-        if dropout and level:
-            x = layers.SpatialDropout2D(dropout * level / 2)(x)
         skips.append(x)
     for filters, skip in zip(FILTERS[-2::-1], skips[-2::-1], strict=True):
         x = layers.Conv2DTranspose(filters, 2, strides=2)(x)
-        if gate:
-            skip = gated(skip, x, filters)
         x = block(layers.Concatenate()([skip, x]), filters)
     return keras.Model(slices, layers.Conv2D(1, 1)(x))
 
@@ -45,10 +39,3 @@ def block(x, filters):
         x = layers.BatchNormalization(momentum=MOMENTUM)(x)
         x = layers.ReLU()(x)
     return x
-
-
-def gated(skip, x, filters):
-    """What was seen on the way down, weighed as the way up suggests."""
-    both = layers.Conv2D(filters, 1)(skip) + layers.Conv2D(filters, 1)(x)
-    share = layers.Conv2D(1, 1, activation="sigmoid")(layers.ReLU()(both))
-    return layers.Multiply()([skip, share])

@@ -1,13 +1,17 @@
 """12: the phantoms, the loss and the Dice, the slices that are refused, our edits, and the figures."""
 
+import json
 import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from helpers import lesson, read_figure
 
-from scaleout import lab
+from scaleout import ScaleoutError, lab
 
 TOPIC = lab("12_capstone", solution=True)
 
@@ -203,3 +207,135 @@ def test_quality_is_compared_seed_by_seed(phantoms) -> None:
     assert "mine: +0.010 Dice (+0.010 to +0.010), 5 seeds. You said -0.01." in words
     few = pd.DataFrame([rows[0], rows[5]])
     assert "So few seeds" in read_figure(figures.by_seed(few, "first", "mine"))
+
+
+class Training:
+    """A lab whose training gives the number in its script, times its ranks."""
+
+    name = "12_capstone"
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.script = folder, folder / "runme.py"
+        self.jobs = 0
+
+    def run(self, script: str, ranks: int = 1, **more: Any) -> float:
+        self.jobs += 1
+        return float(Path(script).read_text()) * ranks
+
+    def edit(self, rate: int) -> None:
+        self.script.write_text(f"{rate}\n")
+
+
+@pytest.fixture
+def steps() -> ModuleType:
+    return TOPIC.module("steps")
+
+
+@pytest.fixture
+def training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Training:
+    monkeypatch.setenv("SCALEOUT_RESULTS", str(tmp_path / "results"))
+    monkeypatch.delenv("SCALEOUT_QUICK", raising=False)
+    made = Training(tmp_path)
+    made.edit(100)
+    return made
+
+
+def files_of(ladder: Any) -> dict[str, str]:
+    """What lies in the folder of the steps, and what was compared."""
+    places = [ladder.folder, ladder.folder.parents[1] / "compare"]
+    found = [path for place in places for path in place.rglob("*") if path.is_file()]
+    return {str(path): path.read_text() for path in found}
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("first", "such as 'my first'."),
+        ("First", "such as 'my First'."),
+        ("two-ranks", "the same file as your step 'two ranks': give it another name"),
+        ("Two Ranks", "such as 'Two Ranks again'."),
+        ("!!!", "needs a letter or a digit"),
+        ("", "needs a letter or a digit"),
+    ],
+)
+def test_a_step_takes_no_other_steps_file(
+    steps: ModuleType, training: Training, name: str, says: str
+) -> None:
+    ladder = steps.Ladder(training)
+    ladder.step("two ranks", guess=1.5, ranks=2)
+    before = files_of(ladder)
+    training.edit(150)
+    with pytest.raises(ScaleoutError) as refused:
+        ladder.step(name, guess=1.2)
+    assert says in str(refused.value)
+    assert files_of(ladder) == before
+    assert (ladder.folder / "first.py").read_text() == "100\n"
+
+
+def climbed(steps: ModuleType, training: Training) -> Any:
+    """A ladder of three steps, each faster than the one before."""
+    ladder = steps.Ladder(training)
+    ladder.step("two ranks", guess=1.5, ranks=2)
+    for name, rate in (("mine 1", 150), ("mine 2", 200)):
+        training.edit(rate)
+        ladder.step(name, guess=1.2)
+    return ladder
+
+
+def test_run_all_shows_the_steps_as_they_were_measured(
+    steps: ModuleType, training: Training, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = files_of(climbed(steps, training))
+    jobs = training.jobs
+    ladder = steps.Ladder(training)
+    capsys.readouterr()
+    found = ladder.step("two ranks", guess=1.5, ranks=2)
+    assert (found.baseline, found.variants, found.rounds) == ("first", ["two ranks"], 5)
+    assert found.ratio("two ranks").middle == pytest.approx(2)
+    said = capsys.readouterr().out
+    assert "shown as it was measured" in said and "a new name: two ranks again." in said
+    assert ladder.step("mine 1", guess=1.2).baseline == "two ranks"
+    assert ladder.step("mine 2", guess=1.2).baseline == "mine 1"
+    assert training.jobs == jobs and files_of(ladder) == before
+    assert ladder.kept == "mine 2" and list(ladder.steps) == list(json.loads(
+        ladder.file.read_text()
+    ))  # fmt: skip
+
+
+def test_a_step_in_the_middle_has_its_ranks(steps: ModuleType, training: Training) -> None:
+    ladder = climbed(steps, training)
+    before = files_of(ladder)
+    for other in ({"ranks": 4}, {"ranks": 2, "env": {"A": "1"}}):
+        with pytest.raises(ScaleoutError, match="of its own, such as 'two ranks again'"):
+            ladder.step("two ranks", guess=1.5, **other)
+    assert files_of(ladder) == before
+
+
+def test_the_last_step_is_tried_again(steps: ModuleType, training: Training) -> None:
+    """It takes its own place, nothing is lost, and back() does not undo what was measured."""
+    ladder = climbed(steps, training)
+    training.edit(120)
+    found = ladder.step("mine 2", guess=1.2)
+    assert found.verdict("mine 2") == "slower" and found.baseline == "mine 1"
+    assert list(ladder.steps) == ["first", "two ranks", "mine 1", "mine 2"]
+    assert ladder.kept == "mine 1" and (ladder.folder / "mine-2.py").read_text() == "120\n"
+    assert [path.read_text() for path in (ladder.folder / "aside").iterdir()] == ["200\n"]
+    ladder.back()
+    jobs = training.jobs
+    assert ladder.step("mine 2", guess=1.2).verdict("mine 2") == "slower"
+    assert training.jobs == jobs and (ladder.folder / "mine-2.py").read_text() == "120\n"
+
+
+def test_a_step_tried_again_and_interrupted_is_measured_whole(
+    steps: ModuleType, training: Training, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ladder = climbed(steps, training)
+    training.edit(300)
+    with monkeypatch.context() as patch:
+        patch.setattr(steps, "compare", lambda *_, **__: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            ladder.step("mine 2", guess=1.2)
+    again = steps.Ladder(training)
+    assert again.kept == "mine 1"
+    assert again.step("mine 2", guess=1.2).ratio("mine 2").middle == pytest.approx(2)
+    assert again.kept == "mine 2"
