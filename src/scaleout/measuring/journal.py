@@ -2,29 +2,35 @@
 that was interrupted goes on from there."""
 
 import contextlib
+import functools
 import hashlib
-import json
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Generic, TypeVar
+
+import msgspec
 
 from ..base import jsonlines
 from ..base.errors import ScaleoutError
-from ..base.jsonlines import Row
 from ..base.locks import held
 from ..base.paths import results, show
 from ..base.words import secret
+from .row import Row, wrong
 
 MOST_LETTERS = 60  # of a folder's name
+About = TypeVar("About", bound=msgspec.Struct)
+Kind = TypeVar("Kind", bound=Row)
 
 
-class Journal:
+class Journal(Generic[About, Kind]):
     """The folder results/KIND/NAME: KIND.json says what is measured, a file of lines what was."""
 
-    def __init__(self, kind: str, name: str, lines: str, wrong: Callable[[Row], str]) -> None:
-        self.kind, self.name, self.wrong = kind, name, wrong
+    def __init__(
+        self, kind: str, name: str, lines: str, about: type[About], row: type[Kind]
+    ) -> None:
+        self.kind, self.name, self._about, self._row = kind, name, about, row
         self.folder = results(kind, name)
         self.path = self.folder / lines
         self.about = self.folder / f"{kind}.json"
@@ -45,32 +51,51 @@ class Journal:
                     error.filename = show(self.folder)
                 raise
 
-    def description(self) -> dict[str, Any]:
-        """Read what is measured here; empty where nothing says so, or it is damaged."""
-        return jsonlines.table(self.about)
+    def description(self) -> About | None:
+        """Read what is measured here; None where nothing says so, or it is damaged."""
+        return description(self.about, self._about)
 
-    def rows(self) -> tuple[list[Row], str]:
+    def rows(self) -> tuple[list[Kind], str]:
         """Read the lines that count, and what to say of those that are left out."""
-        return jsonlines.read(self.path, self.wrong)
+        return read_rows(self.path, self._row)
 
-    def begin(self, about: Mapping[str, Any], old: str) -> None:
+    def begin(self, about: About, old: str) -> None:
         """Note what is measured from now on; put aside lines that are there as OLD-1.jsonl."""
         if self.path.exists():
             names = (self.folder / f"{old}-{number}.jsonl" for number in range(1, 10**6))
             self.path.rename(next(name for name in names if not name.exists()))
-        mode = 0o600 if _holds_secret(about) else None
-        jsonlines.write(self.about, json.dumps(about, indent=1) + "\n", mode)
+        self.note(about)
 
-    def keep_only(self, rows: Sequence[Row]) -> None:
+    def note(self, about: About) -> None:
+        """Write what is measured here; its owner's alone where that holds a secret."""
+        mode = 0o600 if _holds_secret(msgspec.to_builtins(about)) else None
+        text = msgspec.json.format(msgspec.json.encode(about), indent=1)
+        jsonlines.write(self.about, text + b"\n", mode)
+
+    def keep_only(self, rows: Sequence[Kind]) -> None:
         """Leave only these lines in the file."""
-        text = "".join(json.dumps(row) + "\n" for row in rows)
+        text = b"".join(msgspec.json.encode(row) + b"\n" for row in rows)
         jsonlines.write(self.path, text, stat.S_IMODE(self.path.stat().st_mode))
 
-    def add(self, row: Row) -> None:
+    def add(self, row: Kind) -> None:
         """Keep one job, on disk before the next begins."""
         if not self.path.exists():  # who may read what is measured here may read its lines
             self.path.touch(stat.S_IMODE(self.about.stat().st_mode))
-        jsonlines.append(self.path, json.dumps(row))
+        jsonlines.append(self.path, msgspec.json.encode(row).decode())
+
+
+def description(path: Path, kind: type[About]) -> About | None:
+    """Read what a folder says that it measures; None where it is missing or damaged."""
+    try:
+        return msgspec.convert(jsonlines.table(path), kind)
+    except msgspec.ValidationError:
+        return None
+
+
+def read_rows(path: Path, kind: type[Kind]) -> tuple[list[Kind], str]:
+    """Read the lines of a file that are such rows, and what to say of those that are left out."""
+    lines, left_out = jsonlines.read(path, functools.partial(wrong, kind=kind))
+    return [kind.of(line) for line in lines], left_out
 
 
 def _holds_secret(about: object) -> bool:
@@ -80,7 +105,7 @@ def _holds_secret(about: object) -> bool:
     return isinstance(about, list) and any(map(_holds_secret, about))
 
 
-def folder_name(name: str, stem: str, about: Mapping[str, Any]) -> str:
+def folder_name(name: str, stem: str, about: msgspec.Struct) -> str:
     """Return the name that was asked for, or make one from all that decides the figures."""
     if name:
         plain = name.replace("-", "").replace("_", "").replace(".", "")
@@ -90,7 +115,7 @@ def folder_name(name: str, stem: str, about: Mapping[str, Any]) -> str:
                 f"not {name!r}."
             )
         return name
-    digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:8]
+    digest = hashlib.sha256(msgspec.json.encode(about, order="sorted")).hexdigest()[:8]
     short = "".join(c if c.isalnum() or c in "-_" else "-" for c in stem)[:40].strip("-")
     return f"{short or 'job'}-{digest}"
 
