@@ -78,6 +78,16 @@ def veiled(variables: Mapping[str, str | None]) -> dict[str, str | None]:
     }
 
 
+def veiled_words(command: Iterable[str]) -> list[str]:
+    """Veil the variables in the words of a command line: API_TOKEN=abc becomes API_TOKEN=***."""
+    found = []
+    for word in command:
+        name, equals, _ = word.rpartition("--env=")[2].partition("=")
+        hidden = bool(equals) and secret(name)
+        found.append(f"{word[: word.index(name)]}{name}={VEIL}" if hidden else word)
+    return found
+
+
 def sentence(text: str) -> str:
     """Take out of a sentence the signs that would steer the terminal."""
     return "".join(c if c.isprintable() or c in "\n\t" else "?" for c in text)
