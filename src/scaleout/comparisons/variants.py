@@ -69,7 +69,9 @@ def _each_once(choices: Iterable[str]) -> None:
             )
 
 
-def _called(names: Sequence[str], found: Sequence[dict[str, object]]) -> dict[str, dict[str, object]]:
+def _called(
+    names: Sequence[str], found: Sequence[dict[str, object]]
+) -> dict[str, dict[str, object]]:
     """Call each variant by its name; one that differs and is called alike gets its number too."""
     called: dict[str, dict[str, object]] = {}
     for number, (name, how) in enumerate(zip(names, found, strict=True), 1):
