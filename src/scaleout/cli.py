@@ -230,23 +230,16 @@ def _release(args: argparse.Namespace, rest: list[str]) -> int:
     from .teaching import release
 
     answers = [answer for answer in args.answers.split(",") if answer]
-    branch: str = args.git or ("class" if args.ondemand else "")
-    if not args.target and not branch:
+    if not args.target and not args.git:
         raise ScaleoutError("Where to? Type  scaleout release class.zip  or  --git class")
     if args.target:
         chosen = ", ".join(release.release(args.target, answers)) or "no topic"
         _say(f"{args.target}: the workshop with the solutions of {chosen}.")
-    if branch:
-        commit = release.to_branch(branch, answers)
-        _say(f"{branch}: {commit or 'nothing new'}. To publish it:  git push origin {branch}")
-        _say(
-            f"The link for attendees (capitals: fill in)\n  {release.link(branch, args.hub or release.HUB)}"
-        )
-    if args.ondemand:
-        module, resources = release.menu_item(args.ondemand, branch)
-        _say(
-            f"{module} and {resources}: read both, then put them where your centre looks for them."
-        )
+    if args.git:
+        commit = release.to_branch(args.git, answers)
+        _say(f"{args.git}: {commit or 'nothing new'}. To publish it:  git push origin {args.git}")
+        link = release.link(args.git, args.hub or release.HUB)
+        _say(f"The link for attendees (capitals: fill in)\n  {link}")
     return 0
 
 
@@ -583,8 +576,6 @@ def _class_words(commands: Any) -> None:
     about = "append it to this branch, and print the link that brings it to a JupyterHub"
     release("--git", metavar="BRANCH", help=about)
     release("--hub", metavar="URL", help="the hub that the link leads to")
-    about = "also write NAME.lua and NAME-resources.yml, a menu item for Open OnDemand"
-    release("--ondemand", metavar="NAME", help=about)
     about = "topics whose solutions it has, such as 00,01 (none)"
     release("--answers", default="", metavar="NN,NN", help=about)
 
