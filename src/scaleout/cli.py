@@ -4,6 +4,7 @@ runs, so that all start at once."""
 import argparse
 import errno
 import io
+import json
 import math
 import os
 import sys
@@ -17,6 +18,7 @@ from .base.words import plain, sentence
 
 if TYPE_CHECKING:
     from .jobs.job import Job
+    from .scaling import Measured, RateFit
     from .site import Site
 
 Verb = Callable[[argparse.Namespace, list[str]], int]
@@ -155,9 +157,66 @@ def _compare(args: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _scaling(args: argparse.Namespace, rest: list[str]) -> int:
-    from .scaling import main
+    from .scaling import fit_rates, read_measured
 
-    return main(args.table, _nodes(args.predict), args.json, _say)
+    asked = _nodes(args.predict)
+    table = read_measured(args.table)
+    fit = fit_rates(table.nodes, table.rates, table.count)
+    rows = [_predicted(table, fit, nodes) for nodes in asked or [int(2 * fit.nodes[-1])]]
+    (_print_json if args.json else _print_lines)(table, fit, rows)
+    return 1 if any("refused" in row for row in rows) else 0
+
+
+def _predicted(table: "Measured", fit: "RateFit", nodes: int) -> dict[str, Any]:
+    """Predict a number of nodes as a row, or say why that cannot be."""
+    try:
+        found = fit.predict(nodes)
+    except ScaleoutError as error:
+        return {"nodes": nodes, "refused": str(error)}
+    row: dict[str, Any] = {"nodes": nodes, "rate": found.rate, "low": found.low}
+    row |= {"high": found.high, "efficiency": found.efficiency, "low_law": found.low_law}
+    if table.what != "rate":
+        row["seconds"] = table.seconds(nodes, found.rate)
+    return row
+
+
+def _print_json(table: "Measured", fit: "RateFit", rows: Sequence[dict[str, Any]]) -> None:
+    laws = {name: round(share, 3) for name, share in fit.weights.items()}
+    about = {"count": table.count, "measured": table.what, "points": fit.points}
+    about |= {"one": fit.one if fit.near else None, "scatter": fit.scatter, "laws": laws}
+    _say(json.dumps({**about, "faster": fit.faster, "predictions": rows}, indent=1))
+
+
+def _print_lines(table: "Measured", fit: "RateFit", rows: Sequence[dict[str, Any]]) -> None:
+    """Print the fit, a row for each number of nodes, and below them why any were refused."""
+    counts = ", ".join(f"{n:g}" for n in fit.nodes)
+    # Where no law comes near the table, each has its own rate of one alone, far from it.
+    alone = f" one alone {_short(fit.one)}/s;" if fit.near else ""
+    _say(f"{fit.points} points on {counts} {table.count};{alone} scatter {100 * fit.scatter:.1f} %")
+    if fit.near and not fit.faster:  # which no law can say
+        order = sorted(fit.weights, key=lambda name: -fit.weights[name])
+        weights = ", ".join(f"{name} {100 * fit.weights[name]:.0f} %" for name in order)
+        _say(f"What holds it back, by how often each law fits best: {weights}")
+    last = f" {'seconds':>10}" * (table.what != "rate")
+    _say(f"{table.count:>8} {'rate':>10} {'95 % interval':>22} {'efficiency':>11}{last}")
+    for row in rows:
+        if "refused" in row:
+            _say(f"{row['nodes']:>8} {'-':>10} {'no prediction':>22}")
+            continue
+        interval = f"{_short(row['low'])} to {_short(row['high'])}"
+        last = f" {row['seconds']:>10.4g}" if "seconds" in row else ""
+        _say(f"{row['nodes']:>8} {_short(row['rate']):>10} {interval:>22} {row['efficiency']:>11.2f}"
+             f"{last}   low if: {row['low_law']}")  # fmt: skip
+    refused = dict.fromkeys(row["refused"] for row in rows if "refused" in row)
+    for why in refused:
+        _say(why)
+    if fit.faster and not refused:
+        _say(f"{fit.faster}, so predictions may be too low.")
+
+
+def _short(rate: float) -> str:
+    """Write a rate with the digits that a table has room for."""
+    return f"{rate:,.0f}" if rate >= 1000 else f"{rate:.4g}"
 
 
 def _report(args: argparse.Namespace, rest: list[str]) -> int:
