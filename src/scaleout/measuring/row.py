@@ -17,6 +17,7 @@ Count = Annotated[int, Meta(ge=0)]
 Some = Annotated[int, Meta(ge=1)]
 Positive = Annotated[float, Meta(gt=0, le=MOST)]
 Share = Annotated[float, Meta(ge=0, le=MOST)]
+Again = Literal[0, 1]  # 1: the baseline's second run of a round
 Role = Literal["default, first", "point", "default, last"]
 
 FIRST: Role = "default, first"
@@ -74,7 +75,7 @@ class Compared(Row, frozen=True, kw_only=True, omit_defaults=True):
 
     variant: str
     round: Count
-    again: Literal[0, 1]  # 1: the baseline's second run of a round
+    again: Again
     value: Positive
     place: Count | UnsetType = UNSET  # in the order of all
 
@@ -100,7 +101,7 @@ class Swept(Row, frozen=True, kw_only=True, omit_defaults=True):
         """Return the same row as a run of a comparison: each repeat is a round."""
         assert self.value is not None
         told = {name: getattr(self, name) for name in Row.__struct_fields__}
-        again: Literal[0, 1] = 1 if self.role == LAST else 0
+        again: Again = 1 if self.role == LAST else 0
         where = {"variant": variant, "again": again, "place": place, "seed": seed}
         return Compared(**{**told, **where, "value": self.value})
 
