@@ -162,8 +162,8 @@ def _stream(
                     if heard_before:  # those at MASTER_PORT stay for a minute
                         talk.met = talking.connections(port)
                     ranks, launchers = _processes(started.pid)
-                    inherited_too = talking.files(launchers)
-                    talk.by_own_sockets |= talking.own_sockets(ranks, inherited_too)
+                    if talking.own_sockets(ranks, talking.files(launchers)):
+                        talk.seen = True
                 fallen.look(run.lines)
                 look_at = time.monotonic() + LOOK_S
             if fallen.long():
