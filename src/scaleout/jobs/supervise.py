@@ -160,7 +160,7 @@ class Supervisor:
     def _wait(self, done: Callable[[], object], patience_s: float | None = None) -> bool:
         """Wait until it is done or no child is left; return True for no child.
 
-        It waits for the time of grace at most, where no other is given.
+        Give up after `patience_s`, or after the time of grace where that is None.
         """
         end = time.monotonic() + (self.grace_s if patience_s is None else patience_s)
         while self._collect():
@@ -170,7 +170,7 @@ class Supervisor:
         return True
 
     def _kill(self) -> bool:
-        """Kill all that is left; asked at every look, as some may have been born since the last."""
+        """Kill all that is left. `_wait` calls it at every look, as more may have started since."""
         send(below(os.getpid()), signal.SIGKILL)
         return False
 
