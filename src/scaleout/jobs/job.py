@@ -28,7 +28,7 @@ MOST_S = 366 * 86_400.0
 MOST_RANKS, MOST_A_CORE = 256, 16  # on one machine: more is a slip, and would take it down
 
 
-class Enough(Exception):
+class EndJob(Exception):
     """Raised by what takes a job's output line by line: the job is ended as if its time were up."""
 
 

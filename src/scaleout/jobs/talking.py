@@ -102,7 +102,7 @@ def watch(pid: int, port: str) -> None:
     while there and not told:
         there = bool(ended) and not select.select(ended, [], [], pause)[0]
         start = time.monotonic()
-        processes = [pid, *supervise.below(pid)] if there else []
+        processes = [pid, *supervise.descendants(pid)] if there else []
         late = start - due > LATE_S or (told is None and not there)
         talks = late or _talks(processes, port, inherited, preloaded)
         if talks is not told:
@@ -141,7 +141,7 @@ class Talk:
         self.met: int | None = None
         self.seen: bool | None = None  # by a watcher, or by who looks at the ranks' sockets
 
-    def takes(self, rank: int | None, text: str) -> bool:
+    def consume(self, rank: int | None, text: str) -> bool:
         """Tell whether this line only tells of the talk, so that nobody is to see it."""
         if not self.counted:
             if text not in WATCHED:
