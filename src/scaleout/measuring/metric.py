@@ -67,6 +67,7 @@ class Figure:
     unit: str = ""
     ranks: Mapping[str, list[float]] = field(default_factory=dict)
     steps: bool = field(default=False, compare=False)  # it counts steps
+    blank: str = field(default="", compare=False)  # what may be one number with blanks in it
 
 
 @dataclass(frozen=True)
@@ -160,8 +161,13 @@ class Metric:
         return ""
 
     def remark(self, figure: Figure) -> str:
-        """Say nothing: what may be read in two ways is refused."""
-        return ""
+        """Say what may have been read otherwise than it was meant; "" where nothing is."""
+        if not figure.blank:
+            return ""
+        return (
+            f"{figure.blank!r} was read as columns: if it is one number, put all of it in "
+            "parentheses, such as  ([0-9 ]+[0-9.]*)"
+        )
 
     def combine(self, ranks: Mapping[str, Sequence[float]], of: int) -> float:
         """Make one figure of those that each rank has printed."""
@@ -194,12 +200,14 @@ class Metric:
 
     def _printed(self, run: Any) -> Figure:
         values: dict[str, list[float]] = {}
-        steps = False
+        unit, blank, steps = "", "", False
         parts = ((rank, part) for rank, text in _of_ranks(run.lines) for part in text.split("\r"))
         for rank, text in parts:
             line = _upright(text) if "/s" in self.pattern else text
             for match in re.finditer(self.pattern, line):
-                values.setdefault(rank, []).append(read_number(match))
+                found = read_number(match)
+                values.setdefault(rank, []).append(found.value)
+                unit, blank = unit or found.unit, blank or found.blank
                 steps = steps or bool(STEPS.match(line[match.end() :].lstrip()))
         if not values:
             raise NoFigure(self._nothing(run.lines))
@@ -207,7 +215,7 @@ class Metric:
             value = statistics.median(statistics.median(given) for given in values.values())
         else:
             value = self.combine(values, getattr(run, "ranks", 1))
-        return Figure(value, "", values, steps)
+        return Figure(value, unit, values, steps, blank)
 
     def _nothing(self, lines: Lines) -> str:
         said = [text.strip() for _, text in _of_ranks(lines) if text.strip()]

@@ -159,20 +159,19 @@ S = "images/s: ([0-9.]+)"  # README's own pattern
         ("r=([0-9.]+)", "r=9.00D+02", 900),
         ("r=([0-9.]+)", "r=5.E-1", 0.5),
         ("([0-9.]+) steps", "rate: 1.2E3 steps/s", 1200),
+        ("IOPS=([0-9.]+)", "write: IOPS=10.4k, BW=40.8MiB/s", 10400),
         ("IOPS=([0-9.]+)", "write: IOPS=4477, BW=17.5MiB/s", 4477),
+        ("BW=([0-9.]+)", "write: IOPS=10.4k, BW=0.5MiB/s", 2**19),
+        ("speed: ([0-9.]+)", "speed: 1.2 GB/s", 1.2e9),
+        ("([0-9.]+)k? tok/s", "1.2k tok/s", 1200),
+        ("speed ([0-9.]+)", "speed 1.2Ktok/s", 1200),
         ("speed ([0-9.]+)", "speed 5GPUs", 5),
-        ("speed ([0-9.]+)", "speed 5 Tokens/s", 5),
-        ("time: ([0-9.]+)", "time: 1.5 s", 1.5),
+        ("speed ([0-9.]+)", "speed 1,234.5k/s", 1234500),
         ("([0-9.]+) GB/s", "1.2 GB/s", 1.2),  # the pattern names the unit
-        ("([0-9.]+)k tok/s", "1.2k tok/s", 1.2),
-        ("(?:time|took): (?P<ms>[0-9]+(?:[.][0-9]+)?) *ms", "took: 950 ms", 950),
-        (r"\((?:a|b)\)|time: ([0-9.]+)\s+ms", "time: 950  ms", 950),
+        ("time: ([0-9.]+)", "time: 950 ms", 0.95),
+        ("time: ([0-9.]+) *ms", "time: 950 ms", 950),
         ("^[0-9]+,([0-9.]+),", "10,123.4,0.5", 123.4),  # the pattern names the commas
         ("real +0m([0-9.]+)s", "real 0m1.234s", 1.234),
-        (r"[0-9]:([0-9.]+)\.", "0:12.5.", 12.5),
-        ("[0-9] ([0-9.]+) images/s", "12 345 images/s", 345),  # and the blank
-        ("images/s: ([0-9.]+) ", "images/s: 100 200", 100),
-        ("([0-9.]+) images/s", "step 100 12.5 images/s", 12.5),
         ("gap ([0-9.]+)", "gap 12.3+-0.4", 12.3),
         ("([0-9.]+) img/s", "gpu0:12.5 img/s", 12.5),
         ("step ([0-9]+)", "step 10/100", 10),
@@ -199,9 +198,6 @@ def test_the_whole_number_is_read_of_which_the_pattern_finds_a_part(
         ("real +([0-9.]+)", "real 0m1.234s", "'0m1.234'"),
         ("time: ([0-9.]+)", "time: 1:30.5", "'1:30.5'"),
         ("r=([0-9.]+)", "r=1.2 x 10^3", "'1.2 x 10^3'"),
-        (S, "images/s: 1 234.5", "'1 234.5'"),
-        ("([0-9.]+) images/s", "12 345 images/s", "'12 345'"),
-        (".*,?([0-9.]+) images/s", "speed 0,125 images/s", "'0,125'"),
     ],
 )
 def test_a_number_that_can_be_read_in_two_ways_is_shown_whole_and_refused(
@@ -213,26 +209,18 @@ def test_a_number_that_can_be_read_in_two_ways_is_shown_whole_and_refused(
 
 
 @pytest.mark.parametrize(
-    ("pattern", "line", "whole"),
+    ("pattern", "line", "remark"),
     [
-        ("IOPS=([0-9.]+)", "write: IOPS=10.4k, BW=40.8MiB/s", "'10.4k'"),
-        ("BW=([0-9.]+)", "write: IOPS=10.4k, BW=0.5MiB/s", "'0.5MiB'"),
-        ("speed: ([0-9.]+)", "speed: 1.2 GB/s", "'1.2 GB'"),
-        ("speed: ([0-9.]+) [GM]B/s", "speed: 1.2 GB/s", "'1.2 GB'"),
-        ("([0-9.]+)k? tok/s", "1.2k tok/s", "'1.2k'"),
-        ("([0-9.]+k?) tok/s", "1.2k tok/s", "'1.2k'"),
-        ("speed ([0-9.]+)", "speed 1.2Ktok/s", "'1.2Ktok'"),
-        ("speed ([0-9.]+)", "speed 1,234.5k/s", "'1,234.5k'"),
-        ("time: ([0-9.]+)", "time: 950 ms", "'950 ms'"),
-        ("time: ([0-9.]+) *(?:ms|s)", "time: 950 ms", "'950 ms'"),
+        (S, "images/s: 1 234.5", "'1 234.5' was read as columns"),
+        ("([0-9.]+) images/s", "12 345 images/s", "'12 345' was read as columns"),
+        ("[0-9] ([0-9.]+) images/s", "12 345 images/s", ""),  # the pattern names the blank
+        ("([0-9.]+) images/s", "step 100 12.5 images/s", ""),
     ],
 )
-def test_a_unit_that_changes_as_the_number_grows_is_refused(
-    job, pattern: str, line: str, whole: str
-) -> None:
-    with pytest.raises(NoFigure, match="unit may be another in the next line") as caught:
-        Metric(pattern).read(job([(0, line)]))
-    assert whole in str(caught.value)
+def test_a_blank_between_thousands_is_remarked_upon(job, pattern: str, line: str, remark) -> None:
+    metric = Metric(pattern)
+    said = metric.remark(metric.read(job([(0, line)])))
+    assert remark in said and bool(said) == bool(remark)
 
 
 @pytest.mark.parametrize("text", ["12,3", "fast", "nan", "0", "-1", "inf"])
@@ -247,8 +235,7 @@ def test_a_bars_seconds_for_each_are_read_as_the_inverse(job) -> None:
     )
     metric = Metric().settled(slow)
     assert metric.read(slow).value == pytest.approx(0.5)
-    with pytest.raises(NoFigure, match="'3.1k'"):
-        metric.read(job([(0, "33%|##| 1/3 [00:01<00:02, 3.1kit/s]")]))
+    assert metric.read(job([(0, "33%|##| 1/3 [00:01<00:02, 3.1kit/s]")])).value == 3100
     assert Metric("([0-9.]+)s/it", lower=True).read(slow).value == pytest.approx(3.125)
 
 
