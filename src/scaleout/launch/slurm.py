@@ -208,7 +208,7 @@ class Follower:
     def _add(self, transcript: Transcript, lines: Iterable[Line]) -> None:
         """Show the ranks' lines, and keep the launchers' own beside them."""
         for line in map(self._labelled, lines):
-            if not self.talk.takes(*line):
+            if not self.talk.consume(*line):
                 stepd = line[1].startswith("slurmstepd")  # which srun labels as a rank's
                 launchers = (line[0] is None or stepd) and LAUNCHERS.match(line[1]) is not None
                 transcript.add([line], quietly=launchers)

@@ -165,7 +165,7 @@ def _copy(folder: Path, chosen: Sequence[str]) -> Path:
 
 
 def for_a_class(makefile: str) -> str:
-    """The Makefile without what follows its line CUT: the targets of who teaches."""
+    """Return the Makefile without what follows its line CUT: the targets of who teaches."""
     return makefile.partition(f"\n{CUT}")[0]
 
 
