@@ -41,6 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         at = words.index("--")
         words, rest = words[:at], words[at + 1 :]
     args = parser().parse_args(words)
+    args.typed = ["scaleout", *words, *(["--", *rest] if rest else [])]
     try:
         status: int = args.call(args, rest)
         return status
@@ -116,6 +117,7 @@ def _sweep(args: argparse.Namespace, rest: list[str]) -> int:
         name=args.name,
         site=_site(args),
         echo=_say,
+        typed=args.typed,
     )
     _say(f"\n{result}")
     if not math.isnan(result.drift):
@@ -143,6 +145,7 @@ def _compare(args: argparse.Namespace, rest: list[str]) -> int:
         guess=args.guess,
         least=args.least,
         echo=_say,
+        typed=args.typed,
         ranks=args.ranks,
         threads=args.threads,
         timeout=args.timeout,

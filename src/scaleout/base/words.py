@@ -78,13 +78,14 @@ def veiled(variables: Mapping[str, str | None]) -> dict[str, str | None]:
     }
 
 
-def veiled_words(command: Iterable[str]) -> list[str]:
-    """Veil the variables in the words of a command line: API_TOKEN=abc becomes API_TOKEN=***."""
-    found = []
+def veiled_words(command: Sequence[str]) -> list[str]:
+    """Veil the variables of a command line: --env API_TOKEN=abc becomes --env API_TOKEN=***."""
+    found: list[str] = []
     for word in command:
-        name, equals, _ = word.rpartition("--env=")[2].partition("=")
-        hidden = bool(equals) and secret(name)
-        found.append(f"{word[: word.index(name)]}{name}={VEIL}" if hidden else word)
+        flag = "--env=" if word.startswith("--env=") else ""
+        name, equals, _ = word.removeprefix(flag).partition("=")
+        given = bool(flag) or found[-1:] == ["--env"]
+        found.append(f"{flag}{name}={VEIL}" if given and equals and secret(name) else word)
     return found
 
 

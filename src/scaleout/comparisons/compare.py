@@ -17,34 +17,40 @@ from inspect import getattr_static, signature
 from numbers import Number
 from pathlib import Path, PurePath
 from types import CellType, CodeType, FunctionType, MethodType
-from typing import Any
+from typing import Literal
+
+import msgspec
 
 from .. import machine
 from ..base import jsonlines, progress, settings
 from ..base.errors import ScaleoutError
-from ..base.jsonlines import Row
 from ..base.paths import show
-from ..base.words import count, rounded
-from ..jobs.job import JobFailed, JobInterrupted
+from ..base.words import count, rounded, veiled
+from ..jobs.job import JobFailed, JobInterrupted, Run
 from ..launch import run as launch
 from ..measuring import command
+from ..measuring.asked import Comparing
 from ..measuring.journal import Journal, folder_name, scripts
 from ..measuring.metric import LAST_LINES, Metric
 from ..measuring.numbers import NoFigure
-from .comparison import Comparison, wrong
+from ..measuring.row import Compared
+from .comparison import Comparison
 from .intervals import ROUNDS, WITHIN
 
-Measured = Callable[..., Any]  # what is run and gives a figure
-Column = tuple[str, int]  # a variant, and 1 where it is the baseline's second run of a round
+Measured = Callable[..., object]  # what is run and gives a figure
+Column = tuple[
+    str, Literal[0, 1]
+]  # a variant, and 1 where it is the baseline's second run of a round
 SHORT_S = 10.0  # a job's start is no large part of more
 ROUND = "{ROUND}"  # in a command
 MOST_BYTES = 200_000  # of a script whose text is kept
 MORE = 2  # rounds at most that take the place of disturbed ones
+BESIDE = ("guess", "guessed", "typed", "limits")  # told of a comparison, and no part of what it is
 
 
 def compare(
     job: Measured,
-    variants: Mapping[str, Mapping[str, Any]],
+    variants: Mapping[str, Mapping[str, object]],
     *,
     rounds: int = 7,
     metric: str = "rate",
@@ -54,7 +60,8 @@ def compare(
     guess: float | None = None,
     least: int = ROUNDS,
     echo: Callable[[str], None] | None = None,
-    **shared: Any,
+    typed: Sequence[str] = (),
+    **shared: object,
 ) -> Comparison:
     """Run each variant once a round, and the baseline, which is the first of them, twice.
 
@@ -96,6 +103,8 @@ def compare(
         No fewer rounds than so many, however clear it is before: five, where each has its own seed.
     echo : callable, optional
         Takes a line a run, in place of the bar.
+    typed : sequence of str
+        The command line that asked for it, where one did: a report prints it.
     **shared
         Arguments of `job` that all variants have.
 
@@ -116,26 +125,28 @@ def compare(
         raise ScaleoutError(f"A guess says how many times as fast, as in guess=1.3; not {guess!r}.")
     rounds = settings.rounds(rounds)
     measure = Metric(metric, lower, reduce)
-    about = _about(job, asked, metric, bool(measure.lower))
-    about |= {"reduce": reduce} if reduce else {}
-    journal = Journal("compare", folder_name(name, about["job"], about), "runs.jsonl", wrong)
+    about = _about(job, asked, metric, measure)
+    journal = Journal(
+        "compare", folder_name(name, about.job, about), "runs.jsonl", Comparing, Compared
+    )
     files = _files(job, asked)
-    about |= {"scripts": files, "texts": _texts(files)}
+    about = msgspec.structs.replace(about, scripts=files, texts=_texts(files), typed=list(typed))
     start = _start(job, f"compare/{journal.name}/jobs")
     by_the_clock = measure.what == "wall_s" and job is launch.run
     round_of = columns(list(asked))
-    rows: list[Row] = []
-    printing: dict[str, tuple[int, int]] = {}  # how many ranks of each variant print a figure
+    rows: list[Compared] = []
 
     def result() -> Comparison:
-        return Comparison(rows, bool(measure.lower), about["metric"], journal.folder)
+        return Comparison(rows, measure.lower is True, about.metric, journal.folder)
 
     def done() -> bool:
         return len(rows) >= len(round_of) and enough(result(), rounds, least)
 
     with journal.held():
-        about |= _guess(journal, about, guess)
-        if guess is not None and "guess" not in about:
+        about = _as_before(journal, about, guess)
+        if not about.limits:
+            about = msgspec.structs.replace(about, limits=_limits(job))
+        if guess is not None and about.guess is None:
             (echo or print)("This guess is not kept, as its comparison has runs already.")
         rows += _whole_rounds(journal, about, len(round_of), echo or print)
         if done():
@@ -150,28 +161,31 @@ def compare(
             for round_, (key, again) in progress.bar(
                 turns, total=total, unit="run", disable=echo is not None
             ):
+                earlier = [row for row in rows if row.variant == key]
                 # In the short form the baseline's run, which was the last, stands here twice.
-                if not (again and rounds == 1):
-                    where = f"{key}, round {round_ + 1}"
-                    worked = any(row["variant"] == key for row in rows)
-                    told = any(row.get("copies") for row in rows if row["variant"] == key)
+                if again and rounds == 1:
+                    row = rows[-1]
+                else:
                     _unchanged(about)
                     with settings.in_round(round_ + 1):
                         how = _of_round(asked[key], round_ + 1)
-                        row, measure = _run(start, how, measure, where, worked)
-                    row |= _start_s(start, asked[key], row, rows) if by_the_clock else {}
-                    printing[key] = row.pop("printing")
-                    _ask(measure, printing)
-                    if echo and row["copies"] and not told:
-                        echo(f"{key}: {row['copies']}")
-                place = {"round": round_, "place": len(rows), "variant": key, "again": again}
-                rows.append({**place, **row})
+                        where = f"{key}, round {round_ + 1}"
+                        row, measure = _run(start, how, measure, where, bool(earlier))
+                    if by_the_clock:
+                        start_s = rows[0].start_s if rows else _start_s(start, asked[key], row)
+                        row = msgspec.structs.replace(row, start_s=start_s)
+                    _ask(measure, [*rows, msgspec.structs.replace(row, variant=key)])
+                    if echo and row.copies and not any(old.copies for old in earlier):
+                        echo(f"{key}: {row.copies}")
+                rows.append(
+                    msgspec.structs.replace(
+                        row, round=round_, place=len(rows), variant=key, again=again
+                    )
+                )
                 journal.add(rows[-1])
                 if echo:
                     twin = f"{key}, again" if again else key
-                    echo(
-                        f"round {round_ + 1}  {twin}: {rounded(row['value'])} {row['unit']}".rstrip()
-                    )
+                    echo(f"round {round_ + 1}  {twin}: {rounded(row.value)} {row.unit}".rstrip())
         except KeyboardInterrupt:
             whole = count(len(rows) // len(round_of), "whole round")
             raise JobInterrupted(
@@ -180,7 +194,7 @@ def compare(
         return result()
 
 
-def _of_round(how: Mapping[str, Any], number: int) -> Mapping[str, Any]:
+def _of_round(how: Mapping[str, object], number: int) -> Mapping[str, object]:
     """Fill in {ROUND} in the words of a command."""
     script = how.get("script")
     if isinstance(script, str):
@@ -238,15 +252,16 @@ def _settled(result: Comparison, name: str) -> bool:
 
 
 def _run(
-    start: Callable[..., Any], how: Mapping[str, Any], metric: Metric, where: str, worked: bool
-) -> tuple[Row, Metric]:
+    start: Measured, how: Mapping[str, object], metric: Metric, where: str, worked: bool
+) -> tuple[Compared, Metric]:
     """Make a row of one run, and return the metric that all others are read by."""
     try:
         found = start(**how)
         metric = metric.settled(found)
         figure = metric.read(found)
         ranks = getattr(found, "ranks", 1)
-        if question := "" if getattr(found, "copies", "") else metric.doubt(figure, ranks):
+        copies = getattr(found, "copies", "")
+        if question := "" if copies else metric.doubt(figure, ranks):
             raise NoFigure(question)
     except JobFailed as error:
         reason = str(error).removeprefix(f"{error.run.name} ")  # the variant's name says more
@@ -255,34 +270,49 @@ def _run(
             reason += "\nIts last lines:" + "".join(
                 f"\n    {text[:160]}" for text in lines[-LAST_LINES:]
             )
-        again = command.left_behind(reason, how.get("script", "")) if worked else ""
+        again = command.left_behind(reason, _words(how)) if worked else ""
         error.args = (f"{where}: {reason}" + f"\n{again}" * bool(again),)
         raise
     except ScaleoutError as error:
         error.args = (f"{where}: {error}", *error.args[1:])
         raise
-    utc = datetime.now(UTC).isoformat(timespec="seconds")
-    row = {"value": figure.value, "unit": figure.unit, "run_id": getattr(found, "id", "")}
-    row |= {"utc": utc, "remark": metric.remark(figure), "printing": (len(figure.ranks), ranks)}
-    row |= {"copies": getattr(found, "copies", ""), "quick": settings.quick()}
-    return row, metric
+    run = found if isinstance(found, Run) else None
+    return Compared(
+        variant="",
+        round=0,
+        again=0,
+        value=figure.value,
+        unit=figure.unit,
+        values={rank: list(given) for rank, given in figure.ranks.items()},
+        metric=metric.pattern,
+        reduce=metric.reduce,
+        remark=metric.remark(figure),
+        copies=copies,
+        ranks=ranks,
+        threads=run.threads if run else None,
+        env=veiled(run.env) if run else {},
+        command=run.command if run else "",
+        run_id=getattr(found, "id", ""),
+        utc=datetime.now(UTC).isoformat(timespec="seconds"),
+        wall_s=round(run.wall_s, 3) if run else None,
+        cpu=machine.cpu_model(),
+        cores=machine.usable_cores(),
+        quick=settings.quick(),
+    ), metric
 
 
-def _start_s(
-    start: Callable[..., Any], how: Mapping[str, Any], row: Row, rows: Sequence[Row]
-) -> Row:
-    """Measure, once, the start of a job that does nothing, where the jobs are so short."""
-    if rows:
-        return {key: rows[0][key] for key in ("start_s",) if key in rows[0]}
-    if row["value"] > SHORT_S:
-        return {}
-    empty = [float(start(**{**how, "script": ["true"]}).wall_s) for _ in range(2)]
-    return {"start_s": round(min(empty), 4)}
+def _start_s(start: Measured, how: Mapping[str, object], row: Compared) -> float:
+    """Measure the start of a job that does nothing, where the jobs are so short."""
+    if row.value > SHORT_S:
+        return 0.0
+    seconds = Metric("wall_s")
+    empty = [seconds.read(start(**{**how, "script": ["true"]})).value for _ in range(2)]
+    return round(min(empty), 4)
 
 
-def _ask(metric: Metric, printing: Mapping[str, tuple[int, int]]) -> None:
+def _ask(metric: Metric, rows: Sequence[Compared]) -> None:
     """Ask what the figures mean where all ranks of one variant print, and not all of another."""
-    several = {key: counts for key, counts in printing.items() if counts[1] > 1}
+    several = {row.variant: (len(row.values), row.ranks) for row in rows if row.ranks > 1}
     whole = {key: printed for key, (printed, ranks) in several.items() if printed == ranks}
     if metric.reduce or metric.lower or not metric.pattern or len(whole) in (0, len(several)):
         return
@@ -295,41 +325,48 @@ def _ask(metric: Metric, printing: Mapping[str, tuple[int, int]]) -> None:
 
 
 def _whole_rounds(
-    journal: Journal, about: Mapping[str, Any], size: int, say: Callable[[str], None]
-) -> list[Row]:
+    journal: Journal[Comparing, Compared], about: Comparing, size: int, say: Callable[[str], None]
+) -> list[Compared]:
     """Read the whole rounds of the same comparison; put aside those of another one."""
     found, left_out = journal.rows()
-    kept = _kept(journal, about)
-    same = kept == about and not left_out  # a lost run would shift the others
+    kept = journal.description()
+    same = _same(kept, about) and not left_out  # a lost run would shift the others
     rows = found[: len(found) // size * size] if same else []
     if not rows:
         journal.begin(about, "before")
         if found and not left_out:
-            texts = kept.get("texts") != about["texts"]
+            texts = kept is None or kept.texts != about.texts
             say(f"Measured anew, as {'the text of a script' if texts else 'what is measured'} has "
                 f"changed: what was there is put aside in {show(journal.folder)}.")  # fmt: skip
-    elif len(rows) < len(found):
+        return []
+    journal.note(about)
+    if len(rows) < len(found):
         journal.keep_only(rows)
     return rows
 
 
 def _about(
-    job: Measured, variants: Mapping[str, Mapping[str, Any]], metric: str, lower: bool
-) -> dict[str, Any]:
+    job: Measured, variants: Mapping[str, Mapping[str, object]], metric: str, measure: Metric
+) -> Comparing:
     """Collect all that decides what a comparison measures, as JSON gives it back."""
-    about = {
-        "schema": 1,
-        "job": _label(job),
-        "text": _text(job, variants),
-        "variants": variants,
-        "metric": metric,
-        "lower": lower,
-        "machine": [machine.cpu_model(), machine.usable_cores()],
-    }
-    return dict(json.loads(json.dumps(about, default=_plain)))
+    return Comparing(
+        job=_label(job),
+        text=_text(job, variants),
+        variants=json.loads(json.dumps(variants, default=_plain)),
+        metric=metric,
+        lower=measure.lower is True,
+        reduce=measure.reduce,
+        machine=(machine.cpu_model(), machine.usable_cores()),
+    )
 
 
-def _plain(value: Any) -> Any:
+def _limits(job: Measured) -> dict[str, float]:
+    """Return the machine's limits, where jobs are started on it."""
+    lab = hasattr(getattr(job, "__self__", None), "script")
+    return machine.speed_limits() if job is launch.run or lab else {}
+
+
+def _plain(value: object) -> object:
     """Write as JSON what a variant may hold: a site, a path, a number of NumPy's."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dataclasses.asdict(value)
@@ -338,38 +375,45 @@ def _plain(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else repr(value)
 
 
-def _kept(journal: Journal, about: Mapping[str, Any]) -> dict[str, Any]:
-    """Read what was measured here; where the scripts lie, and whether texts were kept, is the same."""
+def _same(kept: Comparing | None, about: Comparing) -> bool:
+    """Tell whether two descriptions are of one comparison.
+
+    Where the scripts lie, and whether their texts were kept, makes no other one of it.
+    """
+    if kept is None:
+        return False
+
+    def texts(one: Comparing) -> dict[str, str | None]:
+        return {variant: one.texts.get(file) for variant, file in one.scripts.items()}
+
+    beside = (*BESIDE, *(("scripts", "texts") if texts(kept) in ({}, texts(about)) else ()))
+    return msgspec.structs.replace(kept, **{key: getattr(about, key) for key in beside}) == about
+
+
+def _as_before(
+    journal: Journal[Comparing, Compared], about: Comparing, guess: float | None
+) -> Comparing:
+    """Add the guess; of the same comparison the first one stands, and so do the limits."""
     kept = journal.description()
-
-    def texts(one: Mapping[str, Any]) -> dict[str, str]:
-        return {key: one["texts"].get(file) for key, file in one.get("scripts", {}).items()}
-
-    alike = kept and texts(kept) in ({}, texts(about))
-    return {**kept, **{key: about[key] for key in ("scripts", "texts") if alike}}
-
-
-def _guess(journal: Journal, about: Mapping[str, Any], guess: float | None) -> dict[str, Any]:
-    """Take the guess of the same comparison where there is one: the first one stands."""
-    kept = _kept(journal, about)
-    words = ("guess", "guessed")
-    first: dict[str, Any] = {key: kept.pop(key) for key in words if key in kept}
-    same = kept == about
-    if first and same or same and journal.rows()[0]:
-        return first
+    if kept is not None and _same(kept, about):
+        about = msgspec.structs.replace(about, limits=kept.limits)
+        if kept.guess is not None or journal.rows()[0]:
+            return msgspec.structs.replace(about, guess=kept.guess, guessed=kept.guessed)
+    if guess is None:
+        return about
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    return {} if guess is None else {"guess": float(guess), "guessed": now}
+    return msgspec.structs.replace(about, guess=float(guess), guessed=now)
 
 
-def _files(job: Measured, variants: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+def _files(job: Measured, variants: Mapping[str, Mapping[str, object]]) -> dict[str, str]:
     """Name the file that each variant runs, as its command does, where it runs one."""
-    lab: Any = getattr(job, "__self__", None)
+    lab = getattr(job, "__self__", None)
     found = {}
     for key, how in variants.items():
         if hasattr(lab, "folder") and hasattr(lab, "script"):
-            path = lab.folder / how["script"] if how.get("script") else lab.script
+            path = lab.folder / str(how["script"]) if how.get("script") else lab.script
             found[key] = show(path)
-        elif file := command.script(command.words(how.get("script", ""))):
+        elif file := command.script(_words(how)):
             found[key] = file
     return found
 
@@ -384,41 +428,41 @@ def _texts(files: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def _unchanged(about: Mapping[str, Any]) -> None:
+def _unchanged(about: Comparing) -> None:
     """Refuse to go on with a script that somebody has edited meanwhile."""
-    now = _texts(about["scripts"])
-    if edited := [file for file, text in about["texts"].items() if now.get(file) != text]:
+    now = _texts(about.scripts)
+    if edited := [file for file, text in about.texts.items() if now.get(file) != text]:
         raise ScaleoutError(
             f"{edited[0]} was edited while it is measured, so that rounds would not be alike: put "
             "its old text back, and the same call goes on; else it measures anew."
         )
 
 
-def _label(job: Any) -> str:
+def _label(job: object) -> str:
     owner = getattr(job, "__self__", None)
     return str(getattr(owner, "name", "") or getattr(job, "__qualname__", type(job).__name__))
 
 
-def _text(job: Measured, variants: Mapping[str, Mapping[str, Any]]) -> str:
+def _text(job: Measured, variants: Mapping[str, Mapping[str, object]]) -> str:
     """Digest the scripts and the function that are run: edited, they are another comparison.
 
     Of what a function reads from its module, and of lists and objects, which it may change, nothing
     is seen.
     """
     words = [str(getattr(getattr(job, "__self__", None), "script", ""))]
-    words += [word for how in variants.values() for word in command.words(how.get("script", ""))]
+    words += [word for how in variants.values() for word in _words(how)]
     digests = "".join(scripts(words).values())
     return hashlib.sha256((digests + _written(job, set())).encode()).hexdigest()[:16]
 
 
-def _written(value: Any, seen: set[int]) -> str:
+def _written(value: object, seen: set[int]) -> str:
     """Write what a function does, its constants, defaults and closure included, or a value.
 
     It is the same in each process. Lists and objects are told by their type alone: a function may
     change them while it is measured.
     """
 
-    def all_of(values: Iterable[Any]) -> str:
+    def all_of(values: Iterable[object]) -> str:
         return f"{type(value).__name__}({', '.join(_written(each, seen) for each in values)})"
 
     if id(value) in seen:  # a function that calls itself
@@ -444,7 +488,7 @@ def _written(value: Any, seen: set[int]) -> str:
     return type(value).__qualname__ + (all_of([call]) if isinstance(call, FunctionType) else "")
 
 
-def _content(cell: CellType) -> Any:
+def _content(cell: CellType) -> object:
     """Return what a closure holds; nothing where its name has no value yet."""
     try:
         return cell.cell_contents
@@ -452,7 +496,7 @@ def _content(cell: CellType) -> Any:
         return None
 
 
-def _check(variants: Mapping[str, Mapping[str, Any]], rounds: int) -> None:
+def _check(variants: Mapping[str, Mapping[str, object]], rounds: int) -> None:
     if len(variants) < 2:
         raise ScaleoutError(
             f"A comparison needs two variants or more, not {len(variants)}: the baseline, and what "
@@ -469,20 +513,27 @@ def _check(variants: Mapping[str, Mapping[str, Any]], rounds: int) -> None:
             )
 
 
-def _asked(how: Mapping[str, Any]) -> str:
+def _asked(how: Mapping[str, object]) -> str:
     """Write what a variant asks for, the same for each way to ask for the same."""
-    env = how.get("env") or {}
-    env = {name: value if value is None else str(value) for name, value in env.items()}
-    script = command.words(how.get("script") or "")
-    return json.dumps({**how, "env": env, "script": script}, sort_keys=True, default=_plain)
+    given = how.get("env")
+    variables = given.items() if isinstance(given, Mapping) else ()
+    env = {name: value if value is None else str(value) for name, value in variables}
+    return json.dumps({**how, "env": env, "script": _words(how)}, sort_keys=True, default=_plain)
 
 
-def _start(job: Measured, folder: str) -> Callable[..., Any]:
+def _words(how: Mapping[str, object]) -> list[str]:
+    """Return the words of a variant's command; none where its job has one of its own."""
+    script = how.get("script") or ""
+    return command.words(script if isinstance(script, (list, tuple)) else str(script))
+
+
+def _start(job: Measured, folder: str) -> Measured:
     """Return the callable that runs a variant, without printing what the job prints."""
     if job is launch.run:
         return functools.partial(_command, folder)
     return functools.partial(job, echo=None) if "echo" in signature(job).parameters else job
 
 
-def _command(folder: str, script: str | Sequence[str], **how: Any) -> Any:
-    return launch.run(command.words(script), **{"name": folder, "echo": None, **how})
+def _command(folder: str, script: str | Sequence[str], **how: object) -> object:
+    run: Measured = launch.run
+    return run(command.words(script), **{"name": folder, "echo": None, **how})

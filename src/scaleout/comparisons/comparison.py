@@ -7,16 +7,18 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import UNSET
 from numpy.typing import NDArray
 
-from ..base import jsonlines
 from ..base.errors import ScaleoutError
-from ..base.jsonlines import Row
 from ..base.paths import results, results_path, show
 from ..base.words import count, markdown_table, percent, rounded
+from ..measuring.asked import Comparing
+from ..measuring.journal import description, read_rows
+from ..measuring.row import Compared
 from .intervals import LEVEL, ROUNDS, Paired, Ratio, between, paired, verdict
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 START = 10  # times the start of a job: of what takes less it is a large part
+RUNS = ("round", "place", "variant", "again", "value", "unit", "run_id", "utc")
 FOUND = {"no difference shown": "not shown to differ"}  # behind "is" and "are"
 
 
@@ -34,10 +37,10 @@ class Comparison:
 
     Parameters
     ----------
-    rows : iterable of mapping
+    rows : iterable of Compared, or of mappings with its fields
         A row each run, in the order in which they ran: round, variant, again (0, or 1 for the
-        baseline's second run of a round), value, and place, unit, run_id, utc, remark, copies, quick
-        where they are known. The first variant is the baseline. Of a round only a whole one counts.
+        baseline's second run of a round), value, and whatever else `measuring.row.Compared` holds
+        where it is known. The first variant is the baseline. Of a round only a whole one counts.
     lower : bool
         Less is better.
     metric : str
@@ -77,42 +80,46 @@ class Comparison:
 
     def __init__(
         self,
-        rows: Iterable[Mapping[str, Any]],
+        rows: Iterable[Compared | Mapping[str, object]],
         lower: bool = False,
         metric: str = "rate",
         folder: Path | None = None,
         compared: int = 0,
     ) -> None:
         self.lower, self.metric, self.folder = lower, metric, folder
-        kept = [dict(row) for row in rows]
-        names = list(dict.fromkeys(row["variant"] for row in kept))
+        kept = [row if isinstance(row, Compared) else Compared.of(row) for row in rows]
+        names = list(dict.fromkeys(row.variant for row in kept))
         size = len(names) + 1
-        runs = Counter(row["round"] for row in kept)
-        self._rows = [row for row in kept if runs[row["round"]] == size]
+        runs = Counter(row.round for row in kept)
+        self._rows = [row for row in kept if runs[row.round] == size]
         if len(names) < 2 or not self._rows:
             raise ScaleoutError("There is no whole round to compare: measure at least one.")
         self.baseline, self.variants = names[0], names[1:]
         self.rounds = len(self._rows) // size
-        self.unit = str(kept[0].get("unit", ""))
+        self.unit = kept[0].unit
         self.columns = [(self.baseline, 0), (self.baseline, 1), *((name, 0) for name in names[1:])]
-        values = self._wide("value") ** (-1.0 if lower else 1.0)
+        values = self._speeds()
         self.found: Paired = paired(
             values[:, :2],
             {name: values[:, column] for column, name in enumerate(self.variants, 2)},
             compared=compared,
-            order=self._wide("place") if "place" in kept[0] else None,
+            order=None if kept[0].place is UNSET else self._wide("place"),
         )
-        shortest = min(float(row["value"]) for row in self._rows)
-        start_s = float(self._rows[0].get("start_s", 0.0))
+        shortest = min(row.value for row in self._rows)
+        start_s = self._rows[0].start_s
         self.start_s = start_s if START * start_s > shortest else 0.0
         self._hidden = 2 * start_s > shortest
         self.noise, self.drift = self.found.noise, self.found.drift
 
     def _wide(self, field: str) -> Array:
         """Arrange a field as (rounds, columns): the baseline, the baseline again, the variants."""
-        at = {(row["round"], row["variant"], row["again"]): row[field] for row in self._rows}
-        rounds = sorted({row["round"] for row in self._rows})
+        at = {(row.round, row.variant, row.again): getattr(row, field) for row in self._rows}
+        rounds = sorted({row.round for row in self._rows})
         return np.array([[at[(r, *column)] for column in self.columns] for r in rounds], float)
+
+    def _speeds(self) -> Array:
+        """Arrange the values as (rounds, columns), of times their inverse: more is better."""
+        return self._wide("value") ** (-1.0 if self.lower else 1.0)
 
     @functools.cached_property
     def runs(self) -> "pd.DataFrame":
@@ -120,7 +127,8 @@ class Comparison:
         baseline's second run of a round), value, unit, run_id, utc. Only whole rounds count."""
         import pandas as pd
 
-        return pd.DataFrame(self._rows)
+        told = [name for name in RUNS if getattr(self._rows[0], name) is not UNSET]
+        return pd.DataFrame([{name: getattr(row, name) for name in told} for row in self._rows])
 
     def ratio(self, variant: str) -> Ratio:
         """Return how many times as fast as the baseline a variant is.
@@ -163,7 +171,7 @@ class Comparison:
         """
         names = [name for name, _ in self.columns]
         first, second = (names.index(self._known(name)) for name in (variant, other))
-        values = self._wide("value") ** (-1.0 if self.lower else 1.0)
+        values = self._speeds()
         off = {r for r, c, _ in self.found.disturbed if c in (first, second)}
         clean = [r for r in range(self.rounds) if r not in off]
         kept = values[clean if len(clean) >= ROUNDS else slice(None)]
@@ -328,8 +336,8 @@ class Comparison:
                 f"Round {round_ + 1} was disturbed: a run of {self.columns[column][0]} was "
                 f"{percent(abs(share))} {way} than its other runs."
             )
-        notes += dict.fromkeys(text for row in self._rows if (text := row.get("remark")))
-        never = {row["variant"]: text for row in self._rows if (text := row.get("copies"))}
+        notes += dict.fromkeys(row.remark for row in self._rows if row.remark)
+        never = {row.variant: row.copies for row in self._rows if row.copies}
         notes += [f"{variant}: {text}" for variant, text in never.items()]
         left_out = self.rounds - min(ratio.rounds for ratio in self.found.ratios.values())
         if left_out:
@@ -437,27 +445,15 @@ class Comparison:
             There is no comparison in it, or no whole round. A damaged line is named and left out.
         """
         place = Path(folder)
-        about = jsonlines.table(place / "compare.json")
-        rows, left_out = jsonlines.read(place / "runs.jsonl", wrong)
-        if not about or not rows:
+        about = description(place / "compare.json", Comparing)
+        rows, left_out = read_rows(place / "runs.jsonl", Compared)
+        if about is None or not rows:
             raise ScaleoutError(
                 f"There is no comparison in {show(place)}: give its folder in results/compare/."
             )
         if left_out:
             print(f"{show(place / 'runs.jsonl')}{left_out}.")
-        return cls(rows, about.get("lower") is True, str(about.get("metric", "rate")), place)
-
-
-def wrong(row: Row) -> str:
-    """Say what is wrong with a line of a runs.jsonl; "" when it is whole."""
-    value, counts = row.get("value"), [row.get("round"), row.get("place")]
-    if not isinstance(value, (int, float)) or not math.isfinite(value) or value <= 0:
-        return "a figure is missing"
-    if not all(type(number) is int and number >= 0 for number in counts):
-        return "its place is missing"
-    texts = [row.get("variant"), *(row.get(name, "") for name in ("unit", "run_id", "utc"))]
-    known = row.get("again") in (0, 1) and all(isinstance(text, str) for text in texts)
-    return "" if known else "a word is missing"
+        return cls(rows, about.lower, about.metric, place)
 
 
 def explain(

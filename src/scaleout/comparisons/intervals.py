@@ -8,7 +8,6 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -95,7 +94,7 @@ def paired(
     disturbed = [
         (int(r), int(c), math.expm1(off[r, c])) for r, c in zip(*np.nonzero(off), strict=True)
     ]
-    when = np.arange(logs.size).reshape(logs.shape) if order is None else np.asarray(order)
+    when = np.arange(logs.size).reshape(logs.shape) if order is None else np.asarray(order, float)
     return Paired(ratios, null, noise, disturbed, *_drift(logs, clean, when))
 
 
@@ -202,7 +201,7 @@ def _off(logs: Array) -> Array:
     off = np.zeros_like(logs)
     if rounds < ROUNDS:
         return off
-    groups: list[Any] = [[0, 1], *([column] for column in range(2, runs))]
+    groups: list[list[int]] = [[0, 1], *([column] for column in range(2, runs))]
     rest = logs.copy()
     for _ in range(2):  # Tukey's median polish
         _centre(rest, groups)
@@ -220,12 +219,12 @@ def _off(logs: Array) -> Array:
     return off
 
 
-def _centre(rest: Array, groups: Sequence[Any]) -> None:
+def _centre(rest: Array, groups: Sequence[list[int]]) -> None:
     for columns in groups:
         rest[:, columns] -= np.median(rest[:, columns])
 
 
-def _drift(logs: Array, clean: NDArray[np.bool_], when: NDArray[Any]) -> tuple[float, bool]:
+def _drift(logs: Array, clean: NDArray[np.bool_], when: Array) -> tuple[float, bool]:
     """Fit the trend of all runs, each against the median of its variant.
 
     It is taken from the first run to the last; also tell whether it is more than chance (99 %).

@@ -3,7 +3,7 @@
 import math
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -87,7 +87,7 @@ def _single_runs(
             label="" if row else label,
         )
     median = runs.value[runs.again == 0].median()
-    bar: dict[str, Any] = {"color": MIDDLE, "linewidth": 3, "zorder": 2}
+    bar: dict[str, object] = {"color": MIDDLE, "linewidth": 3, "zorder": 2}
     axes.plot([median] * 2, [row - 0.34, row + 0.34], label="" if row else "median", **bar)
     for index, (round_, name, again) in enumerate(disturbed):
         own = runs[(runs["round"] == round_) & (runs.variant == name) & (runs.again == again)]
@@ -104,7 +104,7 @@ def _ratios(axes: Axes, table: "pd.DataFrame", noise: float, guess: float | None
     noise_band(axes, noise, "noise: identical variants could differ by this much")
     for row, line in enumerate(table.iloc[1:].itertuples()):
         known = math.isfinite(line.high)
-        look: dict[str, Any] = {} if row else {"fmt": "D", "markerfacecolor": "white"}
+        look: dict[str, object] = {} if row else {"fmt": "D", "markerfacecolor": "white"}
         label = "ratio and 95 % interval" if row == 1 else ""
         interval(axes, row, line.low, line.ratio, line.high, label, **look)
         if row:

@@ -5,7 +5,6 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import product
-from typing import Any
 
 from ..base.errors import ScaleoutError
 from ..jobs.environment import check_variables
@@ -14,7 +13,7 @@ from ..measuring import command, ranges
 BETWEEN = "::"  # two commands
 
 
-def variants(words: Sequence[str], env: Sequence[str] = ()) -> dict[str, dict[str, Any]]:
+def variants(words: Sequence[str], env: Sequence[str] = ()) -> dict[str, dict[str, object]]:
     """Read {name: arguments of scaleout.run} from a command line, the baseline first."""
     commands: list[list[str]] = [[]]
     for word in words:
@@ -70,9 +69,11 @@ def _each_once(choices: Iterable[str]) -> None:
             )
 
 
-def _called(names: Sequence[str], found: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def _called(
+    names: Sequence[str], found: Sequence[dict[str, object]]
+) -> dict[str, dict[str, object]]:
     """Call each variant by its name; one that differs and is called alike gets its number too."""
-    called: dict[str, dict[str, Any]] = {}
+    called: dict[str, dict[str, object]] = {}
     for number, (name, how) in enumerate(zip(names, found, strict=True), 1):
         called[f"{name} ({number})" if name in called else name] = how
     return called
@@ -95,5 +96,5 @@ def _names(commands: Sequence[Sequence[str]]) -> list[str]:
     return [" ".join(command[max(0, shared) :]) for command in commands]
 
 
-def _variant(words: Sequence[str], setting: dict[str, str]) -> dict[str, Any]:
+def _variant(words: Sequence[str], setting: dict[str, str]) -> dict[str, object]:
     return {"script": list(words), "env": {name: value or None for name, value in setting.items()}}

@@ -16,7 +16,8 @@ KEPT = 2
 
 
 def keep_checkpoint(folder: Path | str, arrays: Sequence[Any], number: int) -> str:
-    """Write the arrays to checkpoint-NUMBER.npz, whole or not at all, and keep the one before.
+    """Write the arrays to checkpoint-NUMBER.npz, whole or not at all, and keep the one that was
+    written before it; older ones go.
 
     Parameters
     ----------
@@ -24,7 +25,7 @@ def keep_checkpoint(folder: Path | str, arrays: Sequence[Any], number: int) -> s
         It is made when it is missing.
     arrays : sequence of arrays or variables
     number : int
-        Such as that of the step or the epoch; the highest is the newest.
+        Such as that of the step or the epoch; `take_checkpoint` begins with the highest.
 
     Returns
     -------
@@ -47,7 +48,8 @@ def keep_checkpoint(folder: Path | str, arrays: Sequence[Any], number: int) -> s
             file.flush()
             os.fsync(file.fileno())
         partial.rename(whole)  # a file of this name is whole, whenever the machine stops
-        for old in _newest_first(place)[KEPT:]:
+        others = [path for path in _highest_first(place) if path != whole]
+        for old in sorted(others, key=_written, reverse=True)[KEPT - 1 :]:
             old.unlink(missing_ok=True)
     except OSError as error:
         raise ScaleoutError(
@@ -77,7 +79,7 @@ def take_checkpoint(folder: Path | str, variables: Sequence[Any]) -> str | None:
     import numpy as np
 
     _clear(Path(folder))
-    for path in _newest_first(Path(folder)):
+    for path in _highest_first(Path(folder)):
         try:
             with np.load(path) as kept:
                 arrays = [kept[f"arr_{i}"] for i in range(len(kept.files))]
@@ -133,7 +135,15 @@ def _clear(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _newest_first(folder: Path) -> list[Path]:
+def _written(path: Path) -> int:
+    """Return when a file was written, in nanoseconds; 0 where it is gone."""
+    try:
+        return path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
+
+
+def _highest_first(folder: Path) -> list[Path]:
     """List a folder's checkpoints, the highest number first."""
     return sorted(
         folder.glob("checkpoint-*.npz"), key=lambda path: (len(path.name), path.name), reverse=True

@@ -15,7 +15,7 @@ from .facts import (
     usable_cores,
     versions,
 )
-from .limits import copy_gb_per_s, sgemm_gflops
+from .limits import copy_gb_per_s, sgemm_gflops, speed_limits
 from .topology import Core, cpu_model, read_cores
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "parse_mpi_version",
     "read_cores",
     "sgemm_gflops",
+    "speed_limits",
     "stamp",
     "usable_cores",
     "versions",

@@ -1,5 +1,6 @@
 """Measure the two limits of this machine: how fast it multiplies and how fast it copies."""
 
+import functools
 from collections.abc import Callable
 
 from ..base.settings import quick
@@ -66,3 +67,12 @@ def copy_gb_per_s() -> tuple[float, list[float]]:
         # NumPy lets go of the interpreter lock while it copies, so the threads do work side by
         # side.
         return _rates(lambda: list(pool.map(np.copyto, *parts)), 2 * source.nbytes)
+
+
+@functools.cache
+def speed_limits() -> dict[str, float]:
+    """Return both limits, measured once in a process: GFLOP/s of float32, and GB/s."""
+    return {
+        "multiplies float32 (GFLOP/s)": round(sgemm_gflops()[0], 1),
+        "copies memory (GB/s)": round(copy_gb_per_s()[0], 1),
+    }

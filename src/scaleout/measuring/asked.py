@@ -31,7 +31,7 @@ class Comparing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     guess: float | None = None
     guessed: str = ""
     typed: list[str] = []  # a command line; [] for a call in Python
-    limits: dict[str, float] = {}  # of the machine, as they were then: see `machine.limits`
+    limits: dict[str, float] = {}  # of the machine, as they were then: see `machine.speed_limits`
 
     def way(self, variant: str) -> Way:
         """Return what a variant asks; what is no part of a command is left out."""

@@ -7,11 +7,14 @@ import shlex
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from ..base.errors import ScaleoutError
 from .numbers import NoFigure
 from .numbers import read as read_number
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Lines = Sequence[tuple[int | None, str]]
 REDUCE: Mapping[str, Callable[[Sequence[float]], float]] = {
@@ -59,6 +62,17 @@ EXAMPLE = (
 )
 
 
+@runtime_checkable
+class Printed(Protocol):
+    """A job that has printed lines, and may have written records."""
+
+    lines: Lines
+    talked: bool | None
+
+    @property
+    def records(self) -> "pd.DataFrame": ...
+
+
 @dataclass(frozen=True)
 class Figure:
     """What one job gave, and from which numbers of each rank."""
@@ -104,16 +118,16 @@ class Metric:
         """What is looked for in the output; "" where the figure comes from elsewhere."""
         return "" if self.named else self.what
 
-    def read(self, found: Any) -> Figure:
+    def read(self, found: object) -> Figure:
         """Read the figure of a run, a frame of records, or a number; NoFigure says what to type."""
         figure = self._read(found)
         if not (math.isfinite(figure.value) and figure.value > 0):
             raise NoFigure(f"The figure is {figure.value:g}, and a rate or a time is above 0.")
         return figure
 
-    def settled(self, run: Any) -> "Metric":
+    def settled(self, run: object) -> "Metric":
         """Take the one kind of line that looks like a rate, where a job wrote no record."""
-        if self.what != "rate" or not hasattr(run, "lines") or not run.records.empty:
+        if self.what != "rate" or not isinstance(run, Printed) or not run.records.empty:
             return self
         found = candidates(text for _, text in _of_ranks(run.lines))
         if len(found) > 1:
@@ -176,12 +190,16 @@ class Metric:
         copies = of if UNTOLD in ranks and how == "sum" else 1
         return copies * REDUCE[how](each)
 
-    def _read(self, found: Any) -> Figure:
+    def of_copies(self, ranks: Mapping[str, Sequence[float]]) -> float:
+        """Take of ranks that never talked what one gives, never their sum."""
+        return statistics.median(statistics.median(given) for given in ranks.values())
+
+    def _read(self, found: object) -> Figure:
         if isinstance(found, (int, float)):
             return Figure(float(found))
         if self.what == "wall_s" and hasattr(found, "wall_s"):
             return Figure(float(found.wall_s), "s")
-        if self.pattern:
+        if self.pattern and isinstance(found, Printed):
             return self._printed(found)
         frame = getattr(found, "records", found)
         if not hasattr(frame, "columns"):
@@ -191,14 +209,14 @@ class Metric:
             )
         if not frame.empty:
             return _recorded(frame, self.what)
-        if hasattr(found, "lines"):
+        if isinstance(found, Printed):
             raise NoFigure(self._nothing(found.lines))
         raise NoFigure(
             "The job wrote no record: choose what it is judged by with metric=, "
             'such as "wall_s" for the seconds it took.'
         )
 
-    def _printed(self, run: Any) -> Figure:
+    def _printed(self, run: Printed) -> Figure:
         values: dict[str, list[float]] = {}
         unit, blank, steps = "", "", False
         parts = ((rank, part) for rank, text in _of_ranks(run.lines) for part in text.split("\r"))
@@ -211,10 +229,8 @@ class Metric:
                 steps = steps or bool(STEPS.match(line[match.end() :].lstrip()))
         if not values:
             raise NoFigure(self._nothing(run.lines))
-        if run.talked is False and not self.reduce:  # of copies, what one gives, never their sum
-            value = statistics.median(statistics.median(given) for given in values.values())
-        else:
-            value = self.combine(values, getattr(run, "ranks", 1))
+        copies = run.talked is False and not self.reduce
+        value = self.of_copies(values) if copies else self.combine(values, getattr(run, "ranks", 1))
         return Figure(value, unit, values, steps, blank)
 
     def _nothing(self, lines: Lines) -> str:
@@ -275,7 +291,7 @@ def _of_ranks(lines: Lines) -> list[tuple[str, str]]:
     return marked or [(UNTOLD, text) for _, text in lines]
 
 
-def _recorded(frame: Any, name: str) -> Figure:
+def _recorded(frame: "pd.DataFrame", name: str) -> Figure:
     """Take the median of a field in the records of one job."""
     if {"lab", "variant"} <= set(frame.columns):
         kinds = frame[["lab", "variant"]].drop_duplicates()
@@ -307,7 +323,7 @@ def _recorded(frame: Any, name: str) -> Figure:
     return Figure(statistics.median(values), _unit(frame, short), {"record": values})
 
 
-def _unit(frame: Any, name: str) -> str:
+def _unit(frame: "pd.DataFrame", name: str) -> str:
     if name.endswith("_per_s"):
         return name.removesuffix("_per_s") + "/s"
     if name == "rate" and "rate_unit" in frame:

@@ -64,7 +64,7 @@ def _job_script(result: Result, command: Sequence[str], site: Site) -> str:
         point.script(command),
         name="best",
         ranks=point.ranks,
-        threads=point.threads or max(1, int(job["cores"]) // point.ranks),
+        threads=point.threads or max(1, job.cores // point.ranks),
         env=point.variables,
         site=site,
         queued=True,
@@ -78,15 +78,15 @@ def _script(result: Result, command: Sequence[str], site: Site) -> str:
     about = [
         f"The best of {len(result.frame)} settings for:  {shlex.join(command)}",
         result.summary,
-        f"Measured on {job['cpu']}, {job['cores']} cores, {datetime.now(UTC):%Y-%m-%d}; "
+        f"Measured on {job.cpu}, {job.cores} cores, {datetime.now(UTC):%Y-%m-%d}; "
         f"median of {result.best.repeats}; other programs took up to "
         f"{percent(result.best.others)} of the CPUs' time meanwhile.",
         "Start it in the folder where the sweep was started, or paste it into a job script.",
     ]
-    line = point_of(job).shell(job["command"], site)
+    line = point_of(job).shell(job.command, site)
     if site.scheduler:  # the line that is kept is one of the job's own script
         line = 'exec sbatch "$(dirname "$0")/best.sbatch"'
-    elif "-bind-to user:" in job["command"]:
+    elif "-bind-to user:" in job.command:
         about.append(
             "Its mpirun line names CPUs of that machine: on another, put  -bind-to "
             "core:THREADS  there."

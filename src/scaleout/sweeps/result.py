@@ -5,15 +5,17 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ..base import jsonlines
 from ..base.errors import ScaleoutError
 from ..base.paths import show
 from ..base.words import count, percent, rounded, sort_key
 from ..comparisons.intervals import LEVEL, ROUNDS, paired, verdict
+from ..measuring.asked import Sweeping
+from ..measuring.journal import description, read_rows
+from ..measuring.row import COPIES, FIRST, LAST, OK, POINT, Role, Swept
 from .points import Point
-from .rows import COPIES, FIRST, LAST, POINT, latest, point_of, wrong
+from .rows import latest, point_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,7 +23,11 @@ if TYPE_CHECKING:
 
 
 BUSY = 0.1  # of the CPUs' time: as much, taken by others, is worth a sentence
-SINGLE = ("role", "repeat", "rate", "others", "status", "reason", "wall_s", "utc", "run_id")
+# The columns of `runs`, and the fields of a row.
+SINGLE = {
+    **{"role": "role", "repeat": "round", "rate": "value", "others": "others", "status": "status"},
+    **{"reason": "reason", "wall_s": "wall_s", "utc": "utc", "run_id": "run_id"},
+}
 
 
 class Result:
@@ -29,7 +35,7 @@ class Result:
 
     Parameters
     ----------
-    rows : iterable of mapping
+    rows : iterable of Swept, or of mappings with its fields
         A row a job, as points.jsonl keeps them.
     lower : bool
         The figure is a time, so that less is better.
@@ -52,23 +58,26 @@ class Result:
         the default itself where nothing beats it.
     drift : float
         By how much the last default differs from the first, as a share of it.
-    of_best : sequence of mapping
+    of_best : sequence of Swept
         The rows of the best point.
     """
 
     def __init__(
-        self, rows: Iterable[Mapping[str, Any]], lower: bool = False, folder: Path | None = None
+        self,
+        rows: Iterable[Swept | Mapping[str, object]],
+        lower: bool = False,
+        folder: Path | None = None,
     ) -> None:
         import pandas as pd
 
-        kept = list(rows)
+        kept = [row if isinstance(row, Swept) else Swept.of(row) for row in rows]
         self.lower, self.folder = lower, folder
-        self.unit = next((row["unit"] for row in kept if row.get("unit")), "")
-        self._doubt = next((row["doubt"] for row in kept if row.get("doubt")), "")
-        self._of_default = [row for row in kept if row["role"] in (FIRST, LAST)]
-        points: dict[Point, list[Mapping[str, Any]]] = {}
+        self.unit = next((row.unit for row in kept if row.unit), "")
+        self._doubt = next((row.remark for row in kept if row.remark), "")
+        self._of_default = [row for row in kept if row.role != POINT]
+        points: dict[Point, list[Swept]] = {}
         for row in kept:
-            if row["role"] == POINT:
+            if row.role == POINT:
                 points.setdefault(point_of(row), []).append(row)
         base = _median(self._of_default)
         by_size = sorted(points, key=lambda point: list(map(sort_key, point.settings.values())))
@@ -77,24 +86,26 @@ class Result:
         self.default: pd.Series = lines[0]
         self.frame = pd.DataFrame([line.to_dict() for line in lines[1:]])
         self.runs = pd.DataFrame(
-            [point_of(row).settings | {k: row.get(k) for k in SINGLE} for row in kept]
+            [
+                {**point_of(row).settings, **{k: getattr(row, name) for k, name in SINGLE.items()}}
+                for row in kept
+            ]
         )
         self.drift = _median(self._of_default, LAST) / _median(self._of_default, FIRST) - 1
         pairs = zip(lines, groups, strict=True)
         found = [(line, jobs) for line, jobs in pairs if line.status == "ok"]
-        self.of_best: Sequence[Mapping[str, Any]] = ()
+        self.of_best: Sequence[Swept] = ()
         self.best: pd.Series | None = None
         if found:
             self.best, self.of_best = (min if lower else max)(found, key=lambda pair: pair[0].rate)
 
-    def _line(self, jobs: Sequence[Mapping[str, Any]], base: float) -> dict[str, Any]:
+    def _line(self, jobs: Sequence[Swept], base: float) -> dict[str, object]:
         if not jobs:
             nothing = dict.fromkeys(("rate", "spread", "ratio", "others"), math.nan)
             return {**nothing, "repeats": 0, "status": "missing", "reason": "it was not measured"}
-        bad = [row for row in jobs if row["status"] != "ok"]
-        copies = bool(bad) and all(row["status"] == COPIES for row in jobs)
-        counted = COPIES if copies else "ok"
-        rates = [row["rate"] for row in jobs if row["status"] == counted]
+        bad = [row for row in jobs if row.status != OK]
+        copies = bool(bad) and all(row.status == COPIES for row in jobs)
+        rates = _rates(jobs, COPIES if copies else OK)
         rate = float(statistics.median(rates)) if copies or not bad else math.nan
         quartiles = (
             statistics.quantiles(rates, n=4, method="inclusive")
@@ -107,10 +118,10 @@ class Result:
             "spread": math.nan if math.isnan(rate) else quartiles[2] - quartiles[0],
             "ratio": math.nan if bad else base / rate if self.lower else rate / base,
             "repeats": len(rates),
-            "others": max(row.get("others", 0.0) for row in jobs),
-            "wall_s": statistics.median(row["wall_s"] for row in jobs),
-            "status": bad[0]["status"] if bad else "ok",
-            "reason": bad[0]["reason"] if bad else "",
+            "others": max(row.others for row in jobs),
+            "wall_s": statistics.median(row.wall_s for row in jobs),
+            "status": bad[0].status if bad else "ok",
+            "reason": bad[0].reason if bad else "",
         }
 
     @property
@@ -180,8 +191,8 @@ class Result:
         """
         ends: dict[str, dict[int, float]] = {FIRST: {}, LAST: {}}
         for row in self._of_default:
-            ends[row["role"]][row["repeat"]] = row["rate"]
-        rates = {row["repeat"]: row["rate"] for row in self.of_best}
+            ends[row.role][row.round] = row.value or 0.0
+        rates = {row.round: row.value or 0.0 for row in self.of_best}
         repeats = sorted(set(rates) & set(ends[FIRST]) & set(ends[LAST]))
         each = [(ends[FIRST][r], ends[LAST][r], rates[r]) for r in repeats]
         if len(each) < ROUNDS or not all(rate for row in each for rate in row):
@@ -278,18 +289,21 @@ def read(path: Path | str) -> Result:
         raise ScaleoutError(
             f"There is no sweep in {show(place)}: give its folder in results/sweep/."
         )
-    metric = jsonlines.table(file.parent / "sweep.json").get("metric")
-    lower = isinstance(metric, dict) and metric.get("lower") is True
-    rows, left_out = jsonlines.read(file, wrong)
+    about = description(file.parent / "sweep.json", Sweeping) or Sweeping()
+    rows, left_out = read_rows(file, Swept)
     if left_out:
         print(f"{show(file)}{left_out}.")
-    return Result(latest(rows).values(), lower, file.parent)
+    return Result(latest(rows).values(), about.metric.lower, file.parent)
 
 
-def _median(jobs: Iterable[Mapping[str, Any]], role: str = "") -> float:
+def _rates(jobs: Iterable[Swept], status: str = OK) -> list[float]:
+    return [row.value for row in jobs if row.status == status and row.value is not None]
+
+
+def _median(jobs: Iterable[Swept], role: Role | None = None) -> float:
     """Take the median rate of the jobs that gave one, of one role or of all.
 
     It is not a number when there is none.
     """
-    rates = [job["rate"] for job in jobs if job["status"] == "ok" and role in ("", job["role"])]
+    rates = _rates(row for row in jobs if role in (None, row.role))
     return statistics.median(rates) if rates else math.nan

@@ -11,11 +11,11 @@ import math
 import random
 import statistics
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..base.errors import ScaleoutError
 from ..base.words import sort_key
-from .points import Place
+from .points import Place, Value
 
 if TYPE_CHECKING:
     import numpy as np
@@ -108,7 +108,7 @@ def _chosen(places: Sequence[Place], corners: int, worth: Worth, seed: int) -> I
         yield places[int(np.argmax(hope))]
 
 
-def _corners(places: Sequence[Place], axes: Sequence[Sequence[Any]], most: int) -> list[Place]:
+def _corners(places: Sequence[Place], axes: Sequence[Sequence[Value]], most: int) -> list[Place]:
     """Choose points with the first or the last value on each axis, far from each other."""
     left = [
         place
@@ -129,7 +129,7 @@ def _corners(places: Sequence[Place], axes: Sequence[Sequence[Any]], most: int) 
     return found
 
 
-def _columns(axis: Sequence[Any], values: Sequence[Any]) -> "Array":
+def _columns(axis: Sequence[Value], values: Sequence[Value]) -> "Array":
     """Place the values of an axis of numbers from 0 to 1, (points, 1); give words a column each."""
     import numpy as np
 

@@ -8,26 +8,28 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from .. import machine
 from ..base import settings
 from ..base.errors import ScaleoutError
-from ..base.jsonlines import Row
 from ..base.paths import show
 from ..base.words import rounded
 from ..jobs import failures
 from ..jobs.job import TIMEOUT_S, Job, JobFailed, JobInterrupted, JobTimeout, Run
 from ..launch import run as launch
 from ..measuring import command as commands
+from ..measuring.asked import Judged, Sweeping
 from ..measuring.journal import Journal, folder_name, scripts
-from ..measuring.metric import Metric
+from ..measuring.metric import Figure, Metric
 from ..measuring.numbers import NoFigure
+from ..measuring.row import COPIES, FIRST, LAST, OK, POINT, RATED, Swept
 from ..site import Site
 from . import files, points
 from .points import Place, Point
 from .result import Result
-from .rows import COPIES, FIRST, LAST, POINT, Key, latest, put, wrong
+from .rows import Key, latest, point_of, put
 from .search import check as check_search
 from .search import search as search_points
 
@@ -52,6 +54,7 @@ def sweep(
     name: str = "",
     site: Site | None = None,
     echo: Say | None = print,
+    typed: Sequence[str] = (),
 ) -> Result:
     """Measure a command at every combination of ranks, threads and variables, and with nothing set.
 
@@ -82,6 +85,8 @@ def sweep(
         How this machine starts jobs.
     echo : callable, optional
         Takes each line of the report as it comes; None keeps quiet.
+    typed : sequence of str
+        The command line that asked for it, where one did: a report prints it.
 
     Returns
     -------
@@ -114,57 +119,79 @@ def sweep(
     if search is not None:
         check_search()
     measure = Metric(metric, lower, reduce)
-    about = {
-        "command": words,
-        "metric": {"what": measure.what, "lower": measure.lower},
-        "scripts": scripts(words),
-        "machine": [machine.cpu_model(), cores],
-        "site": {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(site).items()},
-        "grid": {axis: sorted(map(str, values)) for axis, values in choices.items()},
-        "only": {axis: list(where) for axis, where in only.items()},
-    }
+    about = Sweeping(
+        command=words,
+        metric=Judged(what=measure.what, lower=measure.lower is True, reduce=measure.reduce),
+        scripts=scripts(words),
+        machine=(machine.cpu_model(), cores),
+        site={k: list(v) if isinstance(v, tuple) else v for k, v in asdict(site).items()},
+        grid={axis: sorted(map(str, values)) for axis, values in choices.items()},
+        only={axis: list(where) for axis, where in only.items()},
+    )
     stem = Path(next((word for word in words if word.endswith((".py", ".sh"))), words[0])).stem
-    journal = Journal("sweep", folder_name(name, stem, about), "points.jsonl", wrong)
+    journal = Journal("sweep", folder_name(name, stem, about), "points.jsonl", Sweeping, Swept)
+    about = msgspec.structs.replace(about, typed=list(typed))
     say = echo or (lambda text: None)
     with journal.held():
         done = _measured_before(journal, about, measure, say)
         work = _Work(words, measure, site, cores, timeout, journal, done, say, repeat)
         work.measure(choices, only, search)
-        result = Result(done.values(), bool(measure.lower), journal.folder)
+        result = Result(done.values(), measure.lower is True, journal.folder)
         files.write(result, words, site)
     return result
 
 
-def _measured_before(
-    journal: Journal, about: Mapping[str, Any], metric: Metric, say: Say
-) -> dict[Key, Row]:
-    """Read what was measured of this sweep, without what failed: that is tried once more.
+class Unclear(ScaleoutError):
+    """Nobody can say what the figures mean before a person has."""
 
-    What ranks have printed is put together anew, as --reduce may have another answer now.
-    """
+
+def _measured_before(
+    journal: Journal[Sweeping, Swept], about: Sweeping, metric: Metric, say: Say
+) -> dict[Key, Swept]:
+    """Read what was measured of this sweep, without what failed: that is tried once more."""
     rows, left_out = journal.rows()
     if left_out:
         say(f"{show(journal.path)}{left_out}.")
     done = latest(rows)
-    if not any(row["status"] == "ok" for row in done.values()):
-        journal.begin(about, "failed")  # the command has been mended
-        return {}
     old = journal.description()
-    differ = [key for key in about if old and old.get(key) != about[key]]
-    if differ:
-        raise ScaleoutError(
-            f"{show(journal.folder)} holds a sweep with another {' and '.join(differ)}: name this "
-            "one with --name, so that the two are not mixed."
-        )
-    kept = {key: row for key, row in done.items() if row["status"] in ("ok", COPIES)}
-    for row in kept.values():
-        if row["status"] == "ok" and row.get("metric") and row.get("values"):
-            row["rate"] = metric.combine(row["values"], row["ranks"])
-    return kept
+    if not any(row.status == OK for row in done.values()):
+        limits = (old.limits if old else {}) or machine.speed_limits()
+        journal.begin(msgspec.structs.replace(about, limits=limits), "failed")  # mended by now
+        return {}
+    if old is not None:
+        about = msgspec.structs.replace(about, limits=old.limits)
+        as_typed = msgspec.structs.replace(old.metric, reduce=about.metric.reduce)
+        same = msgspec.structs.replace(old, metric=as_typed, typed=about.typed)
+        names = Sweeping.__struct_fields__
+        if differ := [key for key in names if getattr(same, key) != getattr(about, key)]:
+            raise ScaleoutError(
+                f"{show(journal.folder)} holds a sweep with another {' and '.join(differ)}: name this "
+                "one with --name, so that the two are not mixed."
+            )
+    kept = {key: row for key, row in done.items() if row.status in (OK, COPIES)}
+    read = {key: _read_again(row, metric) for key, row in kept.items()}
+    journal.note(about)
+    if read != kept:
+        journal.keep_only(list(read.values()))
+    return read
 
 
-class Unclear(ScaleoutError):
-    """Nobody can say what the figures mean before a person has."""
+def _read_again(row: Swept, metric: Metric) -> Swept:
+    """Put together anew what the ranks of a job have printed, where --reduce has another answer now."""
+    if row.reduce == metric.reduce or not (row.metric and row.values):
+        return row
+    figure = Figure(row.value or 0.0, row.unit, row.values)
+    judged = replace(metric, what=row.metric)
+    if row.copies and not metric.reduce:
+        value, status = judged.of_copies(row.values), COPIES
+    else:
+        if question := judged.doubt(figure, row.ranks):
+            raise Unclear(f"{point_of(row)}: {question}")
+        value, status = judged.combine(row.values, row.ranks), OK
+    reason = row.copies if status == COPIES else ""
+    return msgspec.structs.replace(
+        row, value=value, status=status, reason=reason, reduce=metric.reduce
+    )
 
 
 @dataclass
@@ -176,8 +203,8 @@ class _Work:
     site: Site
     cores: int
     timeout: float
-    journal: Journal
-    done: dict[Key, Row]
+    journal: Journal[Sweeping, Swept]
+    done: dict[Key, Swept]
     say: Say
     repeat: int
     total: int = 0
@@ -187,7 +214,7 @@ class _Work:
 
     def measure(self, choices: points.Choices, only: points.Only, trials: int | None) -> None:
         """Measure the default, the grid (or what a search takes of it), the default again."""
-        patterns = {row.get("metric", "") for row in self.done.values()} - {""}
+        patterns = {row.metric for row in self.done.values()} - {""}
         if self.metric.what == "rate" and len(patterns) == 1:  # as it was judged before
             self.metric = replace(self.metric, what=patterns.pop())
         grid = points.grid(choices, self.cores, only)
@@ -215,7 +242,7 @@ class _Work:
                 self._each(plan)
             once = self.done.get((FIRST, default, 0))
             if settings.quick() and once and last[0] not in self.done:
-                self._keep(once | {"role": LAST})
+                self._keep(msgspec.structs.replace(once, role=LAST))
             self._each(last)
         except KeyboardInterrupt:
             raise JobInterrupted(
@@ -258,7 +285,7 @@ class _Work:
             )
 
     def _job_s(self) -> float:
-        return float(statistics.median(row["wall_s"] for row in self.done.values()))
+        return float(statistics.median(row.wall_s for row in self.done.values()))
 
     def _each(self, keys: Sequence[Key]) -> None:
         for key in keys:
@@ -270,12 +297,12 @@ class _Work:
             key = (POINT, grid[place], times)
             if key not in self.done:
                 self._once(key)
-            return None if self._failed(key[1]) else float(self.done[key]["rate"])
+            return None if self._failed(key[1]) else self.done[key].value
 
         search_points(list(grid), trials, self.repeat, measure, bool(self.metric.lower))
 
     def _failed(self, point: Point) -> bool:
-        return any(p == point and row["status"] != "ok" for (_, p, _), row in self.done.items())
+        return any(p == point and row.status != OK for (_, p, _), row in self.done.items())
 
     def _once(self, key: Key) -> None:
         """Run one job, and keep it before the next begins.
@@ -287,23 +314,22 @@ class _Work:
             self.total -= 1
             return
         called = str(point) if role == POINT else "the default"
-        where = {"ranks": point.ranks, "threads": point.threads, "env": dict(point.env)}
-        row = {"schema": 1, "role": role, **where, "repeat": repeat, **self._job(point)}
+        row = self._job(key)
         self._keep(row)
         left = duration((self.total - self.count) * self._job_s())
         number = f"{self.count:>{len(str(self.total))}}/{self.total}"
         self.say(f"{number}  {called}: {_in_words(row)}   ({left} left)")
-        copies = row["reason"] if row["status"] == COPIES else ""
+        copies = row.reason if row.status == COPIES else ""
         again = ""
-        if row["status"] == "failed" and any(old["status"] == "ok" for old in self.done.values()):
-            again = commands.left_behind(row["reason"], self.words) * ("xist" in row["reason"])
-        for remark in (copies, row["doubt"], again):
+        if row.status == "failed" and any(old.status == OK for old in self.done.values()):
+            again = commands.left_behind(row.reason, self.words) * ("xist" in row.reason)
+        for remark in (copies, row.remark, again):
             self._remark(remark)
         self._give_up(row)
         if not self.told:
             self._estimate()
 
-    def _keep(self, row: Row) -> None:
+    def _keep(self, row: Swept) -> None:
         self.journal.add(row)
         put(self.done, row)
         self.count += 1
@@ -315,25 +341,26 @@ class _Work:
             self.remarks.add(kind)
             self.say(text)
 
-    def _give_up(self, row: Row) -> None:
+    def _give_up(self, row: Swept) -> None:
         """Stop a sweep whose command does not work at all."""
-        failed = {point for (_, point, _), row in self.done.items() if row["status"] != "ok"}
+        failed = {point for (_, point, _), row in self.done.items() if row.status != OK}
         worked = {point for _, point, _ in self.done} - failed
-        same = len({row["reason"] for row in self.done.values() if row["status"] == "failed"}) == 1
+        same = len({row.reason for row in self.done.values() if row.status == "failed"}) == 1
         only_first = same and all(point.threads is None for point in worked)
         if len(failed) >= HOPELESS and (not worked or only_first):
-            once = any(row["status"] == "ok" for row in self.done.values())
+            once = any(row.status == OK for row in self.done.values())
             which = "All jobs but the first" if once else f"The first {len(failed)} settings all"
             raise ScaleoutError(
-                f"{which} failed ({row['reason']}): mend the command, "
+                f"{which} failed ({row.reason}): mend the command, "
                 "then type the same "
                 f"line. What they said is in {show(self.journal.folder / 'jobs')}."
             )
 
-    def _job(self, point: Point) -> Row:
+    def _job(self, key: Key) -> Swept:
         """Run one job; a failure of it is a row too."""
+        role, point, repeat = key
         began = spent()
-        figure: Row = {"rate": None, "unit": "", "values": {}, "doubt": ""}
+        figure, reason = Figure(0.0), ""
         try:
             job = Job.asked(
                 point.script(self.words),
@@ -346,7 +373,7 @@ class _Work:
                 timeout=self.timeout,
             )
             run = launch.start(job, None)
-            figure, status, reason = self._figure(run, point), "ok", ""
+            figure, status = self._figure(run, point), OK
             if run.copies and not self.metric.reduce:
                 status, reason = COPIES, run.copies
         except JobTimeout as error:
@@ -355,26 +382,36 @@ class _Work:
         except JobFailed as error:
             run, status, reason = error.run, "failed", _reason(error)
         except NoFigure as error:
-            if not any(row["status"] == "ok" for row in self.done.values()):
+            if not any(row.status == OK for row in self.done.values()):
                 raise  # a slip in --metric, most likely: better said at once than after the grid
             status, reason = "no figure", " ".join(str(error).split())
         remote = self.site.hosts or self.site.scheduler
-        return {
-            "status": status,
-            "reason": reason,
-            **figure,
-            "others": 0.0 if remote else round(_taken(began), 3),
-            "metric": self.metric.pattern,
-            "wall_s": round(run.wall_s, 3),
-            "run_id": run.id,
-            "command": run.command,
-            "utc": datetime.now(UTC).isoformat(timespec="seconds"),
-            "cpu": machine.cpu_model(),
-            "cores": self.cores,
-            "quick": settings.quick(),
-        }
+        return Swept(
+            role=role,
+            ranks=point.ranks,
+            threads=point.threads,
+            env=dict(point.env),
+            round=repeat,
+            status=status,
+            reason=reason,
+            value=figure.value if status in RATED else None,
+            unit=figure.unit,
+            values={rank: list(given) for rank, given in figure.ranks.items()},
+            remark=self.metric.remark(figure),
+            copies=run.copies,
+            metric=self.metric.pattern,
+            reduce=self.metric.reduce,
+            others=0.0 if remote else round(_taken(began), 3),
+            wall_s=round(run.wall_s, 3),
+            run_id=run.id,
+            command=run.command,
+            utc=datetime.now(UTC).isoformat(timespec="seconds"),
+            cpu=machine.cpu_model(),
+            cores=self.cores,
+            quick=settings.quick(),
+        )
 
-    def _figure(self, run: Run, point: Point) -> Row:
+    def _figure(self, run: Run, point: Point) -> Figure:
         """Read what a job gave, by the metric that all are judged by."""
         before, self.metric = self.metric, self.metric.settled(run)
         if self.metric != before:
@@ -382,12 +419,10 @@ class _Work:
             self.say(
                 f"Judged by what this finds:  --metric {shlex.quote(self.metric.pattern)}{bar}"
             )
-        found = self.metric.read(run)
-        if question := "" if run.talked is False else self.metric.doubt(found, point.ranks):
+        figure = self.metric.read(run)
+        if question := "" if run.talked is False else self.metric.doubt(figure, point.ranks):
             raise Unclear(f"{point}: {question}")
-        values = {rank: list(given) for rank, given in found.ranks.items()}
-        remark = self.metric.remark(found)
-        return {"rate": found.value, "unit": found.unit, "values": values, "doubt": remark}
+        return figure
 
 
 def duration(seconds: float) -> str:
@@ -409,13 +444,13 @@ def _reason(error: JobFailed) -> str:
     return ": ".join([first.partition(" failed")[2].strip(" :."), *said[-1:]])
 
 
-def _in_words(row: Row) -> str:
+def _in_words(row: Swept) -> str:
     """Say what a job gave, as a line of the report has it."""
-    if row["status"] == "ok":
-        return f"{rounded(row['rate'])} {row['unit']}".rstrip()
-    if row["status"] == COPIES:
-        return f"copies, {rounded(row['rate'])} {row['unit']}".rstrip() + " each: left out"
-    return f"failed: {row['reason']}"
+    if row.status == OK:
+        return f"{rounded(row.value or 0.0)} {row.unit}".rstrip()
+    if row.status == COPIES:
+        return f"copies, {rounded(row.value or 0.0)} {row.unit}".rstrip() + " each: left out"
+    return f"failed: {row.reason}"
 
 
 def spent() -> tuple[float, float]:

@@ -39,3 +39,12 @@ def test_new_results_are_yours_alone(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.chdir(tmp_path)
     paths.results("topic", "run")
     assert stat.S_IMODE((tmp_path / "results").stat().st_mode) == 0o700
+
+
+def test_the_words_of_a_command_line_are_veiled_by_the_same_names() -> None:
+    asked = ["scaleout", "sweep", "--env", "API_TOKEN=a,b", "--env=HF_TOKEN=c", "--env", "BATCH=8"]
+    shown = words.veiled_words([*asked, "--", "python", "t.py", "max_tokens=9", "--tokens=5", "=x"])
+    assert shown == [
+        *("scaleout", "sweep", "--env", "API_TOKEN=***", "--env=HF_TOKEN=***", "--env", "BATCH=8"),
+        *("--", "python", "t.py", "max_tokens=9", "--tokens=5", "=x"),
+    ]

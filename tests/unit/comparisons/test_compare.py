@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from scaleout import Comparison, cli, compare
 from scaleout import records as books
@@ -402,9 +403,10 @@ def test_the_others_of_a_finding_are_named() -> None:
 def test_names_with_a_comma_are_told_apart() -> None:
     turns = [[100, 100, 50, 60, 70], [101, 101, 51, 61, 71], [99, 99, 49, 59, 69]]
     found = Comparison(rows(*turns, *turns))
-    for row in found._rows:
-        row["variant"] = {"a": "a, threads"}.get(row["variant"], row["variant"])
-    found = Comparison(found._rows)
+    names = {"a": "a, threads"}
+    found = Comparison(
+        replace(row, variant=names.get(row.variant, row.variant)) for row in found._rows
+    )
     assert found.finding.endswith(': "a, threads", "b", "c" are slower.')
 
 

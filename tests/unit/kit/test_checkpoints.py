@@ -53,6 +53,25 @@ def test_the_newest_comes_back_and_two_are_kept(
     assert capsys.readouterr().out == "Going on from checkpoint-000010.npz.\n"
 
 
+@pytest.mark.parametrize("there", ["another network", "damaged", "the same number"])
+def test_what_was_just_written_stays_beside_higher_numbers(tmp_path: Path, there: str) -> None:
+    others = [Variable(np.zeros(7))] if there == "another network" else state(9)
+    numbers = (1, 12) if there == "the same number" else (11, 12)
+    for number in numbers:
+        records.keep_checkpoint(tmp_path, others, number)
+    if there == "damaged":
+        for path in tmp_path.iterdir():
+            path.write_bytes(path.read_bytes()[:100])
+    for number in (1, 2, 3):
+        name = records.keep_checkpoint(tmp_path, state(number), number)
+        assert (tmp_path / name).is_file() and len(list(tmp_path.iterdir())) == 2
+    if there != "the same number":
+        found = state(0)
+        assert records.take_checkpoint(tmp_path, found) == "checkpoint-000003.npz"
+        assert first(found) == 3
+    assert {p.name[-5] for p in tmp_path.iterdir()} == {"2", "3"}
+
+
 @pytest.mark.parametrize("damage", ["cut", "empty", "flipped", "text"])
 def test_a_damaged_one_is_named_and_the_one_before_it_is_used(
     tmp_path: Path, damage: str, capsys: pytest.CaptureFixture[str]

@@ -139,6 +139,40 @@ def test_sums_that_may_be_totals_are_no_figure_until_reduce_says_so(
     assert len(jobs) == started + 3 and added.best.ratio == pytest.approx(2, rel=0.01)
 
 
+@pytest.mark.parametrize("once", ["mean", "sum", "max"])
+def test_what_reduce_has_answered_is_asked_again_without_it(jobs, measure, once: str) -> None:
+    Path("says").write_text("total: 48.0")
+    how = {"ranks": [1, 2], "metric": "total: (.*)", "name": "mine"}
+    rate = measure(**how, reduce=once).best.rate
+    started, kept = len(jobs), Path("results/sweep/mine/best.sh").read_text()
+    with pytest.raises(ScaleoutError, match="2 ranks x 1 thread: The 2 ranks print the same"):
+        measure(**how)
+    assert len(jobs) == started and Path("results/sweep/mine/best.sh").read_text() == kept
+    assert measure(**how, reduce=once).best.rate == rate and len(jobs) == started
+
+
+def test_copies_that_reduce_had_let_through_are_never_added_up(
+    jobs, measure, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def start(job: Job, echo: None) -> Run:
+        lines = [(rank, f"total: 4{rank}.0") for rank in range(job.ranks)]
+        alone = None if job.ranks == 1 else False
+        run = Run("id", "job", "mpirun job", tmp_path, job.ranks, job.threads, 0, 2.0, lines)
+        run.talked = alone
+        return run
+
+    monkeypatch.setattr(launch, "start", start)
+    how = {"ranks": [1, 2], "metric": "total: (.*)", "name": "mine"}
+    assert measure(**how, reduce="sum").best.rate == 81
+    without = measure(**how)
+    point = without.frame[without.frame.ranks == 2].iloc[0]
+    assert (point.status, point.rate) == ("copies", 40.5) and without.best.rate == 40
+    assert "never talked to each other" in without.summary
+    again = sweeps.read(without.folder)
+    assert again.frame.status.tolist() == without.frame.status.tolist(), "as its file says"
+    assert measure(**how, reduce="sum").best.rate == 81, "the answer counts again"
+
+
 @pytest.mark.parametrize(
     ("said", "metric"),
     [
