@@ -27,8 +27,8 @@ from ..measuring.asked import Comparing, Sweeping
 from ..measuring.journal import description, read_rows
 from ..measuring.metric import Metric
 from ..measuring.row import MOST, OK, POINT, Compared, Count, Share, Some, Swept
-from ..sweeps import rows as sweeps
 from ..sweeps.points import Point, filled, holes
+from ..sweeps.rows import latest, point_of
 from .private import Veil
 from .private import anonymous as anonymous
 
@@ -415,8 +415,8 @@ def _sweep(place: Path, jobs: Jobs) -> Measured | None:
     called: dict[Point | None, str] = {}
     settings: dict[str, Setting] = {}
     rows: list[Compared] = []
-    for number, row in enumerate(_latest(place)):
-        point = Point(row.ranks, row.threads, tuple(row.env.items()))
+    for number, row in enumerate(latest(read_rows(place / "points.jsonl", Swept)[0]).values()):
+        point = point_of(row)
         name = str(point) if row.role == POINT else "default"
         if name in called.values():  # two secrets look alike
             name += f" ({len(called) + 1})"
@@ -445,12 +445,6 @@ def _sweep(place: Path, jobs: Jobs) -> Measured | None:
         seeds=seeds,
         limits=about.limits,
     )
-
-
-def _latest(place: Path) -> list[Swept]:
-    """Read the jobs of a sweep that count."""
-    lines, _ = jsonlines.read(place / "points.jsonl", sweeps.wrong)
-    return [Swept.of(line) for line in sweeps.latest(lines).values()]
 
 
 def _rounds(rows: Sequence[Compared]) -> list[Compared]:

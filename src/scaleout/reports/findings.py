@@ -8,7 +8,6 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from msgspec import to_builtins
 from msgspec.structs import replace
 
 from ..comparisons.comparison import Comparison
@@ -129,14 +128,9 @@ def steps(evidence: Evidence) -> list[Step]:
     """
     tried = sum(one.tried for one in evidence.comparisons)
     return [
-        Step(number, one, _comparison(one, tried))
+        Step(number, one, Comparison(one.rows, one.lower, one.metric, compared=tried))
         for number, one in enumerate(evidence.comparisons, 1)
     ]
-
-
-def _comparison(one: Measured, tried: int) -> Comparison:
-    rows = [to_builtins(row) for row in one.rows]
-    return Comparison(rows, one.lower, one.metric, compared=tried)
 
 
 def claim(found: Sequence[Step]) -> Claim | None:
@@ -173,7 +167,7 @@ def clock(best: Claim, tried: int) -> Clock | None:
     rows = [
         replace(row, value=max(SMALLEST_S, (row.wall_s or 0.0) - row.start_s)) for row in entry.rows
     ]
-    found = _comparison(replace(entry, rows=rows, lower=True, metric="wall_s"), tried)
+    found = Comparison(rows, lower=True, metric="wall_s", compared=tried)
     ratio, noise = found.ratio(best.name), max(found.noise, best.step.found.noise)
     if ratio.rounds < ROUNDS or abs(math.log(own.middle / ratio.middle)) <= math.log1p(noise):
         return None

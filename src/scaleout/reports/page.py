@@ -371,14 +371,18 @@ def read(path: Path) -> tuple[Findings, str]:
     records = text.partition(BEGIN)[2].partition(END)[0].encode()
     anew = "write it anew with  scaleout report FOLDER"
     try:
-        if msgspec.json.decode(records, type=_Version).schema != SCHEMA:
-            raise ScaleoutError(f"{show(path)} is a page of another form: {anew}")
-        found = rules.judge(msgspec.json.decode(records, type=Evidence))
-        drawn = draw(found)  # which takes whatever it needs
-    except (msgspec.MsgspecError, ArithmeticError, LookupError, RecursionError, ValueError):
+        schema = msgspec.json.decode(records, type=_Version).schema
+        found = (
+            rules.judge(msgspec.json.decode(records, type=Evidence)) if schema == SCHEMA else None
+        )
+        drawn = draw(found) if found else ""  # which takes whatever it needs
+    except (msgspec.MsgspecError, ScaleoutError, ArithmeticError, LookupError, RecursionError,
+            ValueError):  # fmt: skip
         raise ScaleoutError(
             f"{show(path)} is no report, or its records are damaged: {anew}"
         ) from None
+    if found is None:
+        raise ScaleoutError(f"{show(path)} is a page of another form: {anew}")
     return found, _forged(text, drawn)
 
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import UNSET
 
-from ..base.words import VEIL, secret
+from ..base.words import VEIL, secret, veiled_words
 
 PART = r"""(?:\\.|\$\{\w+\}|[^\s/:,;=<>|&)}\]`"'\\])+"""  # of a path, behind its /
 NAMES = re.compile(  # of folders, hosts and people
@@ -28,9 +28,7 @@ FILE = re.compile(  # a name that tells nobody's; alice.smith is a person's
     r"|keras|pb|pt|pth|onnx|pkl|tfrecord|nc|zarr|nii|dcm|png|jpe?g|svg|pdf|gz|tgz|tar|xz|zst|zip)"
     r"|so[\d.]*)"
 )
-NAMED = re.compile(  # NAME=value, also behind a flag, as in --env=NAME=value
-    r"""(?<![\w.-])((?:-+[\w-]+=)?)(-*[A-Za-z_]\w*)=('[^']*'|"[^"]*"|[^\s'"]+)"""
-)
+NAMED = re.compile(r"""(?<![\w.-])([A-Z_][A-Z0-9_]*)=('[^']*'|"[^"]*"|[^\s'"]+)""")
 HOSTS = {"-hosts", "-host", "--host", "-H", "-f", "-machinefile", "--hostfile", "-hostfile"}
 SHORTEST = 4  # letters of a secret that is looked for wherever it may stand
 WRITTEN = ("texts", "notes")  # by people: NAME=value in it is a line of a program
@@ -90,7 +88,8 @@ class Veil:
                 for name, part in value.items()
             }
         if isinstance(value, (list, tuple)):
-            return [self._part(part, field) for part in value]
+            words = veiled_words(value) if field == "typed" else value
+            return [self._part(word, field) for word in words]
         if not isinstance(value, str):
             return value
         if field == "metric":  # a pattern, in which a / is none of a path
@@ -113,7 +112,7 @@ class Veil:
 
 def _veiled(text: str) -> str:
     """Veil NAME=value by its name."""
-    return NAMED.sub(lambda one: f"{one[1]}{one[2]}={VEIL}" if secret(one[2]) else one[0], text)
+    return NAMED.sub(lambda one: f"{one[1]}={VEIL}" if secret(one[1]) else one[0], text)
 
 
 def _secrets(value: object, field: str = "") -> Iterator[str]:
@@ -132,6 +131,6 @@ def _secrets(value: object, field: str = "") -> Iterator[str]:
     elif isinstance(value, str):
         if secret(field):
             yield value
-        for _, name, text in NAMED.findall(value):
+        for name, text in NAMED.findall(value):
             if secret(name):
                 yield text.strip("'\"")

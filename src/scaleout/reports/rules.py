@@ -245,9 +245,9 @@ def _follows(row: Compared, one: Runs) -> bool:
     if not given:
         return True
     reduce = row.reduce or one.reduce
-    value = Metric("rate", one.lower, reduce).combine(given, row.ranks)
-    if row.copies and not reduce:  # what one of them gave
-        value = statistics.median(map(statistics.median, given.values()))
+    judge = Metric("rate", one.lower, reduce)
+    copies = row.copies and not reduce
+    value = judge.of_copies(given) if copies else judge.combine(given, row.ranks)
     return math.isclose(row.value, value, rel_tol=1e-9)
 
 

@@ -894,7 +894,7 @@ def test_a_secret_stands_nowhere(results: Path, tmp_path: Path) -> None:
     words = [*BASE, f"--user=me:{SECRET}", f"API_TOKEN={SECRET}"]
     place = compared(results, "d", {"train.py": BASE, f"API_TOKEN={SECRET}": words}, [100, 200])
     about = json.loads((place / "compare.json").read_text())
-    about["typed"] = ["scaleout", "compare", f"--env=API_TOKEN={SECRET},0th3r", "--", *BASE]
+    about["typed"] = ["scaleout", "compare", f"--env=api_token={SECRET},0th3r", "--", *BASE]
     about["variants"][f"API_TOKEN={SECRET}"]["env"] = {"API_TOKEN": SECRET, "PASSWORD": "x"}
     about |= {
         "scripts": dict.fromkeys(about["variants"], "train.py"),
