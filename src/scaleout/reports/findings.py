@@ -6,9 +6,9 @@ import math
 import re
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from msgspec.structs import replace
+from msgspec import structs
 
 from ..comparisons.comparison import Comparison
 from ..comparisons.intervals import ROUNDS, Ratio, difference
@@ -33,10 +33,14 @@ class Step:
         """Return the command of a variant."""
         return self.entry.variants[variant]
 
-    def seconds(self, variant: str) -> float:
-        """Return a job's seconds, in the median; not a number where nobody knows."""
+    def cost(self, variant: str) -> tuple[float, int]:
+        """Return a job's seconds, in the median, and the cores that it holds.
+
+        The seconds are not a number where nobody knows them.
+        """
         own = [r.wall_s for r in self.entry.rows if r.variant == variant and r.wall_s]
-        return statistics.median(own) if own else math.nan
+        held = _cores(self.entry, variant)
+        return statistics.median(own) if own else math.nan, held
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,7 @@ class Claim:
 class Accuracy:
     """The best variant's figures against the baseline's, seed by seed."""
 
+    base: str  # the variant, and what both are called
     baseline: str
     best: str
     seeds: list[str]
@@ -91,6 +96,10 @@ class Findings:
     accuracy: Accuracy | None
     clock: Clock | None
     tried: int  # variants in all comparisons
+    labels: dict[str, str]  # of the variants of the accuracy test
+    figures: dict[str, dict[str, float]]  # of each of them, by seed
+    jobs: int  # that the report rests on
+    core_seconds: float  # that these took in all
     refusals: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
 
@@ -112,13 +121,13 @@ class Findings:
 
 def find(evidence: Evidence) -> Findings:
     """Compute all that the records show."""
-    every = steps(evidence)
-    best = claim(every)
-    tried = sum(one.tried for one in evidence.comparisons)
-    about = best or Claim(judged(every), judged(every).found.variants[0])
-    tested = accuracy(evidence.accuracy, about) if evidence.accuracy else None
-    seconds = clock(best, tried) if best else None
-    return Findings(evidence, every, best, tested, seconds, tried)
+    every, test = steps(evidence), evidence.accuracy
+    best, tried = claim(every), sum(one.tried for one in evidence.comparisons)
+    called, rows = labels(test), test.rows if test else []
+    figures = {n: {str(row.seed): row.value for row in rows if row.variant == n} for n in called}
+    found = Findings(evidence, every, best, None, None, tried, called, figures, *_spent(evidence))
+    tested = accuracy(test, found) if test and len(called) > 1 else None
+    return replace(found, accuracy=tested, clock=clock(best, tried) if best else None)
 
 
 def steps(evidence: Evidence) -> list[Step]:
@@ -143,7 +152,8 @@ def claim(found: Sequence[Step]) -> Claim | None:
     known = [
         Claim(step, step.found.best)
         for step in ([first] if first.entry.claim else found)
-        if not changes(step.baseline, first.baseline)
+        if all(row.run_id for row in step.entry.rows)  # else no job was run
+        and not changes(step.baseline, first.baseline)
         and step.found.metric == first.found.metric
         and step.found.best != step.found.baseline
     ]
@@ -165,7 +175,8 @@ def clock(best: Claim, tried: int) -> Clock | None:
     if entry.metric == "wall_s" or not all(row.wall_s for row in entry.rows):
         return None
     rows = [
-        replace(row, value=max(SMALLEST_S, (row.wall_s or 0.0) - row.start_s)) for row in entry.rows
+        structs.replace(row, value=max(SMALLEST_S, (row.wall_s or 0.0) - row.start_s))
+        for row in entry.rows
     ]
     found = Comparison(rows, lower=True, metric="wall_s", compared=tried)
     ratio, noise = found.ratio(best.name), max(found.noise, best.step.found.noise)
@@ -215,21 +226,15 @@ def diff(evidence: Evidence, before: Setting, after: Setting) -> list[str]:
     return list(difflib.unified_diff(one, other, before.script, after.script, lineterm=""))
 
 
-def accuracy(test: Test, about: Claim) -> Accuracy | None:
-    """Test the best's accuracy against the baseline's.
-
-    None without two variants that two seeds were run with.
-    """
-    if len(test.variants) < 2:
-        return None
-    base, best, known = ends(test, about)
-    first, last = by_seed(test, base), by_seed(test, best)
+def accuracy(test: Test, found: Findings) -> Accuracy | None:
+    """Test the best's accuracy against the baseline's; None where no two seeds are of both."""
+    base, best, known = ends(test, found.judged)
+    first, last = found.figures[base], found.figures[best]
     seeds = [seed for seed in first if seed in last]
     if len(seeds) < 2:
         return None
     gap = difference((first[seed], last[seed]) for seed in seeds)
-    called = labels(test)[base], labels(test)[best]
-    return Accuracy(*called, seeds, *gap, test.lower, known)
+    return Accuracy(base, found.labels[base], found.labels[best], seeds, *gap, test.lower, known)
 
 
 def ends(test: Test, about: Claim) -> tuple[str, str, bool]:
@@ -258,15 +263,10 @@ def untested(test: Test, about: Claim) -> list[str]:
     return [key for key in words if own.get(key) != best.get(key)]
 
 
-def by_seed(test: Test, variant: str) -> dict[str, float]:
-    """Return {seed: figure} of a variant."""
-    return {str(row.seed): row.value for row in test.rows if row.variant == variant}
-
-
-def labels(test: Test) -> dict[str, str]:
+def labels(test: Test | None) -> dict[str, str]:
     """Name each variant of an accuracy test by what it has that not all have."""
-    if test.recorded:
-        return {name: name for name in test.variants}
+    if test is None or test.recorded:
+        return {name: name for name in test.variants} if test else {}
     every = {name: settings_of(one) for name, one in test.variants.items()}
     shared = set.intersection(*(set(one.items()) for one in every.values()))
     found = {}
@@ -280,18 +280,16 @@ def labels(test: Test) -> dict[str, str]:
     return found
 
 
-def cores(evidence: Evidence, setting: Setting) -> int:
-    """Count the cores that a job of this setting holds."""
-    return min(evidence.machine.cores, setting.ranks * setting.threads)
+def _cores(one: Runs, variant: str) -> int:
+    """Count the cores that a job of a variant holds."""
+    setting = one.variants[variant]
+    return min(one.machine[1], setting.ranks * setting.threads)
 
 
-def core_seconds(evidence: Evidence) -> tuple[int, float]:
+def _spent(evidence: Evidence) -> tuple[int, float]:
     """Count the jobs that the report rests on, and the core-seconds that they took in all."""
-    jobs: dict[str, float] = {}
     every: list[Runs] = [*evidence.comparisons]
-    for one in [*every, evidence.accuracy] if evidence.accuracy else every:
-        for row in one.rows:
-            held = cores(evidence, one.variants[row.variant])
-            jobs[row.run_id] = (row.wall_s or 0.0) * held
-    jobs.pop("", None)  # of no job
+    every += [evidence.accuracy] if evidence.accuracy else []
+    jobs = {row.run_id: (row.wall_s or 0.0) * _cores(one, row.variant)
+            for one in every for row in one.rows if row.run_id}  # fmt: skip
     return len(jobs), sum(jobs.values())

@@ -124,35 +124,34 @@ def _twice(step: Step) -> list[str]:
 
 def _steps(found: Findings) -> list[list[str]]:
     """List each variant with its ratio, the guess where somebody wrote one down, and its cost."""
-    guessed = any(step.entry.guess is not None for step in found.steps)
-    head = ["comparison", "variant", "median", "times as fast", *(["guess"] if guessed else [])]
-    rows = [[*head, "interval", "rounds", "verdict", "core-seconds of a job"]]
-    for step in found.steps:
-        one, before = step.found, _core_seconds(found.evidence, step, step.found.baseline)
-        medians = one.table["median"]
-        for name in one.variants:
-            ratio, guess = one.ratio(name), step.entry.guess
-            of_last = guess is not None and name == one.variants[-1]
-            after = _core_seconds(found.evidence, step, name)
-            rows.append(
-                [
-                    str(step.number),
-                    name,
-                    f"{rounded(medians[name])} {one.unit}".strip(),
-                    f"{ratio.middle:.2f}",
-                    *([f"{guess:.2f}" if of_last else ""] if guessed else []),
-                    interval(ratio),
-                    str(ratio.rounds),
-                    one.verdict(name),
-                    f"{before} → {after}",
-                ]
-            )
-    return rows
+    guessed = ["guess"] * any(step.entry.guess is not None for step in found.steps)
+    head = ["comparison", "variant", "median", "times as fast", *guessed]
+    head += ["interval", "rounds", "verdict", "core-seconds of a job"]
+    return [
+        head,
+        *(_step(s, name, bool(guessed)) for s in found.steps for name in s.found.variants),
+    ]
 
 
-def _core_seconds(evidence: Evidence, step: Step, name: str) -> str:
-    took = step.seconds(name) * findings.cores(evidence, step.setting(name))
-    return rounded(took) if math.isfinite(took) else "unknown"
+def _step(step: Step, name: str, guessed: bool) -> list[str]:
+    one, ratio, guess = step.found, step.found.ratio(name), step.entry.guess
+    of_last = f"{guess:.2f}" if guess is not None and name == one.variants[-1] else ""
+    before, after = (math.prod(step.cost(which)) for which in (one.baseline, name))
+    return [
+        str(step.number),
+        name,
+        f"{rounded(one.table['median'][name])} {one.unit}".strip(),
+        f"{ratio.middle:.2f}",
+        *([of_last] if guessed else []),
+        interval(ratio),
+        str(ratio.rounds),
+        one.verdict(name),
+        f"{_known(before)} → {_known(after)}",
+    ]
+
+
+def _known(value: float) -> str:
+    return rounded(value) if math.isfinite(value) else "unknown"
 
 
 def _diffs(found: Findings) -> Iterator[Block]:
@@ -183,11 +182,15 @@ def _accuracy(found: Findings) -> Iterator[Block]:
     if test is None:
         yield Block("p", "It was not measured.")
         return
-    rows = [["variant", *(f"seed {seed}" for seed in test.seeds), "mean"]]
-    for name, label in findings.labels(test).items():
-        own = findings.by_seed(test, name)
-        figures = [f"{own[seed]:.4g}" if seed in own else "missing" for seed in test.seeds]
-        rows.append([label, *figures, f"{statistics.fmean(own.values()):.4g}" if own else ""])
+    head = ["variant", *(f"seed {seed}" for seed in test.seeds), "mean"]
+    rows = [
+        [
+            found.labels[name],
+            *(f"{own[seed]:.4g}" if seed in own else "missing" for seed in test.seeds),
+            f"{statistics.fmean(own.values()):.4g}" if own else "",
+        ]
+        for name, own in found.figures.items()
+    ]
     about = f"The figure is {test.metric}; {'less' if test.lower else 'more'} is better."
     if tested:
         about += (
@@ -195,18 +198,17 @@ def _accuracy(found: Findings) -> Iterator[Block]:
             "by seed, at 95 %."
         )
     yield Block("p", about)
-    yield Block("table", rows=rows)
+    yield Block("table", rows=[head, *rows])
 
 
 def _cost(found: Findings) -> Iterator[Block]:
     step, clock = found.judged.step, found.clock
-    rows = [["a job of", "seconds", "cores", "core-seconds"]]
-    for name in dict.fromkeys([step.found.baseline, found.shown]):
-        took, held = step.seconds(name), findings.cores(found.evidence, step.setting(name))
-        known = math.isfinite(took)
-        cells = [rounded(took), str(held), rounded(took * held)] if known else ["unknown"] * 3
-        rows.append([name, *cells])
-    yield Block("table", rows=rows)
+    costs = {name: step.cost(name) for name in (step.found.baseline, found.shown)}
+    rows = [
+        [name, _known(took), str(held) if math.isfinite(took) else "unknown", _known(took * held)]
+        for name, (took, held) in costs.items()
+    ]
+    yield Block("table", rows=[["a job of", "seconds", "cores", "core-seconds"], *rows])
     if clock:
         yield Block(
             "p",
@@ -214,11 +216,8 @@ def _cost(found: Findings) -> Iterator[Block]:
             f"the seconds of the whole jobs {clock.ratio.middle:.2f} times ({interval(clock.ratio)}), "
             "with all that a job does besides.",
         )
-    jobs, spent = findings.core_seconds(found.evidence)
-    yield Block(
-        "p",
-        f"This report rests on {count(jobs, 'job')}, which held {rounded(spent)} core-seconds.",
-    )
+    held = f"which held {rounded(found.core_seconds)} core-seconds"
+    yield Block("p", f"This report rests on {count(found.jobs, 'job')}, {held}.")
 
 
 def _command(found: Findings) -> Iterator[Block]:

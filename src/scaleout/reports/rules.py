@@ -70,7 +70,7 @@ def _rounds(found: Findings) -> Iterator[str]:
     for step in found.steps:
         sweep, rounds = step.entry.swept, step.found.rounds
         if rounds < ROUNDS and not (sweep and enough):  # a sweep may only be a search
-            left = (ROUNDS - rounds) * sum(step.seconds(name) for name, _ in step.found.columns)
+            left = (ROUNDS - rounds) * sum(step.cost(name)[0] for name, _ in step.found.columns)
             yield (
                 f"One run is no measurement: comparison {step.number} has {count(rounds, 'round')}, "
                 f"and an interval takes {ROUNDS}. Measure the baseline again, and the others with "
@@ -309,7 +309,7 @@ def _accuracy(found: Findings) -> Iterator[str]:
             f"the best with {SEEDS} seeds each:  {more}"
         )
         return
-    called = findings.labels(test)
+    called = found.labels
     if len(called) < 2:
         yield (
             f"Faster is not enough: the accuracy of {next(iter(called.values()))} alone was measured. "
@@ -327,7 +327,7 @@ def _accuracy(found: Findings) -> Iterator[str]:
         )
     yield from _harm(test, found)
     for name, label in called.items():
-        figures = findings.by_seed(test, name)
+        figures = found.figures[name]
         runs = sum(row.variant == name for row in test.rows)
         line = shlex.join(test.variants[name].typed) or more
         missing = [seed for seed in test.seeds if seed not in figures]
@@ -373,13 +373,15 @@ def _harm(test: Test, found: Findings) -> Iterator[str]:
     tested = found.accuracy
     if tested is None or not tested.known:
         return
-    base = findings.ends(test, found.judged)[0]
-    figures = findings.by_seed(test, base).values()
     largest = max(abs(row.value) for row in test.rows)
     most = HARM * next((scale for scale in SCALES if largest <= scale), largest)
     lost, way = -tested.low, "below"
     if test.lower:
-        most, lost, way = MORE * abs(statistics.fmean(figures)), tested.high, "above"
+        most, lost, way = (
+            MORE * abs(statistics.fmean(found.figures[tested.base].values())),
+            tested.high,
+            "above",
+        )
     if lost > most:
         yield (
             f"The accuracy is unharmed: that of {tested.best} may be {lost:.3g} {way} that of "
