@@ -1,6 +1,7 @@
 """Folders of results as `scaleout compare` and `scaleout sweep` leave them, made up."""
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,12 @@ CPU = ["A processor", 2]
 Entry = dict[str, Any]
 
 
-def job(folder: Path, wall_s: float, said: str = "", record: Entry | None = None) -> None:
+def job(
+    folder: Path, wall_s: float, said: str = "", record: Entry | None = None, command: str = ""
+) -> None:
     folder.mkdir(parents=True)
     about = {"id": folder.name, "ranks": 1, "threads": 2, "status": 0, "wall_s": wall_s}
+    about |= {"command": command} if command else {}
     (folder / "run.json").write_text(json.dumps(about))
     (folder / "output.txt").write_text(f"[0] {said}\n")
     if record:
@@ -33,6 +37,9 @@ def compared(top: Path, name: str, commands: dict[str, list[str]], rates: list[f
         "lower": False,
         "machine": CPU,
     }
+    typed = ["scaleout", "compare", "-n", "1", "-t", "2", "--metric", str(about["metric"])]
+    between = [word for words in commands.values() for word in ("::", *words)]
+    about["typed"] = [*typed, "--", *between[1:]]
     (place / "compare.json").write_text(json.dumps(about))
     lines = []
     order = [(n, a) for n in commands for a in ((0, 1) if n == next(iter(commands)) else (0,))]
@@ -44,7 +51,8 @@ def compared(top: Path, name: str, commands: dict[str, list[str]], rates: list[f
             row = {"round": round_, "place": len(lines), "variant": variant, "again": again}
             row |= {"value": value, "unit": "", "run_id": run_id, "utc": utc(start + len(lines))}
             lines.append(json.dumps(row))
-            job(place / "jobs" / run_id, 1000 / value, f"images/s: {value}")
+            ran = shlex.join(["mpirun", "-n", "1", "-bind-to", "core:2", *commands[variant]])
+            job(place / "jobs" / run_id, 1000 / value, f"images/s: {value}", command=ran)
     (place / "runs.jsonl").write_text("\n".join(lines) + "\n")
     return place
 
@@ -79,6 +87,7 @@ def step(top: Path, name: str, ways: dict[str, Way], rates: list[float], **more:
     }
     about["scripts"] = {variant: file for variant, (file, _, _) in ways.items()}
     about["texts"] = {file: text for file, text, _ in ways.values()}
+    about["typed"] = []  # it was no command line
     (place / "compare.json").write_text(json.dumps({**about, "job": "12_x", **more}))
     for row in map(json.loads, (place / "runs.jsonl").read_text().splitlines()):
         file, _, ranks = ways[row["variant"]]
@@ -112,6 +121,8 @@ def seeds(top: Path, name: str, words: list[str], figures: list[float]) -> None:
     metric = {"what": "accuracy: ([0-9.]+)", "lower": False, "reduce": ""}
     about = {"command": [*words, "--seed", "{SEED}"], "metric": metric, "machine": CPU}
     grid = {"SEED": ["1", "2", "3", "4", "5"]}
+    typed = ["scaleout", "sweep", "--env", "SEED=1..5", "--metric", "accuracy: ([0-9.]+)", "--"]
+    about["typed"] = [*typed, *words, "--seed", "{SEED}"]
     (place / "sweep.json").write_text(json.dumps({**about, "grid": grid}))
     start = 9000 + 100 * len(list(top.glob("sweep/*")))
     rows = [

@@ -1,14 +1,19 @@
 """What was measured, as one page: the comparisons, sweeps and seeds in a folder of results, with
 what speaks against them."""
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+
+import msgspec
 
 from .. import __version__
 from ..base import jsonlines
 from ..base.errors import ScaleoutError
 from ..base.paths import results, show
-from . import evidence, findings, page, rules
+from . import evidence, page, rules
+from .findings import Findings
+from .private import anonymous
 
 PAGE = "report.html"
 
@@ -38,7 +43,8 @@ def report(
     check : bool
         Say what the report must still hold; with `again`, write nothing unless `out` is given.
     accuracy : str
-        The metric of the records that says how good a training is.
+        The metric of the records that says how good a training is. Less of it is better where its
+        name says so, such as val_loss or error.
     notes : Path or str, optional
         Your own words in a file, in Markdown: they are put on the page, and kept in its records.
     say : callable
@@ -62,40 +68,41 @@ def report(
         )
     words = page.own_words(Path(notes)) if notes else ""
     if again is not None:
-        text, found = page.read(Path(again))
+        found, line = page.read(Path(again))
+        broken = _broken(found, line)
+        if words:
+            own = msgspec.structs.replace(found.evidence, notes=anonymous(words))
+            found = dataclasses.replace(found, evidence=own)
     else:
-        text, found = "", evidence.gather(names, accuracy, say=say, notes=words)
-    broken = _broken(text, found)
-    if again is not None and words:
-        found["notes"] = evidence.anonymous(words)
+        found = rules.judge(evidence.gather(names, accuracy, say=say, notes=words))
+        broken = _broken(found, "")
     if out or words or again is None or not check:
         there = evidence.folder(names[0]) if len(names) == 1 else results()
         target = Path(out or again or there / PAGE)
-        markdown = target.suffix == ".md"
-        target.write_text(page.markdown(found) if markdown else page.draw(found), encoding="utf-8")
+        write = page.markdown if target.suffix == ".md" else page.draw
+        target.write_text(write(found), encoding="utf-8")
         say(f"Written: {show(target)}")
     if check:
         for one in broken:
             say(f"Refused. {one}")
-        for one in rules.remarks(found):
+        for one in found.remarks:
             say(f"Remark. {one}")
-        gain = "" if findings.claim(findings.steps(found)) else " It claims no gain."
+        gain = "" if found.claim else " It claims no gain."
         say(f"{len(broken)} to mend." if broken else f"It holds: every rule is kept.{gain}")
     return 1 if check and broken else 0
 
 
-def _broken(text: str, found: evidence.Entry) -> list[str]:
-    """Say which rules a report breaks, and what its page shows that its records do not give."""
-    broken = rules.refusals(found)
-    if text and (line := page.forged(text, found)):
-        wrote = found["scaleout"]
-        why = (
-            f"Figures follow from the runs: the page shows what its records do not give ({line})."
-            if wrote == __version__
-            else f"The page is drawn by another version, scaleout {wrote}."
-        )
-        broken.insert(0, f"{why} Draw it anew:  scaleout report --again PAGE")
-    return broken
+def _broken(found: Findings, line: str) -> list[str]:
+    """Say which rules a report breaks, and that its page shows a line that its records do not give."""
+    if not line:
+        return [*found.refusals]
+    wrote = found.evidence.scaleout
+    why = (
+        f"Figures follow from the runs: the page shows what its records do not give ({line})."
+        if wrote == __version__
+        else f"The page is drawn by another version, scaleout {wrote}."
+    )
+    return [f"{why} Draw it anew:  scaleout report --again PAGE", *found.refusals]
 
 
 def is_report(path: Path) -> bool:
@@ -111,9 +118,9 @@ def class_page(handed_in: Mapping[str, Path]) -> str:
     rows = []
     for name, path in handed_in.items():
         try:
-            text, found = page.read(path)
+            found, line = page.read(path)
         except ScaleoutError as error:
             print(f"{name}: {error}")
             continue
-        rows.append([name, *page.row(found), "; ".join(_broken(text, found)) or "holds"])
+        rows.append([name, *page.row(found), "; ".join(_broken(found, line)) or "holds"])
     return page.class_table(rows)

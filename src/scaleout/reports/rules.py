@@ -1,112 +1,119 @@
 """What a report must hold to be believed. Each refusal names the rule, what was seen, and what to
 type next."""
 
+import dataclasses
 import math
 import shlex
 import statistics
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from ..base.words import count, percent
 from ..comparisons.intervals import ROUNDS
+from ..measuring.metric import Metric
+from ..measuring.row import Compared
 from ..sweeps.result import BUSY
 from ..sweeps.sweep import duration
 from . import findings
-from .evidence import Entry
-from .findings import Accuracy, Step
+from .evidence import Evidence, Measured, Runs, Setting, Test
+from .findings import Claim, Findings, changes
 
 SEEDS = 5  # fewer say little about an accuracy
 SAME = 2e-3  # the seconds of a run are kept to a thousandth
 HARM = 0.02  # of an accuracy, on a scale from 0 to 1: what may be lost, with 95 % confidence
 SCALES = (1, 100)  # of a share, and of percent; of a count, which is larger, the largest is all
+MORE = 0.1  # of the baseline's loss: what the best's may be more
+LEFT = 0.05  # of the images: what a last short step of another batch may leave out
 
 
-def refusals(report: Entry) -> list[str]:
-    """List every rule that a report breaks."""
-    found = findings.steps(report)
-    every = (_rounds(found), _guesses(found), _quick(report), _machines(report), _one_thing(found))
-    both = (_values(report), _accuracy(report, found))
-    return [one for broken in (*every, *both) for one in broken]
+def judge(evidence: Evidence) -> Findings:
+    """Compute what the records show, what of it cannot be believed, and what a reader would ask."""
+    found = findings.find(evidence)
+    refused = tuple(text for rule in RULES for text in rule(found))
+    return dataclasses.replace(found, refusals=refused, remarks=tuple(_remarks(found)))
 
 
-def remarks(report: Entry) -> list[str]:
-    """List what a careful reader would ask about, though no rule is broken."""
-    found, said = findings.steps(report), []
-    tried = [step.found.verdict(name) for step in found for name in step.found.variants]
-    if len(found) > 1 and set(tried) == {"faster"}:
-        said.append(
-            "All that was tried helped, which is rare: is a step that did not help left out?"
-        )
-    rows = [(name, row) for name, entry in _entries(report) for row in entry["rows"]]
-    commits = {row["commit"]: name for name, row in reversed(rows) if row.get("commit")}
+def _remarks(found: Findings) -> Iterator[str]:
+    """Yield what a careful reader would ask about, though no rule is broken."""
+    tried = [step.found.verdict(name) for step in found.steps for name in step.found.variants]
+    if len(found.steps) > 1 and set(tried) == {"faster"}:
+        yield "All that was tried helped, which is rare: is a step that did not help left out?"
+    rows = [(name, row) for name, one in _named(found.evidence) for row in one.rows]
+    commits = {row.commit: name for name, row in reversed(rows) if row.commit}
     if len(commits) > 1:
-        told = " and ".join(f"{name} at {commit[:7]}" for commit, name in commits.items())
-        said.append(f"The workshop's commit is not the same in all runs: {told}.")
-    for name, row in [one for one in rows if (one[1].get("others") or 0) > BUSY][:1]:
-        share = percent(row["others"])
-        said.append(f"Others took {share} of the CPUs' time in the run {row['run_id']} of {name}.")
-    steps = [step for step in found if "claim" not in step.entry]
-    known = {one.get("text") for step in steps for one in step.entry["variants"].values()}
-    last = findings.judged(found)
-    ends = {last.setting(name).get("text") for name in (last.found.baseline, last.found.best)}
-    if any(known) and ends - known - {None}:
-        said.append(
-            "A script of the claim is that of no step, so what it changes was not measured."
-        )
-    return said
+        which = " and ".join(f"{name} at {commit[:7]}" for commit, name in commits.items())
+        yield f"The workshop's commit is not the same in all runs: {which}."
+    for name, row in [(name, row) for name, row in rows if row.others > BUSY][:1]:
+        share = percent(row.others)
+        yield f"Others took {share} of the CPUs' time in the run {row.run_id} of {name}."
+    if found.claim and not found.claim.step.found.lower:
+        yield from _less_work(found.claim)
 
 
-def _guesses(found: list[Step]) -> Iterator[str]:
-    for step in found:
-        began = min(str(row["utc"]) for row in step.entry["rows"])
-        if "guess" in step.entry and str(step.entry.get("guessed", "")) > began:
+def _named(evidence: Evidence) -> list[tuple[str, Runs]]:
+    """List all that was measured, each by its name in a sentence."""
+    every: list[tuple[str, Runs]] = [
+        (f"comparison {n}", one) for n, one in enumerate(evidence.comparisons, 1)
+    ]
+    return every + ([("the accuracy", evidence.accuracy)] if evidence.accuracy else [])
+
+
+def _again(one: Runs) -> str:
+    """Say how something is measured again."""
+    if isinstance(one, Measured):
+        return one.line
+    return shlex.join(one.typed) if one.typed else "with the same command and the same seeds"
+
+
+def _rounds(found: Findings) -> Iterator[str]:
+    enough = any(step.found.rounds >= ROUNDS for step in found.steps)
+    for step in found.steps:
+        sweep, rounds = step.entry.swept, step.found.rounds
+        if rounds < ROUNDS and not (sweep and enough):  # a sweep may only be a search
+            left = (ROUNDS - rounds) * sum(step.cost(name)[0] for name, _ in step.found.columns)
+            yield (
+                f"One run is no measurement: comparison {step.number} has {count(rounds, 'round')}, "
+                f"and an interval takes {ROUNDS}. Measure the baseline again, and the others with "
+                f"it{'' if math.isnan(left) else f' ({duration(left)} or more)'}:  "
+                f"{step.entry.line}"
+                f"{f'  with  --repeat {ROUNDS}  before the --' if sweep else ''}"
+            )
+
+
+def _guesses(found: Findings) -> Iterator[str]:
+    for step in found.steps:
+        if step.entry.guess is not None and step.entry.guessed > step.entry.began:
             yield (
                 f"A guess comes first: that of comparison {step.number} was written down after its first "
                 "run. Measure it under another name, with the guess:  compare(..., name=..., guess=...)"
             )
 
 
-def _rounds(found: list[Step]) -> Iterator[str]:
-    enough = any(step.found.rounds >= ROUNDS for step in found)
-    for step in found:
-        sweep, rounds = step.entry["kind"] == "sweep", step.found.rounds
-        if rounds < ROUNDS and not (sweep and enough):  # a sweep may only be a search
-            left = (ROUNDS - rounds) * sum(findings.seconds(step, n) for n, _ in step.found.columns)
-            yield (
-                f"One run is no measurement: comparison {step.number} has {count(rounds, 'round')}, "
-                f"and an interval takes {ROUNDS}. Measure the baseline again, and the others with "
-                f"it{'' if math.isnan(left) else f' ({duration(left)} or more)'}:  "
-                f"{step.entry['line']}"
-                f"{f'  with  --repeat {ROUNDS}  before the --' if sweep else ''}"
-            )
-
-
-def _quick(report: Entry) -> Iterator[str]:
-    for name, entry in _entries(report):
-        if any(row.get("quick") for row in entry["rows"]):
+def _quick(found: Findings) -> Iterator[str]:
+    for name, one in _named(found.evidence):
+        if any(row.quick for row in one.rows):
             yield (
                 f"The short form is no measurement: {name} was run with SCALEOUT_QUICK. Take it away, and "
-                f"measure again:  unset SCALEOUT_QUICK; {entry['line']}"
+                f"measure again:  unset SCALEOUT_QUICK; {_again(one)}"
             )
 
 
-def _machines(report: Entry) -> Iterator[str]:
-    first = (report["machine"]["cpu"], report["machine"]["cores"])
-    for name, entry in _entries(report):
-        own = {tuple(row.get("machine") or entry["machine"]) for row in entry["rows"]}
-        for cpu, cores in sorted((own | {tuple(entry["machine"])}) - {first}):
+def _machines(found: Findings) -> Iterator[str]:
+    first, versions = found.evidence.machine, found.evidence.versions
+    for name, one in _named(found.evidence):
+        own = {(row.cpu, row.cores) for row in one.rows if row.cpu} | {one.machine}
+        for cpu, cores in sorted(own - {(first.cpu, first.cores)}):
             yield (
                 f"One report, one machine: {name} was measured on {cpu} with {count(cores, 'core')}, "
-                f"and comparison 1 on {first[0]} with {count(first[1], 'core')}. Measure it on the "
-                f"first machine, or put its folder aside:  {entry['line']}"
+                f"and comparison 1 on {first.cpu} with {count(first.cores, 'core')}. Measure it on the "
+                f"first machine, or put its folder aside:  {_again(one)}"
             )
-        told = [row["versions"] for row in entry["rows"] if row.get("versions")]
-        differ = ((other, _differ(other, report["versions"])) for other in told)
-        for other, names in [found for found in differ if found[1]][:1]:
+        differ = ((row.versions, _differ(row.versions, versions)) for row in one.rows)
+        for other, names in [pair for pair in differ if pair[0] and pair[1]][:1]:
             yield (
-                f"One report, one installation: {name} ran with {_told(other, names)}, and the first run "
-                f"that tells it with {_told(report['versions'], names)}. Measure it anew with one of "
-                f"them, or put its folder aside:  {entry['line']}"
+                f"One report, one installation: {name} ran with {_versions(other, names)}, and the first "
+                f"run that tells it with {_versions(versions, names)}. Measure it anew with one of "
+                f"them, or put its folder aside:  {_again(one)}"
             )
 
 
@@ -116,194 +123,283 @@ def _differ(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
     return [n for n in {**one, **other} if one.get(n) != other.get(n) and n not in untold]
 
 
-def _told(versions: Mapping[str, str], names: Iterable[str]) -> str:
+def _versions(versions: Mapping[str, str], names: Iterable[str]) -> str:
     return ", ".join(f"{name} {versions.get(name, 'none')}" for name in names)
 
 
-def _entries(report: Entry) -> list[tuple[str, Entry]]:
-    every = [(f"comparison {n}", one) for n, one in enumerate(report["comparisons"], 1)]
-    return every + ([("the accuracy", report["accuracy"])] if report["accuracy"] else [])
-
-
-def _one_thing(found: list[Step]) -> Iterator[str]:
-    story = any("claim" in step.entry for step in found)
-    variants = [(step, name) for step in found for name in step.found.variants]
+def _one_change(found: Findings) -> Iterator[str]:
+    variants = [(step, name) for step in found.steps for name in step.found.variants]
     changed = {
-        (step.number, name): findings.changes(step.baseline, step.setting(name))
-        for step, name in variants
+        (step.number, name): changes(step.baseline, step.setting(name)) for step, name in variants
     }
     alone = {
         what
         for step, name in variants
         for what in changed[step.number, name]
         # a grid has each value with all values of the others
-        if len(changed[step.number, name]) == 1 or step.entry["kind"] == "sweep"
+        if len(changed[step.number, name]) == 1 or step.entry.swept
     }
     for step, name in variants:
         own = changed[step.number, name]
-        if not own and step.setting(name).get("text"):
+        at_once = f"One change at a time: {name} (comparison {step.number}) changes "
+        if not own and step.setting(name).text:
             yield (
                 f"Something must change: comparison {step.number} compares a script with itself, as "
                 f"{name} has the text and the settings of {step.found.baseline}. Save the change in its "
                 f"file, or take it out of that of {step.found.baseline} if it was there before, and "
-                f"measure again:  {step.entry['line']}"
+                f"measure again:  {step.entry.line}"
             )
-        if story and len(own) > 1 and "claim" not in step.entry and step.entry["kind"] != "sweep":
+        if found.story and len(own) > 1 and not (step.entry.claim or step.entry.swept):
             yield (
-                f"One change at a time: {name} (comparison {step.number}) changes {' and '.join(own)} at "
-                f"once, so that nobody knows which of them it was. Measure {own[0]} first:  "
-                f"{_alone(step, name, own[0])}"
+                f"{at_once}{' and '.join(own)} at once, so that nobody knows which of them it was. "
+                f"Measure first what {own[0]} alone changes, against {step.found.baseline}."
             )
         elif missing := [what for what in own if what not in alone]:
             yield (
-                f"One change at a time: {name} (comparison {step.number}) changes "
-                f"{' and '.join(own)}, and nothing measures "
-                f"{' or '.join(missing)} alone. Change {missing[0]} alone too:  "
-                f"{_alone(step, name, missing[0])}"
+                f"{at_once}{' and '.join(own)}, and nothing measures {' or '.join(missing)} alone. "
+                f"Measure what {missing[0]} alone changes too, against {step.found.baseline}."
             )
 
 
-def _alone(step: Step, name: str, what: str) -> str:
-    """Write the line that changes one thing of a variant alone."""
-    words = shlex.join(step.baseline["words"])
-    value = findings.things(step.setting(name)).get(what, "")
-    kind, _, variable = what.partition(" ")
-    if kind == "variable":
-        old = step.baseline["env"].get(variable) or ""
-        return f"scaleout compare --env {shlex.quote(f'{variable}={old},{value}')} -- {words}"
-    if what == "ranks x threads":
-        before, after = ({key: one[key] for key in ("ranks", "threads")}
-                         for one in (step.baseline, step.setting(name)))  # fmt: skip
-        return f"compare(run, {{'before': {before}, 'after': {after}}})"
-    other = f"{words} {what} {shlex.quote(value) if value else ''}".rstrip()
-    other = other if what.startswith("-") else "python A-SCRIPT-WITH-THAT-ALONE.py"
-    return f"scaleout compare -- {words} :: {other}"
+def _story(found: Findings) -> Iterator[str]:
+    """Refuse a claim that does not begin and end where its steps do."""
+    taken = [step for step in found.steps if not step.entry.claim]
+    if found.claim is None or not found.story or not taken:
+        return
+    step, name = found.claim.step, found.claim.name
+    if differ := _differ_by_value(taken[0].baseline, step.baseline):
+        yield (
+            f"The claim is that of its steps: {step.found.baseline} (comparison {step.number}) is not "
+            f"what the first step began with, as it has another value of {' and '.join(differ)}. "
+            "Measure the claim against the baseline of comparison 1, with the same ranks, threads and "
+            "variables."
+        )
+    ends, kept = [taken[0].baseline], taken[0].found.baseline
+    for one in taken:
+        best = one.found.best
+        if best != one.found.baseline:
+            ends, kept = [one.setting(best)], f"{best} of comparison {one.number}"
+        else:  # nobody knows yet whether it helps
+            open_ = [name for name in one.found.variants if one.found.verdict(name) == "unclear"]
+            ends += [one.setting(name) for name in open_ if one.found.ratio(name).middle > 1]
+    lacking = [_differ_by_value(end, found.claim.setting) for end in ends]
+    if all(lacking):
+        texts = {one.text for each in taken for one in each.entry.variants.values()}
+        why = "Nothing measured it so."
+        if found.claim.setting.text not in texts:
+            why = "A script of the claim is that of no step, so what it changes was not measured."
+        yield (
+            f"The claim is that of its steps: {name} (comparison {step.number}) is not what the last "
+            f"step that helped ended with, {kept}, as it has another value of "
+            f"{' and '.join(lacking[0])}. {why} Measure it as a step, or claim {kept}."
+        )
 
 
-def _values(report: Entry) -> Iterator[str]:
-    """Recompute each figure from what its ranks gave; a run counts once."""
-    for name, entry in _entries(report):
-        again = f"Measure the others:  {entry['line']}"
-        if not entry["line"]:  # nobody knows what was typed
-            again = "Put all other jobs aside, and report the rest:  scaleout report FOLDER"
-        many = Counter(row["run_id"] for row in entry["rows"] if row["run_id"])
+def _differ_by_value(before: Setting, after: Setting) -> list[str]:
+    """Name what differs between two commands, their options left out: a claim may train longer."""
+    kinds = ("variable ", "ranks x", "the script", "the program", "--nodes", "--bind")
+    return [name for name in changes(before, after) if name.startswith(kinds)]
+
+
+def _runs(found: Findings) -> Iterator[str]:
+    """Refuse what rests on no run; recompute each figure from what its ranks gave, once each."""
+    for name, one in _named(found.evidence):
+        again = _again(one)
+        if any(not row.run_id for row in one.rows):
+            yield (
+                f"Each run left something: no job was run for {name}, whose figures came from a function. "
+                "Let it return the run that it started, as  scaleout.run(...)  gives it, or compare "
+                "commands:  scaleout compare -- A :: B"
+            )
+        many = Counter(row.run_id for row in one.rows if row.run_id)
         if twice := [run_id for run_id, number in many.items() if number > 1]:
+            more = f"Measure the others:  {again}"
+            if (
+                isinstance(one, Test) and one.recorded and not one.own
+            ):  # nobody knows what was typed
+                more = "Put all other jobs aside, and report the rest:  scaleout report FOLDER"
             yield (
                 f"Each run counts once: in {name} the run {twice[0]} stands {many[twice[0]]} times. "
-                + again
+                + more
             )
-        lost = [row for row in entry["rows"] if row["run_id"] and not _kept(row, entry["metric"])]
-        if lost:
+        timed = one.metric == "wall_s"
+        lost = [row for row in one.rows if not (row.values or timed and row.wall_s)]
+        if lost := [row for row in lost if row.run_id]:
             yield (
-                f"Each run left something: of the run {lost[0]['run_id']} in {name} nothing is there that "
-                f"gives its figure. Bring its folder back, or measure it again:  {entry['line']}"
+                f"Each run left something: of the run {lost[0].run_id} in {name} nothing is there that "
+                f"gives its figure. Bring its folder back, or measure it again:  {again}"
             )
-        if wrong := [row for row in entry["rows"] if not _holds(row, entry["metric"])]:
+        if wrong := [row for row in one.rows if not _follows(row, one)]:
             yield (
-                f"Figures follow from the runs: in {name} the run {wrong[0]['run_id']} gave another "
-                f"figure than {wrong[0]['value']:g}. Make the report anew from its folder:  "
+                f"Figures follow from the runs: in {name} the run {wrong[0].run_id} gave another "
+                f"figure than {wrong[0].value:g}. Make the report anew from its folder:  "
                 "scaleout report FOLDER"
             )
 
 
-def _kept(row: Entry, metric: str) -> bool:
-    return bool(row["given"]) or (metric == "wall_s" and bool(row["wall_s"]))
+def _follows(row: Compared, one: Runs) -> bool:
+    """Tell whether a figure is what its ranks' figures make, as it was when it was measured."""
+    if one.metric == "wall_s" and row.wall_s:
+        return math.isclose(row.value, row.wall_s, rel_tol=SAME)
+    given = {rank: figures for rank, figures in row.values.items() if figures}
+    if not given:
+        return True
+    reduce = row.reduce or one.reduce
+    judge = Metric("rate", one.lower, reduce)
+    copies = row.copies and not reduce
+    value = judge.of_copies(given) if copies else judge.combine(given, row.ranks)
+    return math.isclose(row.value, value, rel_tol=1e-9)
 
 
-def _holds(row: Entry, metric: str) -> bool:
-    if metric == "wall_s" and row["wall_s"]:
-        return math.isclose(row["value"], row["wall_s"], rel_tol=SAME)
-    each = [statistics.median(given) for given in row["given"].values() if given]
-    ways = (sum, max, statistics.median, statistics.fmean)
-    return not each or any(math.isclose(row["value"], way(each), rel_tol=1e-9) for way in ways)
-
-
-def _accuracy(report: Entry, found: list[Step]) -> Iterator[str]:
-    said, test = findings.claim(found), report["accuracy"]
-    if said is None:  # nothing is claimed
+def _copies(found: Findings) -> Iterator[str]:
+    if found.claim is None:
         return
-    best = _seeded(test, SEEDS, said)
-    if not test:
+    step, names = found.claim.step, (found.claim.step.found.baseline, found.claim.name)
+    for row in [row for row in step.entry.rows if row.copies and row.variant in names][:1]:
+        yield (
+            f"A claim is of one job: {row.variant} (comparison {step.number}) ran as copies. {row.copies} "
+            f"Let its ranks share the work, or start one rank, and measure again:  {step.entry.line}"
+        )
+
+
+def _less_work(best: Claim) -> Iterator[str]:
+    """Say that the claim's variants did not do the same work."""
+    step, before, after = best.step, best.step.baseline.work, best.setting.work
+    known = {name for name in before if name in after}
+    differ = [name for name in known - {"steps", "batch"} if before[name] != after[name]]
+    if before.get("batch") == after.get("batch"):
+        differ += [name for name in known & {"steps"} if before[name] != after[name]]
+    elif {"steps", "batch"} <= known:
+        before, after = ({**w, "steps x batch": w["steps"] * w["batch"]} for w in (before, after))
+        share = after["steps x batch"] / max(1, before["steps x batch"])
+        differ += ["steps x batch"] * (abs(share - 1) > LEFT)
+    for name in sorted(differ)[:1]:
+        yield (
+            f"The same work for all: by their records a job of {step.found.baseline} did {name}: "
+            f"{before[name]:g}, and one of {best.name} {after[name]:g} (comparison {step.number}). Let "
+            "both do the same, and measure again, or judge them by a rate."
+        )
+
+
+def _work(found: Findings) -> Iterator[str]:
+    if found.claim and found.claim.step.found.lower:  # less work takes less time
+        yield from _less_work(found.claim)
+
+
+def _clocks(found: Findings) -> Iterator[str]:
+    best, clock = found.claim, found.clock
+    if best and clock and clock.verdict != "faster" and clock.ratio.middle < best.ratio.middle:
+        yield (
+            f"Two clocks must agree: by {best.step.found.metric} {best.name} is {best.ratio.middle:.2f} "
+            f"times as fast, and by the seconds of the whole jobs {clock.ratio.middle:.2f} times "
+            f"({clock.ratio.low:.2f} to {clock.ratio.high:.2f}). Let the script's clock hold all that it "
+            "does, or its job do so much that its start is no large part of it, or judge it by the whole "
+            "job:  --metric wall_s"
+        )
+
+
+def _accuracy(found: Findings) -> Iterator[str]:
+    best, test = found.claim, found.evidence.accuracy
+    if best is None:  # nothing is claimed
+        return
+    more = _seeded(test, SEEDS)
+    if test is None:
         yield (
             "Faster is not enough: no run says how accurate the training is. Train the baseline and "
-            f"the best with {SEEDS} seeds each:  {best}"
+            f"the best with {SEEDS} seeds each:  {more}"
         )
         return
-    called = findings.labels(test)
+    called = found.labels
     if len(called) < 2:
         yield (
             f"Faster is not enough: the accuracy of {next(iter(called.values()))} alone was measured. "
-            f"Measure the other command with the same seeds:  {best}"
+            f"Measure the other command with the same seeds:  {more}"
         )
-    elif lost := findings.untested(test, said):
+    elif lost := findings.untested(test, best):
         yield (
             f"Faster is not enough: the accuracy was measured without {' and '.join(lost)}, which "
-            f"{said[1]} has. Measure it with the same seeds:  {best}"
+            f"{best.name} has. Measure it with the same seeds:  {more}"
         )
-    elif not findings.ends(test, said)[2]:
+    elif not findings.ends(test, best)[2]:
         yield (
             f"Faster is not enough: no command tells which of {' and '.join(called.values())} is as "
-            f"accurate as {said[1]}. Train the baseline and the best with {SEEDS} seeds each:  {best}"
+            f"accurate as {best.name}. Train the baseline and the best with {SEEDS} seeds each:  {more}"
         )
-    yield from _harm(test, findings.accuracy(report, found), _seeded(test, 4 * SEEDS, said))
+    yield from _harm(test, found)
     for name, label in called.items():
-        figures = findings.by_seed(test, name)
-        runs = sum(row["variant"] == name for row in test["rows"])
-        line = test["variants"][name].get("line", best)
-        missing = [seed for seed in test["seeds"] if seed not in figures]
+        figures = found.figures[name]
+        runs = sum(row.variant == name for row in test.rows)
+        line = shlex.join(test.variants[name].typed) or more
+        missing = [seed for seed in test.seeds if seed not in figures]
         if len(figures) < runs or runs > 1 == len(set(figures.values())):
-            same, more = "share seeds", ""
+            same, more_ = "share seeds", ""
             if len(figures) == runs:
-                same, more = "all gave the same figure", " and print the figure with more digits"
+                same, more_ = "all gave the same figure", " and print the figure with more digits"
             yield (
                 f"Seeds differ: the {count(runs, 'run')} of {label} {same}, so that their spread says "
-                f"nothing. Give each run its own seed, and let the script take it{more}:  {line}"
+                f"nothing. Give each run its own seed, and let the script take it{more_}:  {line}"
             )
         elif missing:
             yield (
-                f"As many runs as stated: {label} was to have {count(len(test['seeds']), 'seed')}, and "
+                f"As many runs as stated: {label} was to have {count(len(test.seeds), 'seed')}, and "
                 f"lacks seed {', '.join(missing)}. The same line runs what is missing:  {line}"
             )
-    if len(test["seeds"]) < SEEDS:
+    if len(test.seeds) < SEEDS:
         yield (
-            f"As many runs as stated: {count(len(test['seeds']), 'seed')} say little about an "
-            f"accuracy. Take {SEEDS} or more:  {best}"
+            f"As many runs as stated: {count(len(test.seeds), 'seed')} say little about an "
+            f"accuracy. Take {SEEDS} or more:  {more}"
         )
 
 
-def _seeded(test: Entry, number: int, said: tuple[Step, str]) -> str:
-    """Write the line that measures the accuracy of what is claimed, with so many seeds."""
-    if "own" not in test:
-        step, best = said[0], said[0].setting(said[1])
-        differ = findings.changes(step.baseline, best)
-        words = ["--env", f"SEED=1..{number}"]
-        for what in differ:
-            if what.startswith("variable "):
-                name = what.removeprefix("variable ")
-                words += ["--env", f"{name}={best['env'].get(name) or ''}"]
-        if "ranks x threads" in differ:
-            words += ["-n", str(best["ranks"]), "-t", str(best["threads"])]
-        words += ["--metric", test["metric"] if test else "accuracy: ([0-9.]+)"]
-        return f"scaleout sweep {shlex.join(words)} -- {shlex.join(best['words'])} --seed {{SEED}}"
-    typed, dashes, rest = str(test["own"]).partition(" -- ")
-    more = (
-        f" --rounds {number} --least {number}"
-        if dashes
-        else f" with rounds={number}, least={number}"
+def _seeded(test: Test | None, number: int) -> str:
+    """Say how the accuracy of two commands is measured with so many seeds."""
+    if test and test.own:
+        return (
+            f"measure the claim again with  --rounds {number} --least {number}  (in Python rounds={number}, "
+            f"least={number}), and a script that takes SCALEOUT_ROUND for its seed"
+        )
+    by = ["--metric", "accuracy: ([0-9.]+)"]
+    if test and not test.recorded:
+        by = ["--metric", test.metric, *(["--reduce", test.reduce] if test.reduce else [])]
+        by += ["--lower"] if test.lower and not Metric(test.metric).lower else []
+    return (
+        f"scaleout sweep --env SEED=1..{number} {shlex.join(by)} -- COMMAND --seed {{SEED}}  for the "
+        "baseline's command and for the best's, each with the ranks, threads and variables that it has"
     )
-    return f"{typed}{more}{dashes}{rest}, whose script takes SCALEOUT_ROUND for its seed"
 
 
-def _harm(test: Entry, told: Accuracy | None, more: str) -> Iterator[str]:
+def _harm(test: Test, found: Findings) -> Iterator[str]:
     """Refuse an accuracy that may have lost more than a little."""
-    figures = [abs(row["value"]) for row in test["rows"]]
-    if told is None or not told.told or test["lower"]:  # of a loss nobody knows what is little
+    tested = found.accuracy
+    if tested is None or not tested.known:
         return
-    largest = max(figures)
+    largest = max(abs(row.value) for row in test.rows)
     most = HARM * next((scale for scale in SCALES if largest <= scale), largest)
-    if told.low < -most:
-        yield (
-            f"The accuracy is unharmed: that of {told.best} may be {-told.low:.3g} below that of "
-            f"{told.baseline}, and {most:g} is the most. Take out the step that harms it, or show with more "
-            f"seeds that none does:  {more}"
+    lost, way = -tested.low, "below"
+    if test.lower:
+        most, lost, way = (
+            MORE * abs(statistics.fmean(found.figures[tested.base].values())),
+            tested.high,
+            "above",
         )
+    if lost > most:
+        yield (
+            f"The accuracy is unharmed: that of {tested.best} may be {lost:.3g} {way} that of "
+            f"{tested.baseline}, and {most:.3g} is the most. Take out the step that harms it, or show with "
+            f"more seeds that none does:  {_seeded(test, 4 * SEEDS)}"
+        )
+
+
+RULES: tuple[Callable[[Findings], Iterator[str]], ...] = (
+    _rounds,
+    _guesses,
+    _quick,
+    _machines,
+    _one_change,
+    _story,
+    _runs,
+    _copies,
+    _work,
+    _clocks,
+    _accuracy,
+)
