@@ -15,6 +15,9 @@ from ..comparisons.intervals import ROUNDS, Ratio, difference
 from .evidence import Evidence, Measured, Runs, Setting, Test
 
 SMALLEST_S = 1e-3  # of a job's seconds beyond those of an empty one
+COUNTED = re.compile(  # what is no time and no rate
+    r"\b(?:steps?|iter\w*|epochs?|evaluations?|calls|bytes|memory)\b(?! ?(?:/|per))", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -168,11 +171,12 @@ def judged(found: Sequence[Step]) -> Step:
 def clock(best: Claim, tried: int) -> Clock | None:
     """Compare the claim's jobs by their whole seconds.
 
-    None where these are what it is judged by, where nobody knows them, and where they say the same,
-    within the noise.
+    None where these are what it is judged by, or a count is, where nobody knows them, and where they
+    say the same, within the noise.
     """
     entry, own = best.step.entry, best.ratio
-    if entry.metric == "wall_s" or not all(row.wall_s for row in entry.rows):
+    timed = entry.metric != "wall_s" and not COUNTED.search(entry.metric)
+    if not (timed and all(row.wall_s for row in entry.rows)):
         return None
     rows = [
         structs.replace(row, value=max(SMALLEST_S, (row.wall_s or 0.0) - row.start_s))

@@ -12,7 +12,6 @@ from typing import Literal
 
 import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
 
 from ..base import jsonlines
 from ..base.errors import ScaleoutError
@@ -312,12 +311,12 @@ def class_table(rows: Sequence[Sequence[str]]) -> str:
     return _page("What a class reached", [Block("p", about), Block("table", rows=[head, *rows])])
 
 
-def _unbroken(code: str) -> Markup:
+def _unbroken(code: str) -> str:
     """Keep a browser from breaking  --batch  after its first dash."""
-    return Markup(re.sub(r"(?<!\S)-\S+", r"<span>\g<0></span>", str(escape(code))))
+    return re.sub(r"(?<!\S)-\S+", r"<span>\g<0></span>", html.escape(code))
 
 
-def _own_words(text: str) -> Markup:
+def _own_words(text: str) -> str:
     """Draw an attendee's Markdown: no HTML, link or image of theirs comes through."""
     from markdown_it import MarkdownIt  # only here: few reports have notes
 
@@ -326,7 +325,7 @@ def _own_words(text: str) -> Markup:
     for token in tokens:
         if token.type.startswith("heading"):
             token.tag = "h3"  # below the page's own
-    return Markup(str(reader.renderer.render(tokens, reader.options, {})).strip())
+    return str(reader.renderer.render(tokens, reader.options, {})).strip()
 
 
 def markdown(found: Findings) -> str:
