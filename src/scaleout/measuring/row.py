@@ -12,6 +12,8 @@ from typing import Annotated, Literal, Self
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from ..base.errors import ScaleoutError
+
 MOST = sys.float_info.max  # anything above is infinite
 Count = Annotated[int, Meta(ge=0)]
 Some = Annotated[int, Meta(ge=1)]
@@ -62,12 +64,12 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @classmethod
     def of(cls, line: Mapping[str, object]) -> Self:
-        """Make a row of a line as JSON gives it back; `ValueError` says what is wrong with it."""
+        """Make a row of a line as JSON gives it back; `ScaleoutError` says what is wrong with it."""
         today = {WAS.get(name, name): _plain(value) for name, value in line.items()}
         try:
             return msgspec.convert(today, cls)
         except msgspec.ValidationError as error:
-            raise ValueError(_in_words(str(error))) from None
+            raise ScaleoutError(f"A row is damaged: {_in_words(str(error))}.") from None
 
 
 class Compared(Row, frozen=True, kw_only=True, omit_defaults=True):
@@ -110,8 +112,8 @@ def wrong(line: Mapping[str, object], kind: type[Row]) -> str:
     """Say what is wrong with a line, in a few words; "" where it is a whole row."""
     try:
         kind.of(line)
-    except ValueError as error:
-        return str(error)
+    except ScaleoutError as error:
+        return str(error).removeprefix("A row is damaged: ").rstrip(".")
     return ""
 
 
