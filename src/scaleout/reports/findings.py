@@ -184,7 +184,8 @@ def clock(best: Claim, tried: int) -> Clock | None:
     ]
     found = Comparison(rows, lower=True, metric="wall_s", compared=tried)
     ratio, noise = found.ratio(best.name), max(found.noise, best.step.found.noise)
-    if ratio.rounds < ROUNDS or abs(math.log(own.middle / ratio.middle)) <= math.log1p(noise):
+    alike = abs(math.log(own.middle / ratio.middle)) <= math.log1p(noise)
+    if ratio.rounds < ROUNDS or alike or ratio.low <= own.middle <= ratio.high:
         return None
     return Clock(ratio, found.verdict(best.name))
 

@@ -19,7 +19,7 @@ from .evidence import Evidence, Measured, Runs, Setting, Test
 from .findings import Claim, Findings, changes
 
 SEEDS = 5  # fewer say little about an accuracy
-SAME = 2e-3  # the seconds of a run are kept to a thousandth
+SAME_S = 1e-3  # the seconds of a run are kept to a thousandth
 HARM = 0.02  # of an accuracy, on a scale from 0 to 1: what may be lost, with 95 % confidence
 SCALES = (1, 100)  # of a share, and of percent; of a count, which is larger, the largest is all
 MORE = 0.1  # of the baseline's loss: what the best's may be more
@@ -240,7 +240,7 @@ def _runs(found: Findings) -> Iterator[str]:
 def _follows(row: Compared, one: Runs) -> bool:
     """Tell whether a figure is what its ranks' figures make, as it was when it was measured."""
     if one.metric == "wall_s" and row.wall_s:
-        return math.isclose(row.value, row.wall_s, rel_tol=SAME)
+        return math.isclose(row.value, row.wall_s, abs_tol=SAME_S)
     given = {rank: figures for rank, figures in row.values.items() if figures}
     if not given:
         return True
