@@ -335,9 +335,9 @@ def _variant(about: Comparing, name: str, job: Job) -> Setting:
     """Describe a variant's command: as it was given or, of a lab's job, as its run tells it."""
     way = about.way(name)
     words = way.script
-    if not isinstance(words, list):
-        words = shlex.split(about.job)
-        words = (not words[1:] and _ran(job)) or words
+    if not isinstance(words, list):  # a file of a lab, or a command in one text
+        called = shlex.split(about.job)
+        words = (not called[1:] and _ran(job)) or shlex.split(words or "") or called
     ranks = way.ranks or 1
     placed = {"nodes": way.nodes, "bind": way.bind}
     return Setting(

@@ -15,8 +15,8 @@ from ..comparisons.intervals import ROUNDS, Ratio, difference
 from .evidence import Evidence, Measured, Runs, Setting, Test
 
 SMALLEST_S = 1e-3  # of a job's seconds beyond those of an empty one
-COUNTED = re.compile(  # what is no time and no rate
-    r"\b(?:steps?|iter\w*|epochs?|evaluations?|calls|bytes|memory)\b(?! ?(?:/|per))", re.IGNORECASE
+COUNTED = re.compile(  # what is no time and no rate, right before its number
+    r"\b(?:steps?|iter\w*|epochs?|evaluations?|calls|bytes|memory)\W*(?:\(|$)", re.IGNORECASE
 )
 
 

@@ -1049,6 +1049,33 @@ def test_two_clocks_are_both_told_where_both_show_a_gain(told: Entry) -> None:
     assert refusals(told) == []
 
 
+@pytest.mark.parametrize(
+    ("metric", "refused"),
+    [("images/s: ([0-9.]+)", True), ("epoch time: (.*)", True), ("steps: (.*)", False)],
+)
+def test_a_count_needs_no_clock(told: Entry, metric: str, refused: bool) -> None:
+    another_clock(told)
+    told["comparisons"][3]["metric"] = metric
+    assert any(one.startswith("Two clocks") for one in refusals(told)) is refused
+
+
+@pytest.mark.parametrize(
+    ("work", "other", "said"),
+    [
+        ({"steps": 100, "batch": 16}, {"steps": 95, "batch": 16}, "steps: 100, and one of mine 95"),
+        ({"steps": 100, "batch": 16}, {"steps": 50, "batch": 32}, ""),
+        ({"steps": 100, "batch": 16}, {"steps": 40, "batch": 32}, "steps x batch: 1600, and"),
+        ({"epochs": 5}, {"epochs": 4}, "epochs: 5, and one of mine 4"),
+        ({"epochs": 5}, {}, ""),
+    ],
+)
+def test_less_work_is_told_of_a_rate_too(told: Entry, work: Entry, other: Entry, said: str) -> None:
+    variants = told["comparisons"][3]["variants"]
+    variants["first"]["work"], variants["mine"]["work"] = work, other
+    assert refusals(told) == []
+    assert said in "".join(remarks(told)) and bool(said) == bool(remarks(told))
+
+
 def test_a_page_of_another_form_is_written_anew(found: Entry, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
     path.write_text(drawn(found).replace('"schema":2', '"schema":1'))
