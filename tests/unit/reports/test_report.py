@@ -492,7 +492,7 @@ def test_a_notebooks_comparison_tells_its_commands_by_its_runs(results: Path) ->
     first, second = map(asked, found["variants"].values())
     assert first["words"] == ["python", "-m", "mpi4py", "labs/0.py", "--steps=9"]
     assert (first["ranks"], first["threads"], second["ranks"], second["threads"]) == (1, 2, 2, 1)
-    assert read(whole).steps[2].entry.line == "the same call of compare()"
+    assert read(whole).steps[2].measured.line == "the same call of compare()"
 
 
 @pytest.mark.parametrize(
@@ -572,7 +572,7 @@ def test_a_story_claims_its_last_comparison_with_the_accuracy_of_its_own_runs(to
     text = _words(told)
     assert "mine is 1.40 times as fast as first" in text, text
     assert re.search(r"Accuracy over 5 seeds, mine against first: [+-]0.00\d+ \(", text), text
-    assert read(told).steps[-1].entry.line == "the same call of compare()"
+    assert read(told).steps[-1].measured.line == "the same call of compare()"
     assert refusals(told) == [] and remarks(told) == []
     assert told["accuracy"]["seeds"] == ["1", "2", "3", "4", "5"]
     assert len(told["accuracy"]["rows"]) == 10  # without the baseline's second runs
@@ -1001,7 +1001,7 @@ def test_ten_comparisons_of_equal_programs_seldom_claim_a_gain() -> None:
 def test_a_single_comparison_is_told_as_compare_tells_it(results: Path) -> None:
     found = read(gathered(results / "compare/a"))
     itself = Comparison.read(results / "compare/a")
-    assert found.steps[0].found.ratio("--batch 256") == itself.ratio("--batch 256")
+    assert found.steps[0].comparison.ratio("--batch 256") == itself.ratio("--batch 256")
     text = page.markdown(found)
     assert "logarithms at 95 %. " in text
     assert "wider as this page tries 3 variants" in page.markdown(read(gathered(results)))
