@@ -1,10 +1,11 @@
-"""Draw the two pictures of the README anew, from what is there today.
+"""Draw the pictures of the README and of 12's page anew, from what is there today.
 
     python tools/make_pictures.py       (make pictures)
 
 docs/tour.png is drawn from what the masters store: nothing is run. docs/desk.png is a screenshot of
-JupyterLab as `make lab` opens it for the first time, on a copy of what an attendee has; it needs
-chromium. In each PNG stands what it shows, and `make lint` compares that with the masters."""
+JupyterLab as `make lab` opens it for the first time, on a copy of what an attendee has, and
+docs/capstone-*.png are parts of docs/capstone-report.html; these need chromium. In each of the first
+two stands what it shows, and `make lint` compares that with the masters."""
 
 import base64
 import io
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[1]
 SOLUTIONS = ROOT / "solutions"
 SIZE = {"width": 1600, "height": 1000}
+WIDE, MARGIN = 860, 8  # pixels of 12's page, and above its headings
 PATIENCE_S = 120
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 # How many cells and lines can be seen from the top on, the last of each perhaps in part.
@@ -47,7 +49,7 @@ IN_SIGHT = """() => [['.jp-NotebookPanel', '.jp-Cell'], ['.jp-FileEditor', '.cm-
 
 
 def main() -> int:
-    """Write both pictures; return 1 where there is no browser for the second."""
+    """Write all pictures; return 1 where there is no browser for those that need one."""
     written = ROOT / "docs/tour.png"
     stops = [stop_of(path) for path in paths.course_files(SOLUTIONS, "[0-9][0-9]_*.ipynb")]
     shown = {stop.topic: stop.headline for stop in stops}
@@ -55,8 +57,13 @@ def main() -> int:
     print(f"{paths.show(written)} shows {len(stops)} topics.")
     chromium = shutil.which("chromium")
     if not chromium:
-        print("There is no chromium here, so docs/desk.png stays as it is: apt install chromium")
+        print(
+            "There is no chromium here, so all but docs/tour.png stays as it is: apt install chromium"
+        )
         return 1
+    for name, picture in handed_in(chromium).items():
+        (ROOT / f"docs/capstone-{name}.png").write_bytes(picture)
+        print(f"docs/capstone-{name}.png shows a part of docs/capstone-report.html.")
     written = ROOT / "docs/desk.png"
     keep(written, *desk(chromium))
     print(f"{paths.show(written)} shows JupyterLab.")
@@ -86,6 +93,30 @@ def keep(path: Path, picture: bytes, shows: Any) -> None:
     about = PngImagePlugin.PngInfo()
     about.add_text(SHOWS, json.dumps(shows))
     Image.open(io.BytesIO(picture)).convert("RGB").save(path, pnginfo=about, optimize=True)
+
+
+def handed_in(chromium: str) -> dict[str, bytes]:
+    """The page that 12 hands in, down to its steps, and the steps."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=QUIET)
+        page = browser.new_page(viewport={"width": WIDE, "height": 1000})
+        page.goto((ROOT / "docs/capstone-report.html").as_uri())
+        steps, end = (
+            page.locator(f"h2:text-is('{title}')").evaluate("h2 => h2.getBoundingClientRect().top")
+            for title in ("The steps", "What did not help")
+        )
+        folded = page.locator("details").first.evaluate("one => one.getBoundingClientRect().top")
+        parts_ = {"top": (0, steps), "steps": (steps, min(end, folded))}
+        pictures = {
+            name: page.screenshot(
+                full_page=True, clip={"x": 0, "y": a, "width": WIDE, "height": b - a - MARGIN}
+            )
+            for name, (a, b) in parts_.items()
+        }
+        browser.close()
+    return pictures
 
 
 def desk(chromium: str) -> tuple[bytes, dict[str, list[str]]]:

@@ -43,7 +43,7 @@ def prove() -> str:
 
     mpirun = Path(sys.prefix) / "bin" / "mpirun"
     python = [*rank.COMMAND, str(FOLDER / "bin" / "python"), "-c", PROOF]
-    with meeting.point(MAKER) as where:
+    with meeting.variables(MAKER) as where:
         return said(two_ranks("PyTorch", mpirun, python, where))
 
 

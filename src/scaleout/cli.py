@@ -4,6 +4,7 @@ runs, so that all start at once."""
 import argparse
 import errno
 import io
+import json
 import math
 import os
 import sys
@@ -17,6 +18,7 @@ from .base.words import plain, sentence
 
 if TYPE_CHECKING:
     from .jobs.job import Job
+    from .scaling import Measured, RateFit
     from .site import Site
 
 Verb = Callable[[argparse.Namespace, list[str]], int]
@@ -158,9 +160,66 @@ def _compare(args: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _scaling(args: argparse.Namespace, rest: list[str]) -> int:
-    from .scaling import main
+    from .scaling import fit_rates, read_measured
 
-    return main(args.table, _nodes(args.predict), args.json, _say)
+    asked = _nodes(args.predict)
+    table = read_measured(args.table)
+    fit = fit_rates(table.nodes, table.rates, table.count)
+    rows = [_predicted(table, fit, nodes) for nodes in asked or [int(2 * fit.nodes[-1])]]
+    (_print_json if args.json else _print_lines)(table, fit, rows)
+    return 1 if any("refused" in row for row in rows) else 0
+
+
+def _predicted(table: "Measured", fit: "RateFit", nodes: int) -> dict[str, Any]:
+    """Predict a number of nodes as a row, or say why that cannot be."""
+    try:
+        found = fit.predict(nodes)
+    except ScaleoutError as error:
+        return {"nodes": nodes, "refused": str(error)}
+    row: dict[str, Any] = {"nodes": nodes, "rate": found.rate, "low": found.low}
+    row |= {"high": found.high, "efficiency": found.efficiency, "low_law": found.low_law}
+    if table.what != "rate":
+        row["seconds"] = table.seconds(nodes, found.rate)
+    return row
+
+
+def _print_json(table: "Measured", fit: "RateFit", rows: Sequence[dict[str, Any]]) -> None:
+    laws = {name: round(share, 3) for name, share in fit.weights.items()}
+    about = {"count": table.count, "measured": table.what, "points": fit.points}
+    about |= {"one": fit.one if fit.near else None, "scatter": fit.scatter, "laws": laws}
+    _say(json.dumps({**about, "faster": fit.faster, "predictions": rows}, indent=1))
+
+
+def _print_lines(table: "Measured", fit: "RateFit", rows: Sequence[dict[str, Any]]) -> None:
+    """Print the fit, a row for each number of nodes, and below them why any were refused."""
+    counts = ", ".join(f"{n:g}" for n in fit.nodes)
+    # Where no law comes near the table, each has its own rate of one alone, far from it.
+    alone = f" one alone {_short(fit.one)}/s;" if fit.near else ""
+    _say(f"{fit.points} points on {counts} {table.count};{alone} scatter {100 * fit.scatter:.1f} %")
+    if fit.near and not fit.faster:  # which no law can say
+        order = sorted(fit.weights, key=lambda name: -fit.weights[name])
+        weights = ", ".join(f"{name} {100 * fit.weights[name]:.0f} %" for name in order)
+        _say(f"What holds it back, by how often each law fits best: {weights}")
+    last = f" {'seconds':>10}" * (table.what != "rate")
+    _say(f"{table.count:>8} {'rate':>10} {'95 % interval':>22} {'efficiency':>11}{last}")
+    for row in rows:
+        if "refused" in row:
+            _say(f"{row['nodes']:>8} {'-':>10} {'no prediction':>22}")
+            continue
+        interval = f"{_short(row['low'])} to {_short(row['high'])}"
+        last = f" {row['seconds']:>10.4g}" if "seconds" in row else ""
+        _say(f"{row['nodes']:>8} {_short(row['rate']):>10} {interval:>22} {row['efficiency']:>11.2f}"
+             f"{last}   low if: {row['low_law']}")  # fmt: skip
+    refused = dict.fromkeys(row["refused"] for row in rows if "refused" in row)
+    for why in refused:
+        _say(why)
+    if fit.faster and not refused:
+        _say(f"{fit.faster}, so predictions may be too low.")
+
+
+def _short(rate: float) -> str:
+    """Write a rate with the digits that a table has room for."""
+    return f"{rate:,.0f}" if rate >= 1000 else f"{rate:.4g}"
 
 
 def _report(args: argparse.Namespace, rest: list[str]) -> int:
@@ -233,23 +292,16 @@ def _release(args: argparse.Namespace, rest: list[str]) -> int:
     from .teaching import release
 
     answers = [answer for answer in args.answers.split(",") if answer]
-    branch: str = args.git or ("class" if args.ondemand else "")
-    if not args.target and not branch:
+    if not args.target and not args.git:
         raise ScaleoutError("Where to? Type  scaleout release class.zip  or  --git class")
     if args.target:
         chosen = ", ".join(release.release(args.target, answers)) or "no topic"
         _say(f"{args.target}: the workshop with the solutions of {chosen}.")
-    if branch:
-        commit = release.to_branch(branch, answers)
-        _say(f"{branch}: {commit or 'nothing new'}. To publish it:  git push origin {branch}")
-        _say(
-            f"The link for attendees (capitals: fill in)\n  {release.link(branch, args.hub or release.HUB)}"
-        )
-    if args.ondemand:
-        module, resources = release.menu_item(args.ondemand, branch)
-        _say(
-            f"{module} and {resources}: read both, then put them where your centre looks for them."
-        )
+    if args.git:
+        commit = release.to_branch(args.git, answers)
+        _say(f"{args.git}: {commit or 'nothing new'}. To publish it:  git push origin {args.git}")
+        link = release.link(args.git, args.hub or release.HUB)
+        _say(f"The link for attendees (capitals: fill in)\n  {link}")
     return 0
 
 
@@ -586,8 +638,6 @@ def _class_words(commands: Any) -> None:
     about = "append it to this branch, and print the link that brings it to a JupyterHub"
     release("--git", metavar="BRANCH", help=about)
     release("--hub", metavar="URL", help="the hub that the link leads to")
-    about = "also write NAME.lua and NAME-resources.yml, a menu item for Open OnDemand"
-    release("--ondemand", metavar="NAME", help=about)
     about = "topics whose solutions it has, such as 00,01 (none)"
     release("--answers", default="", metavar="NN,NN", help=about)
 

@@ -39,49 +39,15 @@ WANTED: dict[str, tuple[type, str, str]] = {
     "prelude": (list, r"[\s\S]+", "a list of shell lines"),
     "scratch": (str, r"([/~$].*)?", 'an absolute path, or ""'),
 }
-# What scaleout says to each program itself: its options, and what to do instead.
-FOLLOWED = "scaleout reads a job's output from a file of its own, and keeps it in results/"
-SIZE = "give it on the command line, with  -n RANKS -N NODES"
-THREADS = "give it on the command line, with  -t THREADS"
-NO_KEY = "take it out"
-BINDING = 'scaleout binds the ranks, unless the site file has  bind = "none"'
+# The options, of each program, that would start a job otherwise than it is followed: elsewhere, with
+# more ranks, more than once, or with its output in another file.
 OWN = {
-    "sbatch": {
-        "output o error e": f"{NO_KEY}, as {FOLLOWED}",
-        "array a": "submit runs one job; for several write a loop of submits, or take  scaleout sweep",
-        "comment": f"{NO_KEY}, as scaleout finds its jobs again by it",
-        "time t": "use the key minutes, as in  minutes = 60",
-        "partition p": 'use the key partition, as in  partition = "NAME"',
-        "account A": 'use the key account, as in  account = "NAME"',
-        "reservation": 'use the key reservation, as in  reservation = "NAME"',
-        "nodes N ntasks n ntasks-per-node": SIZE,
-        "cpus-per-task c": THREADS,
-        "job-name J": f"{NO_KEY}, as a job is called by its script",
-        "chdir D": "a job runs in the folder in which you type submit; the key scratch says where it writes",
-        "wait W": f"{NO_KEY}, as submit waits for the job's end",
-        "test-only": "type  scaleout submit ... --dry-run  or  scaleout doctor --site FILE",
-        "wrap": f"{NO_KEY}, as submit says what runs; lines before it belong into the key prelude",
-        "requeue": f"{NO_KEY}, as a job that begins anew would count what it did before twice",
-        "clusters M": "type  export SLURM_CLUSTERS=NAME  before you submit",
-    },
-    "srun": {
-        "output o error e": f"{NO_KEY}, as {FOLLOWED}",
-        "ntasks n nodes N ntasks-per-node": SIZE,
-        "cpus-per-task c": THREADS,
-        "chdir D": "a job runs in the folder in which you type submit; the key scratch says where it writes",
-        "cpu-bind": BINDING,
-        "multi-prog": f"{NO_KEY}, as submit starts one program on all ranks",
-        "pty": f"{NO_KEY}, as {FOLLOWED}",
-    },
-    "options": {
-        "n np": "give the ranks on the command line, with  -n RANKS",
-        "hosts host H f hostfile machinefile": 'use the key hosts, as in  hosts = ["node1", "node2"]',
-        "bind-to": BINDING,
-        "outfile-pattern errfile-pattern output-filename": f"{NO_KEY}, as {FOLLOWED}",
-        "prepend-rank l tag-output": f"{NO_KEY}, as scaleout puts each rank before its lines",
-    },
+    "sbatch": "output o error e array a comment nodes N ntasks n ntasks-per-node cpus-per-task c "
+    "wrap wait W requeue clusters M",
+    "srun": "output o nodes N ntasks n ntasks-per-node",
+    "options": "n np hosts host H f hostfile machinefile outfile-pattern errfile-pattern "
+    "output-filename",
 }
-SHELL = {"module", "ml", "load", "purge", "use", "unload", "unuse", "swap", "source"}
 
 
 def _misfit(key: str, value: object) -> str:
@@ -158,8 +124,8 @@ class Site:
     Raises
     ------
     ScaleoutError
-        A host is no name of a machine, or is named twice; two values exclude each other; an option or a
-        line of shell stands where it has no effect.
+        A host is no name of a machine, or is named twice; two values exclude each other; an option
+        would start the job otherwise than it is followed.
     """
 
     mpirun: str = "mpirun"
@@ -196,7 +162,7 @@ class Site:
                 )
         given = {f.name: getattr(self, f.name) for f in fields(self)}
         stated = {f.name: given[f.name] for f in fields(self) if given[f.name] != f.default}
-        if wrong := _contradiction(stated) or _pasted(stated):
+        if wrong := _contradiction(stated) or _not_for_a_site(stated):
             raise ScaleoutError(wrong)
 
     @classmethod
@@ -302,48 +268,18 @@ def _contradiction(table: Mapping[str, Any]) -> str:
     return ""
 
 
-def _pasted(table: Mapping[str, Any]) -> str:
-    """Say which text of a list does not belong there, and where it does; "" when all do."""
-    for text in table.get("modules", ()):
-        if SHELL & {*text.split()}:
-            return (
-                f"modules: {text!r} is a shell line: give the names alone, such as "
-                '["gcc/12"], and other lines in the key prelude.'
-            )
-    for text in table.get("prelude", ()):
-        if found := re.search(r"^\s*#SBATCH\s+(.*)", text, flags=re.MULTILINE):
-            return (
-                f"prelude: Slurm would not read  {found[0].strip()}  there: put it into the key "
-                f"sbatch, as in  sbatch = [{_quoted(found[1].strip())}]"
-            )
-    for key in ("sbatch", "srun", "options"):
-        texts = [str(text) for text in table.get(key, ())]
-        texts = texts if key == "sbatch" else words_of(texts)
-        for at in range(len(texts)):
-            if wrong := _wrong_option(key, texts, at, table.get("bind") != "none"):
-                return f"{key}: {wrong}"
-    return ""
-
-
-def _wrong_option(key: str, texts: Sequence[str], at: int, binds: bool) -> str:
-    """Say what is wrong with one text of a list of options, where scaleout binds ranks or not.
-
-    One of sbatch's has all words of an option, as its line in a job script has.
-    """
-    text = texts[at]
-    if key == "sbatch" and not text.strip().startswith("-"):
-        before = f"{texts[at - 1]} " if at and texts[at - 1].startswith("-") else ""
-        bare = re.sub(r"^#SBATCH\s*", "", text.strip())
-        better = bare if bare != text.strip() else before + bare
-        return f"{text!r} is no option: write it whole, in one text, as in  sbatch = [{_quoted(better)}]"
-    for word in words_of([text]) if key == "sbatch" else [text]:
-        for names, instead in OWN[key].items():
-            ours = binds or instead is not BINDING
-            if ours and _is_one_of(word, names.split(), getopt=key != "options"):
-                return f"{word!r} is not for a site file: {instead}."
-    hides = re.match(r"--exp(?:o|or|ort)?(?:=|$)(?!ALL\b)", text) if key == "srun" else None
-    if hides and ("=" in text or not [*texts, ""][at + 1].startswith("ALL")):
-        return f"{text!r} hides the job's variables from the ranks: begin with ALL, as in --export=ALL."
+def _not_for_a_site(table: Mapping[str, Any]) -> str:
+    """Say which option would take a job away from scaleout; "" where none does."""
+    for key, names in OWN.items():
+        words = words_of(table.get(key, ()))
+        for word in words:
+            if _is_one_of(word, names.split(), getopt=key != "options"):
+                return (
+                    f"{key}: {word!r} is not for a site file, as scaleout itself says what starts, how "
+                    "often (-n, -N, -t), on which machines (hosts, or Slurm), and where its output goes."
+                )
+        if key == "srun" and re.search(r"--exp(o|or|ort)?[= ](?!ALL\b)", " ".join(words)):
+            return "srun: --export hides the job's variables from the ranks: begin with ALL, as in --export=ALL."
     return ""
 
 
@@ -378,7 +314,3 @@ def _words(text: str) -> list[str]:
         return shlex.split(text, comments=True)
     except ValueError:  # an odd number of quotes: Slurm says so
         return text.split()
-
-
-def _quoted(text: str) -> str:
-    return f"'{text}'" if '"' in text else f'"{text}"'

@@ -9,7 +9,7 @@ from scaleout.jobs.job import JobInterrupted
 
 # A command, and what it calls.
 COMMANDS = {
-    "scaling x.csv": "scaleout.scaling.table.read_measured",
+    "scaling x.csv": "scaleout.scaling.read_measured",
     "check 00": "scaleout.course.checks.check",
     "run 00": "scaleout.launch.run.start",
     "sweep -n 1 -- python": "scaleout.measuring.command.words",

@@ -15,7 +15,7 @@ import pytest
 from helpers import COMMAND, heed_signals, left_of, run_script
 
 from scaleout.base.paths import show
-from scaleout.jobs import fallen, supervise
+from scaleout.jobs import failed_ranks, supervise
 from scaleout.jobs.job import JobFailed, JobInterrupted, JobTimeout, Run
 from scaleout.launch import run as launch
 from scaleout.site import Site
@@ -481,7 +481,7 @@ def test_ranks_that_wait_for_one_which_has_failed_are_ended(
     script: Write, results: Path, no_process_left, monkeypatch: pytest.MonkeyPatch,
     fails: str, last: str,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(fallen, "PATIENCE_S", 1.0)
+    monkeypatch.setattr(failed_ranks, "PATIENCE_S", 1.0)
     with pytest.raises(JobFailed) as caught:
         _run(script(ONE_FAILS.format(fails=fails, others_s=600)), timeout=300)
     first, *more = str(caught.value).splitlines()
@@ -503,7 +503,7 @@ def test_ranks_that_wait_for_one_which_has_failed_are_ended(
 def test_a_rank_that_ends_before_the_others_ends_no_job(
     script: Write, results: Path, monkeypatch: pytest.MonkeyPatch, fails: str
 ) -> None:
-    monkeypatch.setattr(fallen, "PATIENCE_S", 0.5)
+    monkeypatch.setattr(failed_ranks, "PATIENCE_S", 0.5)
     assert _run(script(ONE_FAILS.format(fails=fails, others_s=5)), timeout=300).status == 0
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from scaleout import machine
+from scaleout.base.paths import programs
 
 pytestmark = pytest.mark.mpi
 LIMIT_S = 240
@@ -42,7 +42,7 @@ def with_mpirun(path: Path) -> str:
     return (
         "from pathlib import Path\nimport scaleout.machine\n"
         "module = sys.modules['scaleout.machine.facts']  # its function has the same name\n"
-        f"module.mpirun_path = lambda *_: Path({str(path)!r})"
+        f"module.programs = lambda: Path({str(path.parent)!r})"
     )
 
 
@@ -69,7 +69,7 @@ def test_an_mpirun_that_starts_every_process_alone(tmp_path: Path) -> None:
     """The classic: each process is started, none is told of the other."""
     mine = wrapper(
         tmp_path,
-        f'#!/bin/sh\n[ "$1" = --version ] && exec {machine.mpirun_path()} --version\nshift 2\n"$@" &\n"$@" &\nwait\n',
+        f'#!/bin/sh\n[ "$1" = --version ] && exec {programs() / "mpirun"} --version\nshift 2\n"$@" &\n"$@" &\nwait\n',
     )
     status, checks, _ = run_doctor(before=with_mpirun(mine))
     assert status == 1

@@ -441,7 +441,13 @@ def test_the_noise_of_a_run_is_that_of_its_null_pairs(
     folder.mkdir(parents=True)
     (folder / "compare.json").write_text('{"lower": false, "metric": "rate"}')
     rows = [
-        {"round": r, "place": 3 * r + c, "variant": v, "again": c == 1, "value": value + r / 100}
+        {
+            "round": r,
+            "place": 3 * r + c,
+            "variant": v,
+            "again": int(c == 1),
+            "value": value + r / 100,
+        }
         for r in range(5)
         for c, (v, value) in enumerate((("a", values[r % 2]), ("a", values[1 - r % 2]), ("b", 11)))
     ]

@@ -17,7 +17,7 @@ from inspect import getattr_static, signature
 from numbers import Number
 from pathlib import Path, PurePath
 from types import CellType, CodeType, FunctionType, MethodType
-from typing import Literal
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -33,14 +33,23 @@ from ..measuring.asked import Comparing
 from ..measuring.journal import Journal, folder_name, scripts
 from ..measuring.metric import LAST_LINES, Metric
 from ..measuring.numbers import NoFigure
-from ..measuring.row import Compared
+from ..measuring.row import Again, Compared
 from .comparison import Comparison
 from .intervals import ROUNDS, WITHIN
 
-Measured = Callable[..., object]  # what is run and gives a figure
-Column = tuple[
-    str, Literal[0, 1]
-]  # a variant, and 1 where it is the baseline's second run of a round
+# What is run and gives a figure; it takes whatever its variants hold.
+Measured = Callable[..., object]  # type: ignore[explicit-any]
+
+
+@runtime_checkable
+class OfLab(Protocol):
+    """A lab, whose script lies in its folder."""
+
+    folder: Path
+    script: Path
+
+
+Column = tuple[str, Again]  # a variant, and 1 where it is the baseline's second run of a round
 SHORT_S = 10.0  # a job's start is no large part of more
 ROUND = "{ROUND}"  # in a command
 MOST_BYTES = 200_000  # of a script whose text is kept
@@ -362,8 +371,13 @@ def _about(
 
 def _limits(job: Measured) -> dict[str, float]:
     """Return the machine's limits, where jobs are started on it."""
-    lab = hasattr(getattr(job, "__self__", None), "script")
-    return machine.speed_limits() if job is launch.run or lab else {}
+    return machine.speed_limits() if job is launch.run or _lab(job) else {}
+
+
+def _lab(job: Measured) -> OfLab | None:
+    """Return the lab whose jobs are compared; None where it is another job."""
+    lab = getattr(job, "__self__", None)
+    return lab if isinstance(lab, OfLab) else None
 
 
 def _plain(value: object) -> object:
@@ -407,10 +421,9 @@ def _as_before(
 
 def _files(job: Measured, variants: Mapping[str, Mapping[str, object]]) -> dict[str, str]:
     """Name the file that each variant runs, as its command does, where it runs one."""
-    lab = getattr(job, "__self__", None)
     found = {}
     for key, how in variants.items():
-        if hasattr(lab, "folder") and hasattr(lab, "script"):
+        if lab := _lab(job):
             path = lab.folder / str(how["script"]) if how.get("script") else lab.script
             found[key] = show(path)
         elif file := command.script(_words(how)):

@@ -18,7 +18,7 @@ from ..base.paths import results, results_path, show
 from ..base.words import count, markdown_table, percent, rounded
 from ..measuring.asked import Comparing
 from ..measuring.journal import description, read_rows
-from ..measuring.row import Compared
+from ..measuring.row import Again, Compared
 from .intervals import LEVEL, ROUNDS, Paired, Ratio, between, paired, verdict
 
 if TYPE_CHECKING:
@@ -97,6 +97,7 @@ class Comparison:
         self.baseline, self.variants = names[0], names[1:]
         self.rounds = len(self._rows) // size
         self.unit = kept[0].unit
+        self.columns: list[tuple[str, Again]]
         self.columns = [(self.baseline, 0), (self.baseline, 1), *((name, 0) for name in names[1:])]
         values = self._speeds()
         self.found: Paired = paired(
@@ -115,7 +116,8 @@ class Comparison:
         """Arrange a field as (rounds, columns): the baseline, the baseline again, the variants."""
         at = {(row.round, row.variant, row.again): getattr(row, field) for row in self._rows}
         rounds = sorted({row.round for row in self._rows})
-        return np.array([[at[(r, *column)] for column in self.columns] for r in rounds], float)
+        wide = [[float(at[r, name, again]) for name, again in self.columns] for r in rounds]
+        return np.array(wide, np.float64)
 
     def _speeds(self) -> Array:
         """Arrange the values as (rounds, columns), of times their inverse: more is better."""

@@ -87,8 +87,9 @@ def _single_runs(
             label="" if row else label,
         )
     median = runs.value[runs.again == 0].median()
-    bar: dict[str, object] = {"color": MIDDLE, "linewidth": 3, "zorder": 2}
-    axes.plot([median] * 2, [row - 0.34, row + 0.34], label="" if row else "median", **bar)
+    label = "" if row else "median"
+    ends = [row - 0.34, row + 0.34]
+    axes.plot([median] * 2, ends, label=label, color=MIDDLE, linewidth=3, zorder=2)
     for index, (round_, name, again) in enumerate(disturbed):
         own = runs[(runs["round"] == round_) & (runs.variant == name) & (runs.again == again)]
         label = "disturbed: left out" if index == 0 and len(own) else ""
@@ -104,9 +105,9 @@ def _ratios(axes: Axes, table: "pd.DataFrame", noise: float, guess: float | None
     noise_band(axes, noise, "noise: identical variants could differ by this much")
     for row, line in enumerate(table.iloc[1:].itertuples()):
         known = math.isfinite(line.high)
-        look: dict[str, object] = {} if row else {"fmt": "D", "markerfacecolor": "white"}
+        fmt, inside = ("o", DARK) if row else ("D", "white")
         label = "ratio and 95 % interval" if row == 1 else ""
-        interval(axes, row, line.low, line.ratio, line.high, label, **look)
+        interval(axes, row, line.low, line.ratio, line.high, label, fmt=fmt, markerfacecolor=inside)
         if row:
             axes.annotate(
                 f"{line.ratio:.2f}x" if known else "too few rounds",

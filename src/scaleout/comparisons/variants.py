@@ -84,9 +84,6 @@ def _names(commands: Sequence[Sequence[str]]) -> list[str]:
 
     A flag right before them belongs to them, and so does the last shared word where else nothing of
     one would be left.
-
-    A flag before it belongs to it, and so does the word before it where else nothing of one is
-    left.
     """
     shared = len(os.path.commonprefix([list(command) for command in commands]))
     whole = any(len(command) == shared for command in commands)

@@ -23,15 +23,9 @@ if TYPE_CHECKING:
 
 
 class Lab:
-    """The runme.py of a topic and the scripts beside it: the lab's, or the solution's; see `lab`.
+    """The runme.py of a topic and the scripts beside it: the lab's, or the solution's.
 
-    Parameters
-    ----------
-    name : str
-        Such as "04_kmeans", "04" or "kmeans".
-    solution : bool, optional
-        Whether its runme.py is the solution's; without it a notebook in `solutions/` gets the
-        solution's, any other the lab's.
+    `lab` makes one, and says what it takes and refuses.
 
     Attributes
     ----------
@@ -43,11 +37,6 @@ class Lab:
         Where its scripts are.
     script : Path
         What `run` starts: runme.py, unless `other` or `start` has made it.
-
-    Raises
-    ------
-    ScaleoutError
-        There is no such topic, or its runme.py is missing.
     """
 
     def __init__(self, name: str, solution: bool | None = None) -> None:

@@ -138,7 +138,7 @@ class Judge:
 
     def _standing(self, error: JobError) -> dict[int, int]:
         """Find the line of the script at which each rank stood when it last said so."""
-        there = failures.standing(error.run.lines, lambda file: _is(file, self.script))
+        there = failures.last_places(error.run.lines, lambda file: _is(file, self.script))
         return {rank: line for rank, (_, line) in there.items()}
 
     def _code(self, line: int) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from ..base.stacks import DONE
 from ..base.words import count
 from ..jobs.failures import FRAME, STACK
-from ..jobs.job import Enough
+from ..jobs.job import EndJob
 from .verdict import in_script
 
 PATIENCE_S = 10.0  # a job that takes longer is worth a line
@@ -32,7 +32,7 @@ class Watch:
         self.same: dict[int, float] = {}  # how often each rank was found where it was before
 
     def take(self, text: str) -> None:
-        """Take a line of the job; raise Enough when every rank waits or is done, and one waits."""
+        """Take a line of the job; raise EndJob when every rank waits or is done, and one waits."""
         line = re.match(r"\[(\d+)\] (.*)", text)
         if line and line[2] == DONE:
             self.same[int(line[1])] = float("inf")
@@ -45,7 +45,7 @@ class Watch:
             self.same[rank] = self.same.get(rank, 0) + 1 if waits else 0
             self.before[rank] = stack
             if 1 < self.ranks == len(self.same) and SAME <= min(self.same.values()) < float("inf"):
-                raise Enough
+                raise EndJob
         if self.tell and time.monotonic() - self.told > PATIENCE_S:
             self._progress(self.tell)
 

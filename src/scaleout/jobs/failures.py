@@ -116,19 +116,21 @@ def _crashed(lines: Iterable[Line]) -> int | None:
     return next((rank for rank, text in lines if rank is not None and CRASHED.match(text)), None)
 
 
-def places(run: Run) -> list[str]:
+def where_ranks_stood(run: Run) -> list[str]:
     """Say where each rank stood when the job's time was up, as far as Python told."""
-    there = standing(run.lines, lambda file: not _of_a_library(file))
+    there = last_places(run.lines, lambda file: not _of_a_library(file))
     told = {rank: f"rank {rank} stood in {show(Path(file))}, line {line}"
             for rank, (file, line) in there.items()}  # fmt: skip
     # Python says nothing before a script begins, nor once it has come to its end.
-    silent = set(range(run.ranks)) - standing(run.lines, lambda file: True).keys() if told else ()
+    silent = (
+        set(range(run.ranks)) - last_places(run.lines, lambda file: True).keys() if told else ()
+    )
     begun = {rank for rank, _ in run.lines}
     told |= {rank: f"rank {rank} had {OUTSIDE[rank in begun]}" for rank in silent}
     return [told[rank] for rank in sorted(told)][:MOST_PLACES]
 
 
-def standing(lines: Iterable[Line], wanted: Callable[[str], bool]) -> dict[int, tuple[str, int]]:
+def last_places(lines: Iterable[Line], wanted: Callable[[str], bool]) -> dict[int, tuple[str, int]]:
     """Find the file and the line at which each rank stood when it last said so.
 
     Of its stack, it is the innermost line in a file that is wanted.

@@ -28,7 +28,7 @@ MOST_S = 366 * 86_400.0
 MOST_RANKS, MOST_A_CORE = 256, 16  # on one machine: more is a slip, and would take it down
 
 
-class Enough(Exception):
+class EndJob(Exception):
     """Raised by what takes a job's output line by line: the job is ended as if its time were up."""
 
 
@@ -199,7 +199,8 @@ class Run:
     lines : list of (rank, text)
         What it said, in the order of arrival; rank is None where mpirun itself speaks.
     talked : bool or None
-        Whether ranks have talked to each other; None where nobody can know, and for one rank.
+        Whether ranks have talked to each other, or may have, by sockets or memory that they share
+        with others; None where nobody has looked, and for one rank.
     waited : bool
         Whether the other ranks waited for the one that failed, until they were ended.
     env : Mapping

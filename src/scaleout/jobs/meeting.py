@@ -13,7 +13,7 @@ FROM, PORTS = 20_000, 10_000  # below the ports that Linux gives out by itself
 
 
 @contextlib.contextmanager
-def point(run_id: str, address: str = "") -> Iterator[dict[str, str]]:
+def variables(run_id: str, address: str = "") -> Iterator[dict[str, str]]:
     """Choose MASTER_ADDR and MASTER_PORT for one job.
 
     On this machine no other job gets that port meanwhile; on another one it is a port that few

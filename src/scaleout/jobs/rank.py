@@ -35,7 +35,7 @@ SIOCGIFADDR = 0x8915  # asks an interface for its address
 NOT_FOUND = 127  # the exit status of what cannot be started, as a shell has it
 
 
-def told(environ: Mapping[str, str], per_node: int = 0) -> dict[str, str]:
+def torch_variables(environ: Mapping[str, str], per_node: int = 0) -> dict[str, str]:
     """Return the variables that torch's own launcher would set for this rank.
 
     There are none without a launcher, and none of nodes where they have unlike numbers of ranks and
@@ -162,7 +162,7 @@ def _become(command: list[str]) -> int:
     per_node = 0
     if command[:1] == [PER_NODE]:
         per_node, command = int(command[1]), command[2:]
-    environment = {**os.environ, **told(os.environ, per_node)}
+    environment = {**os.environ, **torch_variables(os.environ, per_node)}
     rank = int(environment.get("RANK", "0"))
     if command[:1] == [BIND]:
         cpus = command[1].split(",")

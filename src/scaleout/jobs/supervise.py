@@ -38,10 +38,10 @@ def children(pid: int) -> list[int]:
         for thread in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{thread}/children") as file:
                 pids += map(int, file.read().split())
-    return [child for child in pids if about(child)[1] != "Z"]
+    return [child for child in pids if name_and_state(child)[1] != "Z"]
 
 
-def below(pid: int) -> list[int]:
+def descendants(pid: int) -> list[int]:
     """List the ids of a process's children, their children, and so on."""
     pids = children(pid)
     for child in pids:
@@ -52,12 +52,12 @@ def below(pid: int) -> list[int]:
 def ranks(mpirun: int) -> tuple[list[int], list[int]] | None:
     """List Hydra's proxies on this machine and the ranks that live; None with another launcher."""
     proxies = children(mpirun)
-    if not proxies or any(about(pid)[0] != PROXY for pid in proxies):
+    if not proxies or any(name_and_state(pid)[0] != PROXY for pid in proxies):
         return None
     return proxies, [rank for proxy in proxies for rank in children(proxy)]
 
 
-def about(pid: int) -> tuple[str, str]:
+def name_and_state(pid: int) -> tuple[str, str]:
     """Read the name of a process, and its state: Z has ended, and was not collected."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", errors="replace") as file:
         name, _, rest = file.read().partition("(")[2].rpartition(")")
@@ -143,7 +143,9 @@ class Supervisor:
             if self.status is None:
                 send([self.mpirun], number)
                 self._wait(lambda: self.status is not None, patience_s)
-        send(below(os.getpid()), signal.SIGTERM, signal.SIGCONT)  # a stopped one must go on to act
+        send(
+            descendants(os.getpid()), signal.SIGTERM, signal.SIGCONT
+        )  # a stopped one must go on to act
         if not self._wait(lambda: False):
             self._wait(self._kill)
         return -signal.SIGKILL if self.status is None else self.status
@@ -160,7 +162,7 @@ class Supervisor:
     def _wait(self, done: Callable[[], object], patience_s: float | None = None) -> bool:
         """Wait until it is done or no child is left; return True for no child.
 
-        It waits for the time of grace at most, where no other is given.
+        Give up after `patience_s`, or after the time of grace where that is None.
         """
         end = time.monotonic() + (self.grace_s if patience_s is None else patience_s)
         while self._collect():
@@ -170,8 +172,8 @@ class Supervisor:
         return True
 
     def _kill(self) -> bool:
-        """Kill all that is left; asked at every look, as some may have been born since the last."""
-        send(below(os.getpid()), signal.SIGKILL)
+        """Kill all that is left. `_wait` calls it at every look, as more may have started since."""
+        send(descendants(os.getpid()), signal.SIGKILL)
         return False
 
     def _end_leftovers(self) -> None:
@@ -183,7 +185,7 @@ class Supervisor:
         left = [pid for pid in children(os.getpid()) if pid != self.mpirun]
         self.looks = self.looks + 1 if launched and left and not launched[1] else 0
         if self.looks > 1:
-            all_left = [*left, *(pid for parent in left for pid in below(parent))]
+            all_left = [*left, *(pid for parent in left for pid in descendants(parent))]
             send(
                 all_left,
                 *([signal.SIGTERM, signal.SIGCONT] if self.looks == 2 else [signal.SIGKILL]),
@@ -202,7 +204,7 @@ class Supervisor:
 
     def _until_ended(self, there: list[int], patience_s: float) -> None:
         end = time.monotonic() + patience_s
-        while any(about(rank)[1] != "Z" for rank in there) and time.monotonic() < end:
+        while any(name_and_state(rank)[1] != "Z" for rank in there) and time.monotonic() < end:
             time.sleep(0.01)
 
     def _tell(self) -> None:
@@ -215,7 +217,7 @@ class Supervisor:
         if launched is None:
             return
         proxies, there = launched
-        workers = [pid for rank in there for pid in below(rank)]
+        workers = [pid for rank in there for pid in descendants(rank)]
         send(proxies, signal.SIGSTOP)
         for pid in (*there, *workers):
             with contextlib.suppress(OSError):  # a core file of each would be a bad surprise

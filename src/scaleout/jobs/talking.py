@@ -3,7 +3,8 @@
 Hydra, the launcher of our MPICH, counts the calls that ranks make to it: a rank that starts MPI,
 itself or through Horovod or daal4py, makes some. What meets without MPI, as torch and JAX do, does so
 at MASTER_PORT, where a connection can be seen while it lasts and for a minute after. Ranks that meet
-at another port have sockets of their own: then nobody can know from outside.
+elsewhere have sockets with a port or a name of their own; as nobody can know from outside what these
+are for, they count as talk. What is said for certain is only that ranks never talked.
 Where another launcher starts the ranks, or ours starts them over ssh, a small process beside the
 first and the last rank looks for the same, and for a library of MPI in place of the calls: `watch`.
 Also the look at MASTER_PORT, for a job in Slurm: `python talking.py PORT` says what it has seen."""
@@ -21,10 +22,10 @@ COUNT = "-profile"  # Hydra's option that makes it say how many calls it has see
 SEEN = re.compile(r"\[mpiexec@.*\] Number of PMI calls seen by the server: (\d+)")
 RULE = "=" * 80  # what stands above and below that line
 MET = "Connections at MASTER_PORT: "
-LISTENING = "0A"  # a state of a socket in /proc/net/tcp
-# What a watcher says of its rank, in the order in which one outdoes the other.
-WATCHED = [f"scaleout looked whether a rank talks: {seen}" for seen in ("no", "maybe", "yes")]
-NO, MAYBE, YES = range(3)
+TCP = ("tcp", "tcp6")  # files of /proc/net: each socket's two ends, its state, ..., its inode
+LISTENING = "0A"
+# What a watcher says of its rank; the second may follow upon the first.
+WATCHED = [f"scaleout looked whether a rank talks: {seen}" for seen in ("no", "yes")]
 MPI = re.compile(rb"/\S*/lib(?:mpi|mpich)[\w-]*\.so\S*")
 SHARED = re.compile(rb" /dev/shm/(?!sem\.)")  # memory by which an MPI without a library talks too
 LOOK_S = 0.02  # between two looks at the least
@@ -44,25 +45,17 @@ def connections(port: str) -> int:
     """Count the connections at a port of this machine, also those that ended a minute ago."""
     ends = f":{int(port):04X}" if port.isdecimal() else "none"
     return sum(
-        state != LISTENING and (here.endswith(ends) or there.endswith(ends))
-        for here, there, state, _ in _sockets()
+        words[3] != LISTENING and (words[1].endswith(ends) or words[2].endswith(ends))
+        for name in TCP
+        for words in _sockets(name)
     )
 
 
 def own_sockets(processes: Iterable[int], inherited: set[str]) -> bool:
-    """Tell whether one of these processes listens at a port, or has a connection within this machine.
-
-    A socket with the name of a file counts, too; what they have inherited from their launchers does
-    not.
-    """
+    """Tell whether these processes have a socket with a port or a name, other than the inherited ones."""
     held = {file for file in files(processes) - inherited if file.startswith("socket:")}
-    if not held:  # all sockets of a machine take milliseconds to list
-        return False
-    return any(f"socket:[{inode}]" in held for inode in _with_files()) or any(
-        f"socket:[{inode}]" in held
-        and (state == LISTENING or here.rpartition(":")[0] == there.rpartition(":")[0])
-        for here, there, state, inode in _sockets()
-    )
+    # All sockets of a machine take milliseconds to list.
+    return bool(held) and any(f"socket:[{inode}]" in held for inode in _addressed())
 
 
 def files(pids: Iterable[int]) -> set[str]:
@@ -76,19 +69,16 @@ def files(pids: Iterable[int]) -> set[str]:
     return found
 
 
-def _sockets() -> Iterator[tuple[str, str, str, str]]:
-    """Yield both ends of each TCP socket of this machine, its state and its inode, as /proc has them."""
-    for name in ("tcp", "tcp6"):
-        with contextlib.suppress(OSError), open(f"/proc/net/{name}", encoding="ascii") as file:
-            for line in file.readlines()[1:]:
-                words = line.split()
-                yield words[1], words[2], words[3], words[9]
+def _addressed() -> Iterator[str]:
+    """Yield the inodes of this machine's sockets that have a port or the name of a file."""
+    yield from (words[9] for name in TCP for words in _sockets(name))
+    yield from (words[6] for words in _sockets("unix") if len(words) > 7)
 
 
-def _with_files() -> list[str]:
-    """List the inodes of this machine's Unix sockets that others can find by a name."""
-    with contextlib.suppress(OSError), open("/proc/net/unix", errors="replace") as file:
-        return [words[6] for words in map(str.split, file.readlines()[1:]) if len(words) > 7]
+def _sockets(kind: str) -> list[list[str]]:
+    """Read the sockets of a kind that this machine has, as /proc lists them."""
+    with contextlib.suppress(OSError), open(f"/proc/net/{kind}", errors="replace") as file:
+        return [line.split() for line in file.readlines()[1:]]
     return []
 
 
@@ -107,32 +97,32 @@ def watch(pid: int, port: str) -> None:
         ended = []
     except OSError:  # this Linux is older than 5.3
         return
-    told, pause, due, there = -1, 0.0, time.monotonic(), True
-    while there and told < YES:
+    told: bool | None = None
+    pause, due, there = 0.0, time.monotonic(), True
+    while there and not told:
         there = bool(ended) and not select.select(ended, [], [], pause)[0]
         start = time.monotonic()
-        processes = [pid, *supervise.below(pid)] if there else []
-        seen = _seen(processes, port, inherited, preloaded)
-        if start - due > LATE_S or (told < NO and not there):
-            seen = max(seen, MAYBE)  # looked too late
-        if seen > told:
-            told = seen
+        processes = [pid, *supervise.descendants(pid)] if there else []
+        late = start - due > LATE_S or (told is None and not there)
+        talks = late or _talks(processes, port, inherited, preloaded)
+        if talks is not told:
+            told = talks
             print(WATCHED[told], file=sys.stderr, flush=True)
         pause = max(LOOK_S, LOOKS * (time.monotonic() - start))
         due = time.monotonic() + pause
 
 
-def _seen(processes: list[int], port: str, inherited: set[str], preloaded: set[bytes]) -> int:
-    """Look once whether one of these processes has begun MPI, or has met another; none are left at last."""
+def _talks(processes: list[int], port: str, inherited: set[str], preloaded: set[bytes]) -> bool:
+    """Look once whether these processes have begun MPI, or may have met others.
+
+    Once the rank has ended, there are no processes, and only connections at the port can be seen.
+    """
+    if not processes:
+        return connections(port) > 0
     maps = b"".join(map(_maps, processes))
-    if {*MPI.findall(maps)} - preloaded:
-        return YES
-    # Those at a port are there for a minute.
-    sockets = [file for file in files(processes) - inherited if file.startswith("socket:")]
-    if (sockets or not processes) and connections(port):
-        return YES
-    own = sockets and own_sockets(processes, inherited)
-    return MAYBE if own or SHARED.search(maps) else NO
+    return bool(
+        {*MPI.findall(maps)} - preloaded or SHARED.search(maps) or own_sockets(processes, inherited)
+    )
 
 
 def _maps(pid: int) -> bytes:
@@ -149,15 +139,14 @@ class Talk:
         self.counted = counted
         self.calls: int | None = None
         self.met: int | None = None
-        self.by_own_sockets = False
-        self.watched: int | None = None
+        self.seen: bool | None = None  # by a watcher, or by who looks at the ranks' sockets
 
-    def takes(self, rank: int | None, text: str) -> bool:
+    def consume(self, rank: int | None, text: str) -> bool:
         """Tell whether this line only tells of the talk, so that nobody is to see it."""
         if not self.counted:
             if text not in WATCHED:
                 return False
-            self.watched = max(WATCHED.index(text), self.watched or NO)
+            self.seen = self.seen or text == WATCHED[True]
             return True
         if rank is not None:
             return False
@@ -168,12 +157,10 @@ class Talk:
         return bool(counted) or text.startswith(MET) or text in ("", RULE)
 
     def verdict(self) -> bool | None:
-        """Return whether ranks have talked; None when that is not certain."""
-        if self.calls or self.met or self.watched == YES:
+        """Return False where ranks have certainly not talked; None where nobody has looked."""
+        if self.calls or self.met or self.seen:
             return True
-        if self.by_own_sockets or self.watched == MAYBE:
-            return None
-        return False if (self.calls, self.met) == (0, 0) or self.watched == NO else None
+        return False if (self.calls, self.met) == (0, 0) or self.seen is False else None
 
 
 if __name__ == "__main__":

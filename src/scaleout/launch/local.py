@@ -15,9 +15,9 @@ from ..base.paths import show
 from ..jobs import meeting, rank, supervise, talking
 from ..jobs.binding import Placement, place
 from ..jobs.environment import inherited_environment, program
-from ..jobs.failures import explain, places
-from ..jobs.fallen import Fallen
-from ..jobs.job import Enough, Job, JobFailed, JobInterrupted, JobTimeout, Run, new_run
+from ..jobs.failed_ranks import FailedRanks
+from ..jobs.failures import explain, where_ranks_stood
+from ..jobs.job import EndJob, Job, JobFailed, JobInterrupted, JobTimeout, Run, new_run
 from ..jobs.output import Transcript, mark, read
 from ..site import words_of
 
@@ -51,7 +51,7 @@ def run(
         run = Run(run_id, job.name, command, folder, job.ranks, job.threads, env=job.env)
         with contextlib.ExitStack() as opened:
             try:
-                meets = opened.enter_context(meeting.point(run_id, first_host))
+                meets = opened.enter_context(meeting.variables(run_id, first_host))
                 errors = opened.enter_context(_errors(job.ranks if by_hydra else 0))
             except OSError as error:
                 raise ScaleoutError(
@@ -118,11 +118,11 @@ def _follow(
     """Start the command, wait for its end, and keep what is known of the run."""
     start = time.monotonic()
     try:
-        with contextlib.suppress(Enough):
+        with contextlib.suppress(EndJob):
             _stream(job, run, line, environment, say, errors)
     except KeyboardInterrupt:
         seconds = time.monotonic() - start
-        left = supervise.below(os.getpid()) if run.status is None else []
+        left = supervise.descendants(os.getpid()) if run.status is None else []
         how = "is being ended" if left else "has been ended"
         raise JobInterrupted(f"Interrupted after {seconds:.1f} s: the job {how}.") from None
     finally:
@@ -146,33 +146,33 @@ def _stream(
 
     def take_quietly(started: "subprocess.Popen[bytes]", within_s: float) -> None:
         for lines in read(started, run.id, time.monotonic() + within_s, own):
-            transcript.add((one for one in lines if not talk.takes(*one)), quietly=True)
+            transcript.add((one for one in lines if not talk.consume(*one)), quietly=True)
 
     inherited = [into for _, into in errors]
     with (
         Transcript(run.name, run.folder, run.lines, say) as transcript,
         _supervised(line, environment, job.stdin, inherited, take_quietly) as started,
     ):
-        fallen = Fallen(started.pid)
+        failed = FailedRanks(started.pid)
         for lines in read(started, run.id, end, own):
             heard_before = bool(run.lines)
-            transcript.add(one for one in lines if not talk.takes(*one))
+            transcript.add(one for one in lines if not talk.consume(*one))
             if time.monotonic() >= look_at or (run.lines and not heard_before):
                 if job.counted and not talk.met:
                     if heard_before:  # those at MASTER_PORT stay for a minute
                         talk.met = talking.connections(port)
                     ranks, launchers = _processes(started.pid)
-                    inherited_too = talking.files(launchers)
-                    talk.by_own_sockets |= talking.own_sockets(ranks, inherited_too)
-                fallen.look(run.lines)
+                    if talking.own_sockets(ranks, talking.files(launchers)):
+                        talk.seen = True
+                failed.look(run.lines)
                 look_at = time.monotonic() + LOOK_S
-            if fallen.long():
+            if failed.waited_long():
                 break
         if job.counted and not talk.calls:
             talk.met = talk.met or talking.connections(port)
-        left_s = 0.0 if fallen.long() else end - time.monotonic()
+        left_s = 0.0 if failed.waited_long() else end - time.monotonic()
         run.status = started.wait() if supervise.has_ended(started.pid, left_s) else None
-        run.waited = run.status is None and fallen.since is not None
+        run.waited = run.status is None and failed.since is not None
         if run.waited:
             run.status = 1
         elif run.status is None:
@@ -186,7 +186,7 @@ def _processes(supervisor: int) -> tuple[list[int], list[int]]:
     hydra = supervise.children(supervisor)
     launched = [both for both in map(supervise.ranks, hydra) if both]
     ranks = [pid for _, there in launched for pid in there]
-    workers = [pid for rank in ranks for pid in supervise.below(rank)]
+    workers = [pid for rank in ranks for pid in supervise.descendants(rank)]
     return ranks + workers, hydra + [pid for proxies, _ in launched for pid in proxies]
 
 
@@ -263,7 +263,7 @@ def _judged(job: Job, run: Run, say: Callable[[str], None]) -> Run:
             f"{run.name} did not end within {job.timeout:g} s and was ended; give it longer with "
             f"--timeout (timeout=). What it said so far is in {show(run.folder / 'output.txt')}."
         )
-        raise JobTimeout("\n".join([sentence, *places(run)]), run)
+        raise JobTimeout("\n".join([sentence, *where_ranks_stood(run)]), run)
     if run.status:
         raise JobFailed(explain(run), run)
     if run.copies:

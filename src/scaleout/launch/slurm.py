@@ -21,7 +21,7 @@ from .jobscript import STATUS, job_script
 from .slurm_commands import ENDS, LIVE, QUEUED
 
 LOOK_S = (0.5, 5.0)  # how often the state is asked for: at first, and in the end
-CANCEL_S = 15.0  # for a cancelled job to go
+CANCEL_S = 60.0  # for a cancelled job to go: Slurm kills it 30 s after it has asked it to end
 # What Slurm and the launchers say of an end; a job that is cancelled has it in one sentence.
 LAUNCHERS = re.compile(
     r"slurmstepd[\w-]*: |srun: |mpirun: |\[(mpiexec|proxy)[:@]|=+$|=  |YOUR APPLICATION |"
@@ -45,17 +45,20 @@ def submit(job: Job, say: Callable[[str], None]) -> Run:
     path = folder / "job.sh"
     jsonlines.write(path, script, mode=0o600)  # it may hold a secret
     start = time.monotonic()
+    follower = None
     try:
         _make(away)
         number = slurm_commands.sbatch(path, run_id)
         size = f"{count(job.ranks, 'rank')} on {count(job.nodes, 'node')}"
         most = count(job.site.minutes, "minute")
         say(f"Job {number} submitted: {size}, {most} at most, script {show(path)}")
-        Follower(job, run, number, away / "slurm.txt", say).until_end()
+        follower = Follower(job, run, number, away / "slurm.txt", say)
+        follower.until_end()
     finally:
         run.wall_s = time.monotonic() - start
         if away != folder:
-            _bring_home(away, folder, say)
+            saving = follower.number if follower and not follower.gone else ""
+            _bring_home(away, folder, saving, say)
         run.keep()
     if run.copies:
         say(run.copies)
@@ -92,14 +95,20 @@ def _make(away: Path) -> None:
         ) from None
 
 
-def _bring_home(away: Path, folder: Path, say: Callable[[str], None]) -> None:
-    """Copy what the job wrote to scratch, and remove it there once all is copied."""
+def _bring_home(away: Path, folder: Path, saving: str, say: Callable[[str], None]) -> None:
+    """Copy what the job wrote to scratch, and remove it there once all is copied.
+
+    Of a job that may still be saving, its number is given: then the folder stays.
+    """
     if not away.is_dir():
         return
     try:
         shutil.copytree(away, folder, dirs_exist_ok=True)
     except OSError:
         say(f"Not all that the job wrote could be copied to {show(folder)}: it is still in {away}.")
+        return
+    if saving:
+        say(f"Job {saving} may still be saving what it has, so its folder stays, too: {away}")
     else:
         shutil.rmtree(away, ignore_errors=True)
 
@@ -112,6 +121,7 @@ class Follower:
     ) -> None:
         self.job, self.run, self.number, self.output, self.say = job, run, number, output, say
         self.waiting = ""
+        self.gone = False  # the job writes no more
         self.talk = talking.Talk(job.counted)
         self._read: dict[str, int] = {}  # how far each file was read
         self._pieces: dict[str, Pieces] = {}  # and what of it is no whole line yet
@@ -149,6 +159,7 @@ class Follower:
                     self.run,
                 )
             time.sleep(0.2)
+        self.gone = True
         return state
 
     def _say_why(self, state: Mapping[str, str]) -> None:
@@ -208,7 +219,7 @@ class Follower:
     def _add(self, transcript: Transcript, lines: Iterable[Line]) -> None:
         """Show the ranks' lines, and keep the launchers' own beside them."""
         for line in map(self._labelled, lines):
-            if not self.talk.takes(*line):
+            if not self.talk.consume(*line):
                 stepd = line[1].startswith("slurmstepd")  # which srun labels as a rank's
                 launchers = (line[0] is None or stepd) and LAUNCHERS.match(line[1]) is not None
                 transcript.add([line], quietly=launchers)
@@ -235,10 +246,10 @@ class Follower:
         """Cancel the job and wait until it is gone."""
         end = time.monotonic() + CANCEL_S
         slurm_commands.ask("scancel", self.number)
-        while time.monotonic() < end:
-            if slurm_commands.state(self.number).get("JobState") not in LIVE:
-                break
-            time.sleep(0.3)
+        while time.monotonic() < end and not self.gone:
+            state = slurm_commands.state(self.number)  # {} where nobody can be asked right now
+            self.gone = bool(state) and state["JobState"] not in LIVE
+            time.sleep(0 if self.gone else 0.3)
         # Where that cannot be written, the job is cancelled for just this reason.
         with contextlib.suppress(ScaleoutError):
             self._take_output(transcript, last=True)

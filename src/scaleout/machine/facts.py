@@ -209,16 +209,6 @@ def usable_cores(root: Path = ROOT, allowed: Collection[int] | None = None) -> i
     return _fill(_cores_with(read_cores(root, mine)[0], mine), cgroup_limits(root)[0])
 
 
-def mpirun_path() -> Path:
-    """Say where the `mpirun` of this Python's own environment is, or should be.
-
-    Returns
-    -------
-    Path
-    """
-    return programs() / "mpirun"
-
-
 def _ask_version(mpirun: Path) -> str:
     """Ask an `mpirun` for its version; "" where it does not answer within 5 seconds."""
     import subprocess
@@ -252,7 +242,7 @@ def facts(
         What cannot be read is "unknown" or None; nothing raises.
     """
     mine = _affinity() if allowed is None else tuple(sorted(allowed))
-    mpirun = mpirun or mpirun_path()
+    mpirun = mpirun or programs() / "mpirun"
     layout, source = read_cores(root, mine)
     cores = _cores_with(layout, mine)
     cgroup_cpus, limit_gib = cgroup_limits(root)

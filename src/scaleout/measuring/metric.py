@@ -201,7 +201,7 @@ class Metric:
             return Figure(float(found.wall_s), "s")
         if self.pattern and isinstance(found, Printed):
             return self._printed(found)
-        frame = getattr(found, "records", found)
+        frame: pd.DataFrame = getattr(found, "records", found)
         if not hasattr(frame, "columns"):
             raise NoFigure(
                 f"The job returned {type(found).__name__}, and a comparison needs a run, a frame of "

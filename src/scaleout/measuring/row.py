@@ -12,11 +12,14 @@ from typing import Annotated, Literal, Self
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from ..base.errors import ScaleoutError
+
 MOST = sys.float_info.max  # anything above is infinite
 Count = Annotated[int, Meta(ge=0)]
 Some = Annotated[int, Meta(ge=1)]
 Positive = Annotated[float, Meta(gt=0, le=MOST)]
 Share = Annotated[float, Meta(ge=0, le=MOST)]
+Again = Literal[0, 1]  # 1: the baseline's second run of a round
 Role = Literal["default, first", "point", "default, last"]
 
 FIRST: Role = "default, first"
@@ -61,12 +64,12 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @classmethod
     def of(cls, line: Mapping[str, object]) -> Self:
-        """Make a row of a line as JSON gives it back; `ValueError` says what is wrong with it."""
+        """Make a row of a line as JSON gives it back; `ScaleoutError` says what is wrong with it."""
         today = {WAS.get(name, name): _plain(value) for name, value in line.items()}
         try:
             return msgspec.convert(today, cls)
         except msgspec.ValidationError as error:
-            raise ValueError(_in_words(str(error))) from None
+            raise ScaleoutError(f"A row is damaged: {_in_words(str(error))}.") from None
 
 
 class Compared(Row, frozen=True, kw_only=True, omit_defaults=True):
@@ -74,7 +77,7 @@ class Compared(Row, frozen=True, kw_only=True, omit_defaults=True):
 
     variant: str
     round: Count
-    again: Literal[0, 1]  # 1: the baseline's second run of a round
+    again: Again
     value: Positive
     place: Count | UnsetType = UNSET  # in the order of all
 
@@ -100,7 +103,7 @@ class Swept(Row, frozen=True, kw_only=True, omit_defaults=True):
         """Return the same row as a run of a comparison: each repeat is a round."""
         assert self.value is not None
         told = {name: getattr(self, name) for name in Row.__struct_fields__}
-        again: Literal[0, 1] = 1 if self.role == LAST else 0
+        again: Again = 1 if self.role == LAST else 0
         where = {"variant": variant, "again": again, "place": place, "seed": seed}
         return Compared(**{**told, **where, "value": self.value})
 
@@ -109,8 +112,8 @@ def wrong(line: Mapping[str, object], kind: type[Row]) -> str:
     """Say what is wrong with a line, in a few words; "" where it is a whole row."""
     try:
         kind.of(line)
-    except ValueError as error:
-        return str(error)
+    except ScaleoutError as error:
+        return str(error).removeprefix("A row is damaged: ").rstrip(".")
     return ""
 
 

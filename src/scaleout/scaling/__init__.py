@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from .fit import LAWS, Amdahl, Prediction, Published, RateFit, fit_rates, published
 from .messages import AlphaBeta, fit_alpha_beta, gather_broadcast_s, ring_allreduce_s
 from .step import NETWORKS, Network, Step
-from .table import Measured, main, read_measured
+from .table import Measured, read_measured
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,7 +26,6 @@ __all__ = [
     "fit_alpha_beta",
     "fit_rates",
     "gather_broadcast_s",
-    "main",
     "published",
     "read_measured",
     "ring_allreduce_s",

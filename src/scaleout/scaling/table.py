@@ -1,19 +1,16 @@
-"""Answer `scaleout scaling TABLE.csv --predict 64,128`: read a table, fit it, predict from it."""
+"""A table of one's own: counts of nodes, and what was measured on them."""
 
 import csv
-import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ..base import jsonlines
 from ..base.errors import ScaleoutError
 from ..base.words import plain
 from ..measuring.numbers import one_number
-from .fit import RateFit, fit_rates
 
 COUNTS = ("nodes", "ranks", "gpus", "cores")
 RATE, STRONG, WEAK = "rate", "seconds", "weak_seconds"
@@ -168,83 +165,3 @@ def _text(path: Path | str, shown: str) -> str:
     except (OSError, ValueError) as error:  # no file, or a path that is none
         why = getattr(error, "strerror", None) or error
         raise ScaleoutError(f"{shown} cannot be read: {why}.") from None
-
-
-def _short(rate: float) -> str:
-    """Write a rate with the digits that a table has room for."""
-    return f"{rate:,.0f}" if rate >= 1000 else f"{rate:.4g}"
-
-
-def main(
-    path: Path,
-    predict: Sequence[int],
-    as_json: bool = False,
-    say: Callable[[str], None] = print,
-) -> int:
-    """Print the fit, and a row for each number of nodes.
-
-    Parameters
-    ----------
-    path : Path
-        A table, as `read_measured` takes it.
-    predict : sequence of int
-        Numbers of nodes; without any, twice the most that were measured.
-    as_json : bool
-        Print one object of JSON in place of lines.
-    say : callable
-        Takes each line.
-
-    Returns
-    -------
-    int
-        The exit status: 1 where a prediction was refused.
-
-    Raises
-    ------
-    ScaleoutError
-        The table cannot be read, or is too small for a fit.
-    """
-    table = read_measured(path)
-    fit = fit_rates(table.nodes, table.rates, table.count)
-    rows = [_predicted(table, fit, nodes) for nodes in predict or [int(2 * fit.nodes[-1])]]
-    refused = list(dict.fromkeys(row["refused"] for row in rows if "refused" in row))
-    one = fit.one if fit.near else None  # else the law has its own, far from the table's
-    if as_json:
-        laws = {name: round(share, 3) for name, share in fit.weights.items()}
-        about = {"count": table.count, "measured": table.what, "points": fit.points}
-        about |= {"one": one, "scatter": fit.scatter, "laws": laws, "faster": fit.faster}
-        say(json.dumps({**about, "predictions": rows}, indent=1))
-        return 1 if refused else 0
-    counts = ", ".join(f"{n:g}" for n in fit.nodes)
-    alone = f" one alone {_short(one)}/s;" if one is not None else ""
-    say(f"{fit.points} points on {counts} {table.count};{alone} scatter {100 * fit.scatter:.1f} %")
-    if fit.near and not fit.faster:  # which no law can say
-        order = sorted(fit.weights, key=lambda name: -fit.weights[name])
-        weights = ", ".join(f"{name} {100 * fit.weights[name]:.0f} %" for name in order)
-        say(f"What holds it back, by how often each law fits best: {weights}")
-    last = f" {'seconds':>10}" * (table.what != RATE)
-    say(f"{table.count:>8} {'rate':>10} {'95 % interval':>22} {'efficiency':>11}{last}")
-    for row in rows:
-        if "refused" in row:
-            say(f"{row['nodes']:>8} {'-':>10} {'no prediction':>22}")
-            continue
-        interval = f"{_short(row['low'])} to {_short(row['high'])}"
-        last = f" {row['seconds']:>10.4g}" if "seconds" in row else ""
-        say(f"{row['nodes']:>8} {_short(row['rate']):>10} {interval:>22} {row['efficiency']:>11.2f}"
-            f"{last}   low if: {row['low_law']}")  # fmt: skip
-    for sentence in refused:
-        say(sentence)
-    if fit.faster and not refused:
-        say(f"{fit.faster}, so predictions may be too low.")
-    return 1 if refused else 0
-
-
-def _predicted(table: Measured, fit: RateFit, nodes: int) -> dict[str, Any]:
-    """Predict a number of nodes as a row, or say why that cannot be."""
-    try:
-        found = fit.predict(nodes)
-    except ScaleoutError as error:
-        return {"nodes": nodes, "refused": str(error)}
-    row: dict[str, Any] = {"nodes": nodes, "rate": found.rate, "low": found.low}
-    row |= {"high": found.high, "efficiency": found.efficiency, "low_law": found.low_law}
-    return row if table.what == RATE else {**row, "seconds": table.seconds(nodes, found.rate)}

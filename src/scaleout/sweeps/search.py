@@ -51,8 +51,6 @@ def search(
 
     Then measure the likely best again. `measure` takes a point and how often it was measured; None
     says that it failed.
-
-    `measure` takes a point and how often it was measured; None says that it failed.
     """
     worth: Worth = {}
     trials = min(trials, len(places))

@@ -1,12 +1,11 @@
 """A copy for a class: labs and notebooks as new, without the answers. It is a folder, an archive, or
-a branch that a JupyterHub or an Open OnDemand brings to each attendee."""
+a branch that a JupyterHub brings to each attendee."""
 
 import ast
 import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from itertools import accumulate
@@ -32,22 +31,6 @@ FORMER_STARTS = "etc/starts"  # by which a branch of an older release is known
 FOLDER = "scaleout-workshop"  # what an attendee's copy is called
 HUB = "https://YOUR-HUB"
 REPOSITORY = "https://YOUR-GIT-HOST/YOUR-REPOSITORY"
-# What CSC's "Jupyter for courses" reads: docs/one-link.md says where each word comes from.
-MODULE = """\
--- Jupyter
-prepend_path("PATH", "{programs}")
-setenv("_COURSE_BASE_NAME", "{name}")
-setenv("_COURSE_NOTEBOOK", "{notebook}")
-setenv("_COURSE_GIT_REPO", "{repository}")
-setenv("_COURSE_GIT_REF", "{branch}")
-setenv("_COURSE_NOTEBOOK_TYPE", "lab")
-"""
-RESOURCES = """\
-cores: 4
-time: "05:00:00"
-partition: "interactive"
-mem: "8GB"
-"""
 
 
 def release(target: Path, answers: Sequence[str] = ()) -> list[str]:
@@ -121,28 +104,6 @@ def link(branch: str, hub: str = HUB) -> str:
     return f"{hub.rstrip('/')}/hub/user-redirect/git-pull?{urlencode(asked)}"
 
 
-def menu_item(name: str, branch: str) -> list[Path]:
-    """Write the two files by which an Open OnDemand offers the branch as one menu item."""
-    if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", name):
-        raise ScaleoutError(f"{name!r} cannot name a course: take letters, digits, and  . _ -")
-    repository = _repository()
-    clone = repository.rpartition("/")[2].removesuffix(".git")
-    module = MODULE.format(
-        programs=Path(sys.prefix) / "bin",
-        name=name,
-        notebook=f"{clone}/{_first_notebook()}",
-        repository=repository,
-        branch=branch,
-    )
-    texts = {Path(f"{name}.lua"): module, Path(f"{name}-resources.yml"): RESOURCES}
-    for path in texts:
-        if path.exists():
-            raise ScaleoutError(f"{path} exists already: remove it, or give another name.")
-    for path, text in texts.items():
-        path.write_text(text, encoding="utf-8")
-    return list(texts)
-
-
 def _unsaved() -> list[str]:
     """List what the copy is made of and git does not hold as it is.
 
@@ -204,7 +165,7 @@ def _copy(folder: Path, chosen: Sequence[str]) -> Path:
 
 
 def for_a_class(makefile: str) -> str:
-    """The Makefile without what follows its line CUT: the targets of who teaches."""
+    """Return the Makefile without what follows its line CUT: the targets of who teaches."""
     return makefile.partition(f"\n{CUT}")[0]
 
 

@@ -38,7 +38,7 @@ def test_a_rank_stands_where_its_main_thread_does_also_where_none_is_called_curr
         '  File "a.py", line 4 in work',
     ]
     told = [(1, text) for text in [*of_mpi, *loader, *main, *theirs * workers]]
-    assert failures.standing(told, lambda file: True) == {1: ("a.py", 3)}
+    assert failures.last_places(told, lambda file: True) == {1: ("a.py", 3)}
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_rank_stands_in_the_innermost_line_of_a_file_of_its_own(
     """What is run from a text has no file to look into."""
     said = [ABORTED, "Current thread 0x01 (most recent call first):", *stack]
     run = Run(ID, "a", "mpirun", tmp_path, 1, 1, None, 1.0, [(0, text) for text in said])
-    assert failures.places(run) == ([f"rank 0 {place}"] if place else [])
+    assert failures.where_ranks_stood(run) == ([f"rank 0 {place}"] if place else [])
 
 
 def test_the_first_traceback_is_shown_without_the_launchers_frames() -> None:

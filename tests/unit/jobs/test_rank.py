@@ -33,14 +33,14 @@ WANTED = {
 
 @pytest.mark.parametrize("said", [HYDRA, OPENMPI, SRUN], ids=["hydra", "openmpi", "srun"])
 def test_each_launcher_is_understood(said: dict[str, str]) -> None:
-    told = rank.told({**said, "GLOO_SOCKET_IFNAME": "ib0", "SCALEOUT_RUN_ID": "7f"})
+    told = rank.torch_variables({**said, "GLOO_SOCKET_IFNAME": "ib0", "SCALEOUT_RUN_ID": "7f"})
     assert told == WANTED, "and the network that somebody named is left alone"
 
 
 @pytest.mark.parametrize(("node", "tasks"), [("0", "3"), ("1", "3"), ("2", "1"), ("9", "4")])
 def test_tasks_of_a_node_as_srun_writes_them(node: str, tasks: str) -> None:
     said = {**SRUN, "SLURM_STEP_TASKS_PER_NODE": "3(x2),1", "SLURM_NODEID": node}
-    assert rank.told(said)["LOCAL_WORLD_SIZE"] == tasks
+    assert rank.torch_variables(said)["LOCAL_WORLD_SIZE"] == tasks
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_tasks_of_a_node_as_srun_writes_them(node: str, tasks: str) -> None:
     ],
 )
 def test_torchs_groups_are_nodes(said: dict[str, str], node: str, nodes: str) -> None:
-    told = rank.told(said)
+    told = rank.torch_variables(said)
     assert (told["GROUP_RANK"], told["GROUP_WORLD_SIZE"]) == (node, nodes)
     assert told["ROLE_RANK"] == told["RANK"] and told["ROLE_WORLD_SIZE"] == told["WORLD_SIZE"]
     assert told["TORCHELASTIC_RUN_ID"] == "none", "as torchrun says where nobody named the job"
@@ -75,24 +75,24 @@ def _unlike(number: int, local: int, on_node: int) -> dict[str, str]:
 def test_nodes_with_unlike_numbers_of_ranks_are_counted_as_the_job_was_shared_out(
     its: tuple[int, int, int],
 ) -> None:
-    told = rank.told(_unlike(*its), per_node=3)
+    told = rank.torch_variables(_unlike(*its), per_node=3)
     assert (told["GROUP_RANK"], told["GROUP_WORLD_SIZE"]) == (str(its[0] // 3), "2")
     assert (told["LOCAL_RANK"], told["LOCAL_WORLD_SIZE"]) == (str(its[1]), str(its[2]))
 
 
 @pytest.mark.parametrize("its", UNLIKE)
 def test_where_nobody_knows_the_nodes_none_are_told(its: tuple[int, int, int]) -> None:
-    told = rank.told(_unlike(*its))
+    told = rank.torch_variables(_unlike(*its))
     assert "GROUP_RANK" not in told and "GROUP_WORLD_SIZE" not in told
     assert told["LOCAL_WORLD_SIZE"] == str(its[2]) and told["ROLE_RANK"] == str(its[0])
 
 
 def test_without_a_launcher_nothing_is_told() -> None:
-    assert rank.told({"SCALEOUT_RUN_ID": "7f"}) == {}
+    assert rank.torch_variables({"SCALEOUT_RUN_ID": "7f"}) == {}
 
 
 def test_on_one_machine_ranks_use_its_own_loop() -> None:
-    told = rank.told({**HYDRA, "MPI_LOCALNRANKS": "4"})
+    told = rank.torch_variables({**HYDRA, "MPI_LOCALNRANKS": "4"})
     assert told["GLOO_SOCKET_IFNAME"] == "lo"
 
 
@@ -128,14 +128,14 @@ def test_what_is_not_there_is_named() -> None:
 
 
 def test_two_jobs_at_once_meet_at_different_ports() -> None:
-    with meeting.point("a") as one, meeting.point("b") as other:
+    with meeting.variables("a") as one, meeting.variables("b") as other:
         assert one["MASTER_ADDR"] == other["MASTER_ADDR"] == "127.0.0.1"
         assert one["MASTER_PORT"] != other["MASTER_PORT"]
 
 
 def test_on_another_node_each_job_has_a_port_of_its_own() -> None:
     def port(run_id: str) -> int:
-        with meeting.point(run_id, "node1") as where:
+        with meeting.variables(run_id, "node1") as where:
             assert where["MASTER_ADDR"] == "node1"
             return int(where["MASTER_PORT"])
 

@@ -15,7 +15,7 @@ from scaleout.base.errors import ScaleoutError
 from scaleout.course.lab import lab
 from scaleout.doctor import checks
 from scaleout.jobs import rank, talking
-from scaleout.jobs.job import Job, JobFailed, JobTimeout, Run
+from scaleout.jobs.job import Job, JobFailed, JobInterrupted, JobTimeout, Run
 from scaleout.jobs.output import Transcript
 from scaleout.launch import hosts, jobscript, local, slurm, slurm_commands
 from scaleout.launch.slurm import Follower
@@ -375,6 +375,52 @@ def test_what_cannot_be_brought_home_is_said_and_stays(
     slurm.submit(_job(site), said.append)
     (away,) = (tmp_path / "scratch").iterdir()
     assert f"it is still in {away}" in said[-1]
+
+
+@pytest.mark.parametrize("how", ["saves", "never goes", "nobody can be asked", "second Ctrl-C"])
+def test_a_job_that_may_still_be_saving_keeps_its_folder(
+    played: Slurm, tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    site, said = replace(SITE, scratch=str(tmp_path / "scratch")), []
+    looks: list[int] = []
+    answer = played.ask
+    if how != "saves":
+        monkeypatch.setattr(slurm, "CANCEL_S", 0.05)
+
+    def ask(*command: str) -> "subprocess.CompletedProcess[str]":
+        if command[0] != "scontrol" or not played.cancelled:
+            return answer(*command)
+        looks.append(1)
+        if how == "second Ctrl-C":
+            raise KeyboardInterrupt
+        if how == "nobody can be asked":
+            return subprocess.CompletedProcess(command, 1, "", "Unable to contact controller")
+        played.state = "COMPLETING"
+        if how == "saves" and len(looks) == 5:
+            (away,) = (tmp_path / "scratch").iterdir()
+            (away / "records.jsonl").write_text("{}\n")
+            played.state = "CANCELLED"
+        return answer(*command)
+
+    monkeypatch.setattr(slurm_commands, "ask", ask)
+    if how == "second Ctrl-C":
+        monkeypatch.setattr(slurm.Follower, "_say_why", _interrupt)
+    with pytest.raises((JobTimeout, JobInterrupted)):
+        slurm.submit(_job(site, timeout=0.05), said.append)
+    left = list((tmp_path / "scratch").iterdir())
+    (home,) = (results / "x").iterdir()
+    if how == "saves":
+        assert not left and (home / "records.jsonl").read_text() == "{}\n"
+    else:
+        assert len(left) == 1
+        assert (
+            said[-1]
+            == f"Job 7 may still be saving what it has, so its folder stays, too: {left[0]}"
+        )
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("scratch", ["", "$HERE/scratch"])

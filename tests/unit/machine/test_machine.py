@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from scaleout import machine
+from scaleout.base.paths import programs
 from scaleout.machine.topology import cache_kib
 
 CPU = """processor\t: {cpu}
@@ -202,4 +203,4 @@ def test_this_machine() -> None:
     facts = machine.facts()
     assert set(facts.allowed) == os.sched_getaffinity(0)
     assert 1 <= facts.usable_cores <= facts.cores <= len(facts.layout) <= facts.hardware_threads
-    assert facts.mpi != "unknown" and Path(facts.mpirun) == machine.mpirun_path()
+    assert facts.mpi != "unknown" and Path(facts.mpirun) == programs() / "mpirun"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scaleout import scaling
+from scaleout import cli, scaling
 from scaleout.base.errors import ScaleoutError
 
 
@@ -52,20 +52,26 @@ def test_a_table_is_read_fitted_and_predicted(tmp_path: Path, scaleout: Any) -> 
     assert scaleout("scaling", path).returncode == 0, "twice the most, unasked"
 
 
-def test_a_program_reads_the_same(tmp_path: Path) -> None:
-    printed: list[str] = []
-    assert scaling.main(_file(tmp_path, STRONG), [32, 9999], True, printed.append) == 1
-    (text,) = printed
-    near, far = json.loads(text)["predictions"]
+def _printed(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, list[str]]:
+    """The exit status of `scaleout scaling`, and what it prints."""
+    status = cli.main(["scaling", *map(str, words)])
+    return status, capsys.readouterr().out.splitlines()
+
+
+def test_a_program_reads_the_same(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = _file(tmp_path, STRONG)
+    status, lines = _printed(capsys, path, "--predict", "32,9999", "--json")
+    near, far = json.loads("\n".join(lines))["predictions"]
+    assert status == 1
     assert near["seconds"] == pytest.approx(1 / near["rate"])
     assert near["low"] < near["rate"] < near["high"]
     assert far["nodes"] == 9999 and "more than 16 times" in far["refused"]
 
 
-def test_a_table_of_seconds_is_predicted_in_seconds(tmp_path: Path) -> None:
-    printed: list[str] = []
-    scaling.main(_file(tmp_path, STRONG), [32], say=printed.append)
-    *_, head, row = printed
+def test_a_table_of_seconds_is_predicted_in_seconds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    *_, head, row = _printed(capsys, _file(tmp_path, STRONG), "--predict", 32)[1]
     assert head.endswith("seconds")
     seconds = float(row.partition("low if")[0].split()[-1])
     assert seconds == pytest.approx(100 * (0.02 + 0.98 / 32), rel=0.1)
@@ -134,15 +140,19 @@ def test_a_table_that_is_none_is_told_by_what_it_holds(
     [((10, 19, 36, 70), True), ((0.01, 100, 0.5, 3), False), ((100, 1, 0.5, 0.01), False)],
 )
 def test_where_no_law_comes_near_no_law_says_what_one_alone_gives(
-    tmp_path: Path, rates: tuple[float, ...], alone: bool
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    rates: tuple[float, ...],
+    alone: bool,
 ) -> None:
     rows = (f"{2**k},{rate}\n" for k, rate in enumerate(rates))
-    path, printed = _file(tmp_path, "nodes,rate\n" + "".join(rows)), list[str]()
-    assert scaling.main(path, [], say=printed.append) == (not alone)
+    path = _file(tmp_path, "nodes,rate\n" + "".join(rows))
+    status, printed = _printed(capsys, path)
+    assert status == (not alone)
     assert ("; one alone " in printed[0]) == alone and " scatter " in printed[0]
     assert printed[1].startswith("What holds it back") == alone
-    scaling.main(path, [], True, printed.append)
-    assert isinstance(json.loads(printed[-1])["one"], float) == alone
+    about = json.loads("\n".join(_printed(capsys, path, "--json")[1]))
+    assert isinstance(about["one"], float) == alone
 
 
 @pytest.mark.parametrize(
@@ -155,12 +165,12 @@ def test_where_no_law_comes_near_no_law_says_what_one_alone_gives(
     ],
 )
 def test_faster_than_proportional_is_said(
-    tmp_path: Path, text: str, status: int, words: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, status: int, words: str
 ) -> None:
-    printed: list[str] = []
     table = scaling.read_measured(path := _file(tmp_path, text))
     most = int(2 * max(table.nodes))
-    assert scaling.main(path, [most], say=printed.append) == status
+    ended, printed = _printed(capsys, path, "--predict", most)
+    assert ended == status
     assert words in printed[-1] and bool(words) == ("superlinear" in printed[-1])
     assert bool(words) != any("What holds it back" in line for line in printed)
     if words and not status:  # the growth that was seen once may come again

@@ -17,10 +17,10 @@ from scaleout import sweeps
 from scaleout.base.errors import ScaleoutError
 from scaleout.jobs.job import Job, JobFailed, Run
 from scaleout.launch import run as launch
+from scaleout.measuring.row import FIRST, LAST, POINT
 from scaleout.site import Site
 from scaleout.sweeps import files
 from scaleout.sweeps.picture import heat_map
-from scaleout.sweeps.rows import FIRST, LAST, POINT
 
 # Jobs that are made up
 

@@ -1,5 +1,5 @@
 """One link for a class: a branch that only grows, and pulls by nbgitpuller that lose nothing of an
-attendee's. One menu item for Open OnDemand."""
+attendee's."""
 
 import subprocess
 from pathlib import Path
@@ -7,7 +7,6 @@ from urllib.parse import parse_qsl, urlsplit
 
 import nbformat
 import pytest
-from helpers import ROOT
 from nbgitpuller.pull import GitPuller
 
 from scaleout import cli
@@ -261,16 +260,11 @@ def test_the_link_has_an_address_for_everybody(origin: str, address: str, course
     assert dict(parse_qsl(link.query))["repo"] == address
 
 
-def test_a_menu_item_is_two_files(
-    course: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_release_to_a_branch_prints_its_link(
+    course: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     git(course, "remote", "set-url", "origin", "git@git.example.org:us/course.git")
-    monkeypatch.setattr("sys.prefix", "/opt/scaleout/.venv")
-    assert cli.main(["release", "--ondemand", "scaling"]) == 0
-    for name in ("scaling.lua", "scaling-resources.yml"):
-        assert (course / name).read_text() == (ROOT / "tests/data/ondemand" / name).read_text()
+    assert cli.main(["release", "--git", "class"]) == 0
     words = "https://YOUR-HUB/hub/user-redirect/git-pull?repo=https%3A%2F%2Fgit.example.org%2Fus"
     assert words in capsys.readouterr().out
-    assert cli.main(["release", "--ondemand", "scaling"]) == 2
-    assert "scaling.lua exists already" in capsys.readouterr().err
     assert cli.main(["release"]) == 2 and "Where to?" in capsys.readouterr().err

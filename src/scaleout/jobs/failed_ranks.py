@@ -25,7 +25,7 @@ def _alive(supervisor: int) -> set[int]:
     return found
 
 
-class Fallen:
+class FailedRanks:
     """Looks now and then whether a rank has gone with a traceback while others live."""
 
     def __init__(self, supervisor: int) -> None:
@@ -49,7 +49,7 @@ class Fallen:
             if there and not there.issuperset(ended):
                 self.since = time.monotonic()
 
-    def long(self) -> bool:
+    def waited_long(self) -> bool:
         """Tell whether the others have had their time since."""
         return self.since is not None and time.monotonic() - self.since > PATIENCE_S
 
