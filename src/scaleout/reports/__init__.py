@@ -71,8 +71,8 @@ def report(
         made, line = page.read(Path(again))
         broken = _broken(made, line)
         if words:
-            own = msgspec.structs.replace(made.evidence, notes=anonymous(words))
-            made = dataclasses.replace(made, evidence=own)
+            noted = msgspec.structs.replace(made.evidence, notes=anonymous(words))
+            made = dataclasses.replace(made, evidence=noted)
     else:
         made = rules.judge(evidence.gather(names, accuracy, say=say, notes=words))
         broken = _broken(made, "")

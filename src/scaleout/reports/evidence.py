@@ -110,7 +110,7 @@ class Test(Runs, frozen=True, kw_only=True, omit_defaults=True):
     rows: Sequence[Tested]
     seeds: list[str]
     recorded: bool = False  # by records, whose own names its variants have
-    of_claim: bool = False  # the runs of the claim itself
+    own: bool = False  # the runs of the claim itself
 
 
 class Machine(msgspec.Struct, frozen=True, kw_only=True):
@@ -199,7 +199,7 @@ def gather(
     if len(folders) > 1:
         found[-1] = replace(found[-1], claim=True)
         if test := _by_records(found[-1:], _inside([], found[-1:], jobs), accuracy):
-            test = replace(test, of_claim=True, typed=found[-1].typed)
+            test = replace(test, own=True, typed=found[-1].typed)
     test = test or _by_sweeps(of_seeds)
     test = test or _by_records(found, _inside(folders, found, jobs), accuracy)
     every = [row for one in [*found, *filter(None, [test])] for row in one.rows]

@@ -248,7 +248,7 @@ def ends(test: Test, about: Claim) -> tuple[str, str, bool]:
     They are compared in what the claim changes; also tell whether that tells them apart.
     """
     first = about.step.comparison.baseline
-    if test.of_claim and {first, about.name} <= set(test.variants):
+    if test.own and {first, about.name} <= set(test.variants):
         return first, about.name, True  # the runs of the claim itself
     base, best = settings_of(about.step.baseline), settings_of(about.setting)
 

@@ -184,12 +184,12 @@ def _story(report: Findings) -> Iterator[str]:
         if best != one.comparison.baseline:
             ends, kept = [one.setting(best)], f"{best} of comparison {one.number}"
         else:  # nobody knows yet whether it helps
-            open_ = [
-                name
-                for name in one.comparison.variants
-                if one.comparison.verdict(name) == "unclear"
-            ]
-            ends += [one.setting(name) for name in open_ if one.comparison.ratio(name).middle > 1]
+            for name in one.comparison.variants:
+                if (
+                    one.comparison.verdict(name) == "unclear"
+                    and one.comparison.ratio(name).middle > 1
+                ):
+                    ends.append(one.setting(name))
     lacking = [_differ_by_value(end, report.claim.setting) for end in ends]
     if all(lacking):
         texts = {one.text for each in taken for one in each.measured.variants.values()}
@@ -222,9 +222,7 @@ def _runs(report: Findings) -> Iterator[str]:
         many = Counter(row.run_id for row in one.rows if row.run_id)
         if twice := [run_id for run_id, number in many.items() if number > 1]:
             more = f"Measure the others:  {again}"
-            if (
-                isinstance(one, Test) and one.recorded and not one.of_claim
-            ):  # nobody knows what was typed
+            if isinstance(one, Test) and one.recorded and not one.own:  # nobody knows the line
                 more = "Put all other jobs aside, and report the rest:  scaleout report FOLDER"
             yield (
                 f"Each run counts once: in {name} the run {twice[0]} stands {many[twice[0]]} times. "
@@ -340,12 +338,12 @@ def _accuracy(report: Findings) -> Iterator[str]:
         line = shlex.join(test.variants[name].typed) or more
         missing = [seed for seed in test.seeds if seed not in figures]
         if len(figures) < runs or runs > 1 == len(set(figures.values())):
-            same, more_ = "share seeds", ""
+            same, digits = "share seeds", ""
             if len(figures) == runs:
-                same, more_ = "all gave the same figure", " and print the figure with more digits"
+                same, digits = "all gave the same figure", " and print the figure with more digits"
             yield (
                 f"Seeds differ: the {count(runs, 'run')} of {label} {same}, so that their spread says "
-                f"nothing. Give each run its own seed, and let the script take it{more_}:  {line}"
+                f"nothing. Give each run its own seed, and let the script take it{digits}:  {line}"
             )
         elif missing:
             yield (
@@ -361,7 +359,7 @@ def _accuracy(report: Findings) -> Iterator[str]:
 
 def _seeded(test: Test | None, number: int) -> str:
     """Say how the accuracy of two commands is measured with so many seeds."""
-    if test and test.of_claim:
+    if test and test.own:
         return (
             f"measure the claim again with  --rounds {number} --least {number}  (in Python rounds={number}, "
             f"least={number}), and a script that takes SCALEOUT_ROUND for its seed"
