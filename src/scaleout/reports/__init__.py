@@ -68,41 +68,41 @@ def report(
         )
     words = page.own_words(Path(notes)) if notes else ""
     if again is not None:
-        found, line = page.read(Path(again))
-        broken = _broken(found, line)
+        made, line = page.read(Path(again))
+        broken = _broken(made, line)
         if words:
-            own = msgspec.structs.replace(found.evidence, notes=anonymous(words))
-            found = dataclasses.replace(found, evidence=own)
+            noted = msgspec.structs.replace(made.evidence, notes=anonymous(words))
+            made = dataclasses.replace(made, evidence=noted)
     else:
-        found = rules.judge(evidence.gather(names, accuracy, say=say, notes=words))
-        broken = _broken(found, "")
+        made = rules.judge(evidence.gather(names, accuracy, say=say, notes=words))
+        broken = _broken(made, "")
     if out or words or again is None or not check:
         there = evidence.folder(names[0]) if len(names) == 1 else results()
         target = Path(out or again or there / PAGE)
         write = page.markdown if target.suffix == ".md" else page.draw
-        target.write_text(write(found), encoding="utf-8")
+        target.write_text(write(made), encoding="utf-8")
         say(f"Written: {show(target)}")
     if check:
         for one in broken:
             say(f"Refused. {one}")
-        for one in found.remarks:
+        for one in made.remarks:
             say(f"Remark. {one}")
-        gain = "" if found.claim else " It claims no gain."
+        gain = "" if made.claim else " It claims no gain."
         say(f"{len(broken)} to mend." if broken else f"It holds: every rule is kept.{gain}")
     return 1 if check and broken else 0
 
 
-def _broken(found: Findings, line: str) -> list[str]:
+def _broken(made: Findings, line: str) -> list[str]:
     """Say which rules a report breaks, and that its page shows a line that its records do not give."""
     if not line:
-        return [*found.refusals]
-    wrote = found.evidence.scaleout
+        return [*made.refusals]
+    wrote = made.evidence.scaleout
     why = (
         f"Figures follow from the runs: the page shows what its records do not give ({line})."
         if wrote == __version__
         else f"The page is drawn by another version, scaleout {wrote}."
     )
-    return [f"{why} Draw it anew:  scaleout report --again PAGE", *found.refusals]
+    return [f"{why} Draw it anew:  scaleout report --again PAGE", *made.refusals]
 
 
 def is_report(path: Path) -> bool:
@@ -118,9 +118,9 @@ def class_page(handed_in: Mapping[str, Path]) -> str:
     rows = []
     for name, path in handed_in.items():
         try:
-            found, line = page.read(path)
+            made, line = page.read(path)
         except ScaleoutError as error:
             print(f"{name}: {error}")
             continue
-        rows.append([name, *page.row(found), "; ".join(_broken(found, line)) or "holds"])
+        rows.append([name, *page.row(made), "; ".join(_broken(made, line)) or "holds"])
     return page.class_table(rows)

@@ -14,8 +14,8 @@ LETTERS = 36  # of a label
 
 def chart(steps: Sequence[Step]) -> str:
     """Draw the ratios of all variants as SVG."""
-    rows = [(step, name) for step in steps for name in step.found.variants]
-    ratios = [step.found.ratio(name) for step, name in rows]
+    rows = [(step, name) for step in steps for name in step.comparison.variants]
+    ratios = [step.comparison.ratio(name) for step, name in rows]
     low = 0.98 * min(0.9, *(max(ratio.low, ratio.middle / 2) for ratio in ratios))
     high = 1.02 * max(1.1, *(min(ratio.high, 2 * ratio.middle) for ratio in ratios))
 
@@ -25,10 +25,10 @@ def chart(steps: Sequence[Step]) -> str:
     bottom = 22 + 34 * len(rows)
     bands, parts = [], []
     for place, (step, name) in enumerate(rows):
-        y, ratio, noise = 22 + 34 * place, step.found.ratio(name), step.found.noise
+        y, ratio, noise = 22 + 34 * place, step.comparison.ratio(name), step.comparison.noise
         label = f"{step.number}: {name}"
         label = label if len(label) <= LETTERS else f"{label[: LETTERS - 1]}…"
-        sure = step.found.verdict(name) in ("faster", "slower")
+        sure = step.comparison.verdict(name) in ("faster", "slower")
         if math.isfinite(noise):
             left, right = x(1 / (1 + noise)), x(1 + noise)
             bands.append(f'<rect x="{left:.1f}" y="{y - 15}" width="{right - left:.1f}" height="30" '

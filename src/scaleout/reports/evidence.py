@@ -335,9 +335,9 @@ def _variant(about: Comparing, name: str, job: Job) -> Setting:
     """Describe a variant's command: as it was given or, of a lab's job, as its run tells it."""
     way = about.way(name)
     words = way.script
-    if not isinstance(words, list):
-        words = shlex.split(about.job)
-        words = (not words[1:] and _ran(job)) or words
+    if not isinstance(words, list):  # a file of a lab, or a command in one text
+        called = shlex.split(about.job)
+        words = (not called[1:] and _ran(job)) or shlex.split(words or "") or called
     ranks = way.ranks or 1
     placed = {"nodes": way.nodes, "bind": way.bind}
     return Setting(
@@ -455,7 +455,10 @@ def _rounds(rows: Sequence[Compared]) -> list[Compared]:
     ran: dict[str, set[int]] = {}
     for row in rows:
         ran.setdefault(row.variant, set()).add(row.round)
-    names = ["default", *(n for n, own in ran.items() if n != "default" and own >= set(rounds))]
+    names = [
+        "default",
+        *(n for n, ran_in in ran.items() if n != "default" and ran_in >= set(rounds)),
+    ]
     order = [(r, name, again) for r in rounds for name in names for again in (0, 1)]
     at = {(row.round, row.variant, row.again): row for row in rows}
     return [at[key] for key in order if key in at] if len(names) > 1 else []

@@ -15,8 +15,8 @@ from ..comparisons.intervals import ROUNDS, Ratio, difference
 from .evidence import Evidence, Measured, Runs, Setting, Test
 
 SMALLEST_S = 1e-3  # of a job's seconds beyond those of an empty one
-COUNTED = re.compile(  # what is no time and no rate
-    r"\b(?:steps?|iter\w*|epochs?|evaluations?|calls|bytes|memory)\b(?! ?(?:/|per))", re.IGNORECASE
+COUNTED = re.compile(  # what is no time and no rate, right before its number
+    r"\b(?:steps?|iter\w*|epochs?|evaluations?|calls|bytes|memory)\W*(?:\(|$)", re.IGNORECASE
 )
 
 
@@ -25,25 +25,25 @@ class Step:
     """One comparison of a report."""
 
     number: int
-    entry: Measured
-    found: Comparison
+    measured: Measured
+    comparison: Comparison
 
     @property
     def baseline(self) -> Setting:
-        return self.setting(self.found.baseline)
+        return self.setting(self.comparison.baseline)
 
     def setting(self, variant: str) -> Setting:
         """Return the command of a variant."""
-        return self.entry.variants[variant]
+        return self.measured.variants[variant]
 
     def cost(self, variant: str) -> tuple[float, int]:
         """Return a job's seconds, in the median, and the cores that it holds.
 
         The seconds are not a number where nobody knows them.
         """
-        own = [r.wall_s for r in self.entry.rows if r.variant == variant and r.wall_s]
-        held = _cores(self.entry, variant)
-        return statistics.median(own) if own else math.nan, held
+        seconds = [r.wall_s for r in self.measured.rows if r.variant == variant and r.wall_s]
+        held = _cores(self.measured, variant)
+        return statistics.median(seconds) if seconds else math.nan, held
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Claim:
 
     @property
     def ratio(self) -> Ratio:
-        return self.step.found.ratio(self.name)
+        return self.step.comparison.ratio(self.name)
 
     @property
     def setting(self) -> Setting:
@@ -110,16 +110,16 @@ class Findings:
     def judged(self) -> Claim:
         """The claim; where nothing is faster, what was tried first in the comparison of the claim."""
         step = judged(self.steps)
-        return self.claim or Claim(step, step.found.variants[0])
+        return self.claim or Claim(step, step.comparison.variants[0])
 
     @property
     def story(self) -> bool:
-        return any(step.entry.claim for step in self.steps)
+        return any(step.measured.claim for step in self.steps)
 
     @property
     def shown(self) -> str:
         """The variant that the report is about: what it claims, or else the baseline."""
-        return self.claim.name if self.claim else judged(self.steps).found.baseline
+        return self.claim.name if self.claim else judged(self.steps).comparison.baseline
 
 
 def find(evidence: Evidence) -> Findings:
@@ -128,9 +128,9 @@ def find(evidence: Evidence) -> Findings:
     best, tried = claim(every), sum(one.tried for one in evidence.comparisons)
     called, rows = labels(test), test.rows if test else []
     figures = {n: {str(row.seed): row.value for row in rows if row.variant == n} for n in called}
-    found = Findings(evidence, every, best, None, None, tried, called, figures, *_spent(evidence))
-    tested = accuracy(test, found) if test and len(called) > 1 else None
-    return replace(found, accuracy=tested, clock=clock(best, tried) if best else None)
+    report = Findings(evidence, every, best, None, None, tried, called, figures, *_spent(evidence))
+    tested = accuracy(test, report) if test and len(called) > 1 else None
+    return replace(report, accuracy=tested, clock=clock(best, tried) if best else None)
 
 
 def steps(evidence: Evidence) -> list[Step]:
@@ -145,27 +145,27 @@ def steps(evidence: Evidence) -> list[Step]:
     ]
 
 
-def claim(found: Sequence[Step]) -> Claim | None:
+def claim(every: Sequence[Step]) -> Claim | None:
     """Find what a report claims; None where that is not shown to be faster.
 
     A story says which comparison it claims. Else it is the fastest variant that is faster than the
     first baseline, among those that were measured against it by the same metric.
     """
-    first = judged(found)
+    first = judged(every)
     known = [
-        Claim(step, step.found.best)
-        for step in ([first] if first.entry.claim else found)
-        if all(row.run_id for row in step.entry.rows)  # else no job was run
+        Claim(step, step.comparison.best)
+        for step in ([first] if first.measured.claim else every)
+        if all(row.run_id for row in step.measured.rows)  # else no job was run
         and not changes(step.baseline, first.baseline)
-        and step.found.metric == first.found.metric
-        and step.found.best != step.found.baseline
+        and step.comparison.metric == first.comparison.metric
+        and step.comparison.best != step.comparison.baseline
     ]
     return max(known, key=lambda one: one.ratio.middle, default=None)
 
 
-def judged(found: Sequence[Step]) -> Step:
+def judged(every: Sequence[Step]) -> Step:
     """Return the comparison that a story claims; where there is none, the first one."""
-    return next((step for step in found if step.entry.claim), found[0])
+    return next((step for step in every if step.measured.claim), every[0])
 
 
 def clock(best: Claim, tried: int) -> Clock | None:
@@ -174,52 +174,52 @@ def clock(best: Claim, tried: int) -> Clock | None:
     None where these are what it is judged by, or a count is, where nobody knows them, and where they
     say the same, within the noise.
     """
-    entry, own = best.step.entry, best.ratio
-    timed = entry.metric != "wall_s" and not COUNTED.search(entry.metric)
-    if not (timed and all(row.wall_s for row in entry.rows)):
+    runs, by_script = best.step.measured, best.ratio
+    timed = runs.metric != "wall_s" and not COUNTED.search(runs.metric)
+    if not (timed and all(row.wall_s for row in runs.rows)):
         return None
     rows = [
         structs.replace(row, value=max(SMALLEST_S, (row.wall_s or 0.0) - row.start_s))
-        for row in entry.rows
+        for row in runs.rows
     ]
-    found = Comparison(rows, lower=True, metric="wall_s", compared=tried)
-    ratio, noise = found.ratio(best.name), max(found.noise, best.step.found.noise)
-    alike = abs(math.log(own.middle / ratio.middle)) <= math.log1p(noise)
-    if ratio.rounds < ROUNDS or alike or ratio.low <= own.middle <= ratio.high:
+    by_jobs = Comparison(rows, lower=True, metric="wall_s", compared=tried)
+    ratio, noise = by_jobs.ratio(best.name), max(by_jobs.noise, best.step.comparison.noise)
+    alike = abs(math.log(by_script.middle / ratio.middle)) <= math.log1p(noise)
+    if ratio.rounds < ROUNDS or alike or ratio.low <= by_script.middle <= ratio.high:
         return None
-    return Clock(ratio, found.verdict(best.name))
+    return Clock(ratio, by_jobs.verdict(best.name))
 
 
 def settings_of(setting: Setting) -> dict[str, str]:
     """Name all that a command fixes: its words, options, variables, ranks x threads."""
-    found = {f"variable {name}": str(value) for name, value in setting.env.items()}
-    found["ranks x threads"] = f"{setting.ranks} x {setting.threads}"
-    found |= {f"--{name}": value for name, value in setting.placed.items()}
+    settings = {f"variable {name}": str(value) for name, value in setting.env.items()}
+    settings["ranks x threads"] = f"{setting.ranks} x {setting.threads}"
+    settings |= {f"--{name}": value for name, value in setting.placed.items()}
     option, number = "", 0
     for word in setting.words:
         if word == setting.script:
-            found["the script"], option = word, ""
+            settings["the script"], option = word, ""
         elif re.match("-+[A-Za-z]", word):
             option, _, value = word.partition("=")
-            found[option] = value
+            settings[option] = value
             option = "" if value else option
         elif option:
-            found[option], option = word, ""
+            settings[option], option = word, ""
         else:
             number += 1
             later = "the argument" if setting.script else "the script"
-            found[later if number > 1 else "the program"] = word
-    return found
+            settings[later if number > 1 else "the program"] = word
+    return settings
 
 
 def changes(before: Setting, after: Setting) -> list[str]:
     """Name what differs between two commands."""
     one, other = settings_of(before), settings_of(after)
-    found = [name for name in {**one, **other} if one.get(name) != other.get(name)]
+    differ = [name for name in {**one, **other} if one.get(name) != other.get(name)]
     if before.text and after.text:  # what a file is called changes nothing
-        found = [name for name in found if name != "the script"]
-        found += ["the script"] * (before.text != after.text)
-    return found
+        differ = [name for name in differ if name != "the script"]
+        differ += ["the script"] * (before.text != after.text)
+    return differ
 
 
 def diff(evidence: Evidence, before: Setting, after: Setting) -> list[str]:
@@ -231,15 +231,15 @@ def diff(evidence: Evidence, before: Setting, after: Setting) -> list[str]:
     return list(difflib.unified_diff(one, other, before.script, after.script, lineterm=""))
 
 
-def accuracy(test: Test, found: Findings) -> Accuracy | None:
+def accuracy(test: Test, report: Findings) -> Accuracy | None:
     """Test the best's accuracy against the baseline's; None where no two seeds are of both."""
-    base, best, known = ends(test, found.judged)
-    first, last = found.figures[base], found.figures[best]
+    base, best, known = ends(test, report.judged)
+    first, last = report.figures[base], report.figures[best]
     seeds = [seed for seed in first if seed in last]
     if len(seeds) < 2:
         return None
     gap = difference((first[seed], last[seed]) for seed in seeds)
-    return Accuracy(base, found.labels[base], found.labels[best], seeds, *gap, test.lower, known)
+    return Accuracy(base, report.labels[base], report.labels[best], seeds, *gap, test.lower, known)
 
 
 def ends(test: Test, about: Claim) -> tuple[str, str, bool]:
@@ -247,15 +247,15 @@ def ends(test: Test, about: Claim) -> tuple[str, str, bool]:
 
     They are compared in what the claim changes; also tell whether that tells them apart.
     """
-    first = about.step.found.baseline
+    first = about.step.comparison.baseline
     if test.own and {first, about.name} <= set(test.variants):
         return first, about.name, True  # the runs of the claim itself
     base, best = settings_of(about.step.baseline), settings_of(about.setting)
 
     def near(name: str) -> int:
-        own = settings_of(test.variants[name])
+        this = settings_of(test.variants[name])
         differ = about.changed
-        return sum((own.get(k) == base.get(k)) - (own.get(k) == best.get(k)) for k in differ)
+        return sum((this.get(k) == base.get(k)) - (this.get(k) == best.get(k)) for k in differ)
 
     like, unlike = max(test.variants, key=near), min(reversed(test.variants), key=near)
     return like, unlike, near(like) > near(unlike)
@@ -263,9 +263,9 @@ def ends(test: Test, about: Claim) -> tuple[str, str, bool]:
 
 def untested(test: Test, about: Claim) -> list[str]:
     """Name what changes a training in the best, and not in the variant tested in its place."""
-    best, own = settings_of(about.setting), settings_of(test.variants[ends(test, about)[1]])
+    best, tested = settings_of(about.setting), settings_of(test.variants[ends(test, about)[1]])
     words = [key for key in about.changed if key.startswith("-") or key == "the script"]
-    return [key for key in words if own.get(key) != best.get(key)]
+    return [key for key in words if tested.get(key) != best.get(key)]
 
 
 def labels(test: Test | None) -> dict[str, str]:
@@ -274,15 +274,15 @@ def labels(test: Test | None) -> dict[str, str]:
         return {name: name for name in test.variants} if test else {}
     every = {name: settings_of(one) for name, one in test.variants.items()}
     shared = set.intersection(*(set(one.items()) for one in every.values()))
-    found = {}
+    called = {}
     for name, one in every.items():
-        own = [
+        alone = [
             value if key.startswith("the ") else f"{key.removeprefix('variable ')} {value}".strip()
             for key, value in one.items()
             if (key, value) not in shared
         ]
-        found[name] = ", ".join(own) or " ".join(test.variants[name].words[1:])
-    return found
+        called[name] = ", ".join(alone) or " ".join(test.variants[name].words[1:])
+    return called
 
 
 def _cores(one: Runs, variant: str) -> int:

@@ -43,49 +43,49 @@ class _Version(msgspec.Struct):
     schema: int
 
 
-def blocks(found: Findings) -> Iterator[Block]:
+def blocks(report: Findings) -> Iterator[Block]:
     """Arrange the whole report in order: a heading, sentences, tables, code."""
-    yield Block("p", _claimed(found))
-    if found.accuracy:
-        yield Block("p", _accurate(found.accuracy))
-    if found.refusals:
+    yield Block("p", _claimed(report))
+    if report.accuracy:
+        yield Block("p", _accurate(report.accuracy))
+    if report.refusals:
         yield Block("h2", "What it still lacks")
-        yield Block("list", items=found.refusals)
-    if found.evidence.notes:
+        yield Block("list", items=report.refusals)
+    if report.evidence.notes:
         yield Block("h2", "In our own words")
-        yield Block("notes", found.evidence.notes)
+        yield Block("notes", report.evidence.notes)
     yield Block("h2", "The machine and its limits")
-    yield Block("table", rows=[["what", "here"], *found.evidence.machine.about])
+    yield Block("table", rows=[["what", "here"], *report.evidence.machine.about])
     yield Block("h2", "The baseline, twice")
     yield Block(
         "p",
         "In each round the baseline ran twice. Two identical variants could differ by as much as "
         "the noise says, and no smaller gain is called one.",
     )
-    yield Block("table", rows=[TWICE, *map(_twice, found.steps)])
+    yield Block("table", rows=[TWICE, *map(_twice, report.steps)])
     yield Block("h2", "The steps")
-    yield Block("chart", chart(found.steps))
-    yield Block("table", rows=_steps(found))
-    yield from _diffs(found)
+    yield Block("chart", chart(report.steps))
+    yield Block("table", rows=_steps(report))
+    yield from _diffs(report)
     yield Block("h2", "What did not help")
-    yield _no_help(found.steps)
+    yield _no_help(report.steps)
     yield Block("h2", "Accuracy")
-    yield from _accuracy(found)
+    yield from _accuracy(report)
     yield Block("h2", "What it cost")
-    yield from _cost(found)
+    yield from _cost(report)
     yield Block("h2", "The best command")
-    yield from _command(found)
+    yield from _command(report)
     yield Block("h2", "How it was measured")
-    yield from _how(found)
+    yield from _how(report)
 
 
-def _claimed(found: Findings) -> str:
-    step = found.judged.step
-    if found.claim is None:
-        return f"Nothing that was tried is shown to be faster than the baseline, {step.found.baseline}."
-    ratio = found.claim.ratio
+def _claimed(report: Findings) -> str:
+    step = report.judged.step
+    if report.claim is None:
+        return f"Nothing that was tried is shown to be faster than the baseline, {step.comparison.baseline}."
+    ratio = report.claim.ratio
     return (
-        f"{found.claim.name} is {ratio.middle:.2f} times as fast as {step.found.baseline} "
+        f"{report.claim.name} is {ratio.middle:.2f} times as fast as {step.comparison.baseline} "
         f"({ratio.low:.2f} to {ratio.high:.2f} at 95 %, {count(ratio.rounds, 'round')})."
     )
 
@@ -108,7 +108,7 @@ TWICE = ["comparison", "baseline", "first", "again", "ratio", "95 % interval", "
 
 
 def _twice(step: Step) -> list[str]:
-    one = step.found
+    one = step.comparison
     first, again = one.table["median"].iloc[:2]
     return [
         str(step.number),
@@ -121,19 +121,19 @@ def _twice(step: Step) -> list[str]:
     ]
 
 
-def _steps(found: Findings) -> list[list[str]]:
+def _steps(report: Findings) -> list[list[str]]:
     """List each variant with its ratio, the guess where somebody wrote one down, and its cost."""
-    guessed = ["guess"] * any(step.entry.guess is not None for step in found.steps)
+    guessed = ["guess"] * any(step.measured.guess is not None for step in report.steps)
     head = ["comparison", "variant", "median", "times as fast", *guessed]
     head += ["interval", "rounds", "verdict", "core-seconds of a job"]
     return [
         head,
-        *(_step(s, name, bool(guessed)) for s in found.steps for name in s.found.variants),
+        *(_step(s, name, bool(guessed)) for s in report.steps for name in s.comparison.variants),
     ]
 
 
 def _step(step: Step, name: str, guessed: bool) -> list[str]:
-    one, ratio, guess = step.found, step.found.ratio(name), step.entry.guess
+    one, ratio, guess = step.comparison, step.comparison.ratio(name), step.measured.guess
     of_last = f"{guess:.2f}" if guess is not None and name == one.variants[-1] else ""
     before, after = (math.prod(step.cost(which)) for which in (one.baseline, name))
     return [
@@ -153,11 +153,11 @@ def _known(value: float) -> str:
     return rounded(value) if math.isfinite(value) else "unknown"
 
 
-def _diffs(found: Findings) -> Iterator[Block]:
+def _diffs(report: Findings) -> Iterator[Block]:
     """Show what each variant changes in the script of its baseline, folded."""
-    for step in found.steps:
-        for name in step.found.variants:
-            lines = findings.diff(found.evidence, step.baseline, step.setting(name))
+    for step in report.steps:
+        for name in step.comparison.variants:
+            lines = findings.diff(report.evidence, step.baseline, step.setting(name))
             signs = [line[:1] for line in lines[2:]]  # the first two name the files
             more = count(signs.count("+"), "line")
             about = f"{more} added to the script, {signs.count('-')} removed"
@@ -168,27 +168,27 @@ def _diffs(found: Findings) -> Iterator[Block]:
 
 def _no_help(steps: Sequence[Step]) -> Block:
     items = [
-        f"Comparison {step.number}: {step.found.sentence(name)}"
+        f"Comparison {step.number}: {step.comparison.sentence(name)}"
         for step in steps
-        for name in step.found.variants
-        if step.found.verdict(name) != "faster"
+        for name in step.comparison.variants
+        if step.comparison.verdict(name) != "faster"
     ]
     return Block("list", items=items) if items else Block("p", "All that was tried helped.")
 
 
-def _accuracy(found: Findings) -> Iterator[Block]:
-    test, tested = found.evidence.accuracy, found.accuracy
+def _accuracy(report: Findings) -> Iterator[Block]:
+    test, tested = report.evidence.accuracy, report.accuracy
     if test is None:
         yield Block("p", "It was not measured.")
         return
     head = ["variant", *(f"seed {seed}" for seed in test.seeds), "mean"]
     rows = [
         [
-            found.labels[name],
-            *(f"{own[seed]:.4g}" if seed in own else "missing" for seed in test.seeds),
-            f"{statistics.fmean(own.values()):.4g}" if own else "",
+            report.labels[name],
+            *(f"{by_seed[seed]:.4g}" if seed in by_seed else "missing" for seed in test.seeds),
+            f"{statistics.fmean(by_seed.values()):.4g}" if by_seed else "",
         ]
-        for name, own in found.figures.items()
+        for name, by_seed in report.figures.items()
     ]
     about = f"The figure is {test.metric}; {'less' if test.lower else 'more'} is better."
     if tested:
@@ -200,9 +200,9 @@ def _accuracy(found: Findings) -> Iterator[Block]:
     yield Block("table", rows=[head, *rows])
 
 
-def _cost(found: Findings) -> Iterator[Block]:
-    step, clock = found.judged.step, found.clock
-    costs = {name: step.cost(name) for name in (step.found.baseline, found.shown)}
+def _cost(report: Findings) -> Iterator[Block]:
+    step, clock = report.judged.step, report.clock
+    costs = {name: step.cost(name) for name in (step.comparison.baseline, report.shown)}
     rows = [
         [name, _known(took), str(held) if math.isfinite(took) else "unknown", _known(took * held)]
         for name, (took, held) in costs.items()
@@ -211,19 +211,21 @@ def _cost(found: Findings) -> Iterator[Block]:
     if clock:
         yield Block(
             "p",
-            f"By {step.found.metric}, {found.shown} is {found.judged.ratio.middle:.2f} times as fast; by "
+            f"By {step.comparison.metric}, {report.shown} is {report.judged.ratio.middle:.2f} times as fast; by "
             f"the seconds of the whole jobs {clock.ratio.middle:.2f} times ({interval(clock.ratio)}), "
             "with all that a job does besides.",
         )
-    held = f"which held {rounded(found.core_seconds)} core-seconds"
-    yield Block("p", f"This report rests on {count(found.jobs, 'job')}, {held}.")
+    held = f"which held {rounded(report.core_seconds)} core-seconds"
+    yield Block("p", f"This report rests on {count(report.jobs, 'job')}, {held}.")
 
 
-def _command(found: Findings) -> Iterator[Block]:
+def _command(report: Findings) -> Iterator[Block]:
     """Show the line that ran, with the variables that it had."""
-    step, name = found.judged.step, found.shown
+    step, name = report.judged.step, report.shown
     setting = step.setting(name)
-    unset = step.entry.swept and name == step.found.baseline  # a sweep's default sets nothing
+    unset = (
+        step.measured.swept and name == step.comparison.baseline
+    )  # a sweep's default sets nothing
     variables = {**({} if unset else thread_variables(setting.threads)), **setting.env}
     line = setting.command or f"mpirun -n {setting.ranks} {shlex.join(setting.words)}"
     # Numbers of CPUs are those of one machine, and of one hour.
@@ -237,36 +239,34 @@ def _command(found: Findings) -> Iterator[Block]:
     yield Block("code", "\n".join(["#!/bin/sh", *exports(public), *hidden, line]))
 
 
-def _how(found: Findings) -> Iterator[Block]:
-    for step in found.steps:
-        days = sorted({row.utc[:10] for row in step.entry.rows})
+def _how(report: Findings) -> Iterator[Block]:
+    for step in report.steps:
+        days = sorted({row.utc[:10] for row in step.measured.rows})
         day = " to ".join(dict.fromkeys([days[0], days[-1]]))
-        better = "less" if step.found.lower else "more"
-        about = (
-            f"Comparison {step.number}, {day}, judged by {step.found.metric} ({better} is better)."
-        )
-        yield Block("p", " ".join([about, *step.found.notes]))
-        yield Block("code", step.entry.line)
-    told = found.evidence.versions
-    versions = ", ".join(f"{name} {text}" for name, text in told.items())
+        better = "less" if step.comparison.lower else "more"
+        about = f"Comparison {step.number}, {day}, judged by {step.comparison.metric} ({better} is better)."
+        yield Block("p", " ".join([about, *step.comparison.notes]))
+        yield Block("code", step.measured.line)
+    installed = report.evidence.versions
+    versions = ", ".join(f"{name} {text}" for name, text in installed.items())
     wider = ""
-    if found.tried > 1:
-        wider = f", wider as this page tries {found.tried} variants, so that all hold at once (Bonferroni)"
+    if report.tried > 1:
+        wider = f", wider as this page tries {report.tried} variants, so that all hold at once (Bonferroni)"
     yield Block(
         "p",
         "A ratio is the mean of the rounds' own ratios. Its interval is Student's t of their "
         f"logarithms at 95 %{wider}. "
-        f"{f'Versions: {versions}. ' if versions else ''}Written by scaleout {found.evidence.scaleout}. "
+        f"{f'Versions: {versions}. ' if versions else ''}Written by scaleout {report.evidence.scaleout}. "
         "The records of all runs are in this page:  scaleout report --again PAGE --check  draws it "
         "anew from them, and says whether it holds. No check finds out that somebody made up the records "
         "of all runs and drew the page from them.",
     )
 
 
-def draw(found: Findings) -> str:
+def draw(report: Findings) -> str:
     """Draw the page: nothing but its records decides what it shows."""
-    records = msgspec.json.encode(found.evidence).decode().replace("<", "\\u003c")
-    return _page(TITLE, list(blocks(found)), f"{BEGIN}{records}{END}")
+    records = msgspec.json.encode(report.evidence).decode().replace("<", "\\u003c")
+    return _page(TITLE, list(blocks(report)), f"{BEGIN}{records}{END}")
 
 
 def _page(title: str, what: Sequence[Block], records: str = "") -> str:
@@ -284,23 +284,23 @@ def _page(title: str, what: Sequence[Block], records: str = "") -> str:
     )
 
 
-def row(found: Findings) -> list[str]:
+def row(report: Findings) -> list[str]:
     """Describe one report for the table of a class.
 
     The cells are the machine, what was reached, by which steps, and how accurate it is.
     """
     helped = [
-        f"{name} {step.found.ratio(name).middle:.2f}"
-        for step in found.steps
-        for name in step.found.variants
-        if step.found.verdict(name) == "faster"
+        f"{name} {step.comparison.ratio(name).middle:.2f}"
+        for step in report.steps
+        for name in step.comparison.variants
+        if step.comparison.verdict(name) == "faster"
     ]
-    about = found.evidence.machine
+    about = report.evidence.machine
     return [
         f"{about.cpu}, {count(about.cores, 'core')}",
-        _claimed(found),
+        _claimed(report),
         "; ".join(helped) or "none",
-        _accurate(found.accuracy) if found.accuracy else "not measured",
+        _accurate(report.accuracy) if report.accuracy else "not measured",
     ]
 
 
@@ -328,9 +328,9 @@ def _own_words(text: str) -> str:
     return str(reader.renderer.render(tokens, reader.options, {})).strip()
 
 
-def markdown(found: Findings) -> str:
+def markdown(report: Findings) -> str:
     """Write the same report for a note or a merge request, without the picture and the records."""
-    parts = [f"# {TITLE}", *filter(None, map(_markdown, blocks(found)))]
+    parts = [f"# {TITLE}", *filter(None, map(_markdown, blocks(report)))]
     return "\n\n".join(parts) + "\n"
 
 
@@ -370,18 +370,18 @@ def read(path: Path) -> tuple[Findings, str]:
     anew = "write it anew with  scaleout report FOLDER"
     try:
         schema = msgspec.json.decode(records, type=_Version).schema
-        found = (
+        report = (
             rules.judge(msgspec.json.decode(records, type=Evidence)) if schema == SCHEMA else None
         )
-        drawn = draw(found) if found else ""  # which takes whatever it needs
+        drawn = draw(report) if report else ""  # which takes whatever it needs
     except (msgspec.MsgspecError, ScaleoutError, ArithmeticError, LookupError, RecursionError,
             ValueError):  # fmt: skip
         raise ScaleoutError(
             f"{show(path)} is no report, or its records are damaged: {anew}"
         ) from None
-    if found is None:
+    if report is None:
         raise ScaleoutError(f"{show(path)} is a page of another form: {anew}")
-    return found, _forged(text, drawn)
+    return report, _forged(text, drawn)
 
 
 def own_words(path: Path) -> str:

@@ -29,7 +29,7 @@ FILE = re.compile(  # a name that tells nobody's; alice.smith is a person's
     r"|so[\d.]*)"
 )
 NAMED = re.compile(r"""(?<![\w.-])([A-Z_][A-Z0-9_]*)=('[^']*'|"[^"]*"|[^\s'"]+)""")
-HOSTS = {"-hosts", "-host", "--host", "-H", "-f", "-machinefile", "--hostfile", "-hostfile"}
+HOSTS = {"-hosts", "-host", "--host", "-machinefile", "-hostfile", "--hostfile"}  # of mpirun
 SHORTEST = 4  # letters of a secret that is looked for wherever it may stand
 WRITTEN = ("texts", "notes")  # by people: NAME=value in it is a line of a program
 Kind = TypeVar("Kind", bound=msgspec.Struct)

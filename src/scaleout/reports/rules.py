@@ -28,17 +28,19 @@ LEFT = 0.05  # of the images: what a last short step of another batch may leave 
 
 def judge(evidence: Evidence) -> Findings:
     """Compute what the records show, what of it cannot be believed, and what a reader would ask."""
-    found = findings.find(evidence)
-    refused = tuple(text for rule in RULES for text in rule(found))
-    return dataclasses.replace(found, refusals=refused, remarks=tuple(_remarks(found)))
+    report = findings.find(evidence)
+    refused = tuple(text for rule in RULES for text in rule(report))
+    return dataclasses.replace(report, refusals=refused, remarks=tuple(_remarks(report)))
 
 
-def _remarks(found: Findings) -> Iterator[str]:
+def _remarks(report: Findings) -> Iterator[str]:
     """Yield what a careful reader would ask about, though no rule is broken."""
-    tried = [step.found.verdict(name) for step in found.steps for name in step.found.variants]
-    if len(found.steps) > 1 and set(tried) == {"faster"}:
+    tried = [
+        step.comparison.verdict(name) for step in report.steps for name in step.comparison.variants
+    ]
+    if len(report.steps) > 1 and set(tried) == {"faster"}:
         yield "All that was tried helped, which is rare: is a step that did not help left out?"
-    rows = [(name, row) for name, one in _named(found.evidence) for row in one.rows]
+    rows = [(name, row) for name, one in _named(report.evidence) for row in one.rows]
     commits = {row.commit: name for name, row in reversed(rows) if row.commit}
     if len(commits) > 1:
         which = " and ".join(f"{name} at {commit[:7]}" for commit, name in commits.items())
@@ -46,8 +48,8 @@ def _remarks(found: Findings) -> Iterator[str]:
     for name, row in [(name, row) for name, row in rows if row.others > BUSY][:1]:
         share = percent(row.others)
         yield f"Others took {share} of the CPUs' time in the run {row.run_id} of {name}."
-    if found.claim and not found.claim.step.found.lower:
-        yield from _less_work(found.claim)
+    if report.claim and not report.claim.step.comparison.lower:
+        yield from _less_work(report.claim)
 
 
 def _named(evidence: Evidence) -> list[tuple[str, Runs]]:
@@ -65,32 +67,34 @@ def _again(one: Runs) -> str:
     return shlex.join(one.typed) if one.typed else "with the same command and the same seeds"
 
 
-def _rounds(found: Findings) -> Iterator[str]:
-    enough = any(step.found.rounds >= ROUNDS for step in found.steps)
-    for step in found.steps:
-        sweep, rounds = step.entry.swept, step.found.rounds
+def _rounds(report: Findings) -> Iterator[str]:
+    enough = any(step.comparison.rounds >= ROUNDS for step in report.steps)
+    for step in report.steps:
+        sweep, rounds = step.measured.swept, step.comparison.rounds
         if rounds < ROUNDS and not (sweep and enough):  # a sweep may only be a search
-            left = (ROUNDS - rounds) * sum(step.cost(name)[0] for name, _ in step.found.columns)
+            left = (ROUNDS - rounds) * sum(
+                step.cost(name)[0] for name, _ in step.comparison.columns
+            )
             yield (
                 f"One run is no measurement: comparison {step.number} has {count(rounds, 'round')}, "
                 f"and an interval takes {ROUNDS}. Measure the baseline again, and the others with "
                 f"it{'' if math.isnan(left) else f' ({duration(left)} or more)'}:  "
-                f"{step.entry.line}"
+                f"{step.measured.line}"
                 f"{f'  with  --repeat {ROUNDS}  before the --' if sweep else ''}"
             )
 
 
-def _guesses(found: Findings) -> Iterator[str]:
-    for step in found.steps:
-        if step.entry.guess is not None and step.entry.guessed > step.entry.began:
+def _guesses(report: Findings) -> Iterator[str]:
+    for step in report.steps:
+        if step.measured.guess is not None and step.measured.guessed > step.measured.began:
             yield (
                 f"A guess comes first: that of comparison {step.number} was written down after its first "
                 "run. Measure it under another name, with the guess:  compare(..., name=..., guess=...)"
             )
 
 
-def _quick(found: Findings) -> Iterator[str]:
-    for name, one in _named(found.evidence):
+def _quick(report: Findings) -> Iterator[str]:
+    for name, one in _named(report.evidence):
         if any(row.quick for row in one.rows):
             yield (
                 f"The short form is no measurement: {name} was run with SCALEOUT_QUICK. Take it away, and "
@@ -98,11 +102,11 @@ def _quick(found: Findings) -> Iterator[str]:
             )
 
 
-def _machines(found: Findings) -> Iterator[str]:
-    first, versions = found.evidence.machine, found.evidence.versions
-    for name, one in _named(found.evidence):
-        own = {(row.cpu, row.cores) for row in one.rows if row.cpu} | {one.machine}
-        for cpu, cores in sorted(own - {(first.cpu, first.cores)}):
+def _machines(report: Findings) -> Iterator[str]:
+    first, versions = report.evidence.machine, report.evidence.versions
+    for name, one in _named(report.evidence):
+        ran_on = {(row.cpu, row.cores) for row in one.rows if row.cpu} | {one.machine}
+        for cpu, cores in sorted(ran_on - {(first.cpu, first.cores)}):
             yield (
                 f"One report, one machine: {name} was measured on {cpu} with {count(cores, 'core')}, "
                 f"and comparison 1 on {first.cpu} with {count(first.cores, 'core')}. Measure it on the "
@@ -127,8 +131,8 @@ def _versions(versions: Mapping[str, str], names: Iterable[str]) -> str:
     return ", ".join(f"{name} {versions.get(name, 'none')}" for name in names)
 
 
-def _one_change(found: Findings) -> Iterator[str]:
-    variants = [(step, name) for step in found.steps for name in step.found.variants]
+def _one_change(report: Findings) -> Iterator[str]:
+    variants = [(step, name) for step in report.steps for name in step.comparison.variants]
     changed = {
         (step.number, name): changes(step.baseline, step.setting(name)) for step, name in variants
     }
@@ -137,56 +141,60 @@ def _one_change(found: Findings) -> Iterator[str]:
         for step, name in variants
         for what in changed[step.number, name]
         # a grid has each value with all values of the others
-        if len(changed[step.number, name]) == 1 or step.entry.swept
+        if len(changed[step.number, name]) == 1 or step.measured.swept
     }
     for step, name in variants:
-        own = changed[step.number, name]
+        new = changed[step.number, name]
         at_once = f"One change at a time: {name} (comparison {step.number}) changes "
-        if not own and step.setting(name).text:
+        if not new and step.setting(name).text:
             yield (
                 f"Something must change: comparison {step.number} compares a script with itself, as "
-                f"{name} has the text and the settings of {step.found.baseline}. Save the change in its "
-                f"file, or take it out of that of {step.found.baseline} if it was there before, and "
-                f"measure again:  {step.entry.line}"
+                f"{name} has the text and the settings of {step.comparison.baseline}. Save the change in its "
+                f"file, or take it out of that of {step.comparison.baseline} if it was there before, and "
+                f"measure again:  {step.measured.line}"
             )
-        if found.story and len(own) > 1 and not (step.entry.claim or step.entry.swept):
+        if report.story and len(new) > 1 and not (step.measured.claim or step.measured.swept):
             yield (
-                f"{at_once}{' and '.join(own)} at once, so that nobody knows which of them it was. "
-                f"Measure first what {own[0]} alone changes, against {step.found.baseline}."
+                f"{at_once}{' and '.join(new)} at once, so that nobody knows which of them it was. "
+                f"Measure first what {new[0]} alone changes, against {step.comparison.baseline}."
             )
-        elif missing := [what for what in own if what not in alone]:
+        elif missing := [what for what in new if what not in alone]:
             yield (
-                f"{at_once}{' and '.join(own)}, and nothing measures {' or '.join(missing)} alone. "
-                f"Measure what {missing[0]} alone changes too, against {step.found.baseline}."
+                f"{at_once}{' and '.join(new)}, and nothing measures {' or '.join(missing)} alone. "
+                f"Measure what {missing[0]} alone changes too, against {step.comparison.baseline}."
             )
 
 
-def _story(found: Findings) -> Iterator[str]:
+def _story(report: Findings) -> Iterator[str]:
     """Refuse a claim that does not begin and end where its steps do."""
-    taken = [step for step in found.steps if not step.entry.claim]
-    if found.claim is None or not found.story or not taken:
+    taken = [step for step in report.steps if not step.measured.claim]
+    if report.claim is None or not report.story or not taken:
         return
-    step, name = found.claim.step, found.claim.name
+    step, name = report.claim.step, report.claim.name
     if differ := _differ_by_value(taken[0].baseline, step.baseline):
         yield (
-            f"The claim is that of its steps: {step.found.baseline} (comparison {step.number}) is not "
+            f"The claim is that of its steps: {step.comparison.baseline} (comparison {step.number}) is not "
             f"what the first step began with, as it has another value of {' and '.join(differ)}. "
             "Measure the claim against the baseline of comparison 1, with the same ranks, threads and "
             "variables."
         )
-    ends, kept = [taken[0].baseline], taken[0].found.baseline
+    ends, kept = [taken[0].baseline], taken[0].comparison.baseline
     for one in taken:
-        best = one.found.best
-        if best != one.found.baseline:
+        best = one.comparison.best
+        if best != one.comparison.baseline:
             ends, kept = [one.setting(best)], f"{best} of comparison {one.number}"
         else:  # nobody knows yet whether it helps
-            open_ = [name for name in one.found.variants if one.found.verdict(name) == "unclear"]
-            ends += [one.setting(name) for name in open_ if one.found.ratio(name).middle > 1]
-    lacking = [_differ_by_value(end, found.claim.setting) for end in ends]
+            for name in one.comparison.variants:
+                if (
+                    one.comparison.verdict(name) == "unclear"
+                    and one.comparison.ratio(name).middle > 1
+                ):
+                    ends.append(one.setting(name))
+    lacking = [_differ_by_value(end, report.claim.setting) for end in ends]
     if all(lacking):
-        texts = {one.text for each in taken for one in each.entry.variants.values()}
+        texts = {one.text for each in taken for one in each.measured.variants.values()}
         why = "Nothing measured it so."
-        if found.claim.setting.text not in texts:
+        if report.claim.setting.text not in texts:
             why = "A script of the claim is that of no step, so what it changes was not measured."
         yield (
             f"The claim is that of its steps: {name} (comparison {step.number}) is not what the last "
@@ -201,9 +209,9 @@ def _differ_by_value(before: Setting, after: Setting) -> list[str]:
     return [name for name in changes(before, after) if name.startswith(kinds)]
 
 
-def _runs(found: Findings) -> Iterator[str]:
+def _runs(report: Findings) -> Iterator[str]:
     """Refuse what rests on no run; recompute each figure from what its ranks gave, once each."""
-    for name, one in _named(found.evidence):
+    for name, one in _named(report.evidence):
         again = _again(one)
         if any(not row.run_id for row in one.rows):
             yield (
@@ -214,9 +222,7 @@ def _runs(found: Findings) -> Iterator[str]:
         many = Counter(row.run_id for row in one.rows if row.run_id)
         if twice := [run_id for run_id, number in many.items() if number > 1]:
             more = f"Measure the others:  {again}"
-            if (
-                isinstance(one, Test) and one.recorded and not one.own
-            ):  # nobody knows what was typed
+            if isinstance(one, Test) and one.recorded and not one.own:  # nobody knows the line
                 more = "Put all other jobs aside, and report the rest:  scaleout report FOLDER"
             yield (
                 f"Each run counts once: in {name} the run {twice[0]} stands {many[twice[0]]} times. "
@@ -251,14 +257,14 @@ def _follows(row: Compared, one: Runs) -> bool:
     return math.isclose(row.value, value, rel_tol=1e-9)
 
 
-def _copies(found: Findings) -> Iterator[str]:
-    if found.claim is None:
+def _copies(report: Findings) -> Iterator[str]:
+    if report.claim is None:
         return
-    step, names = found.claim.step, (found.claim.step.found.baseline, found.claim.name)
-    for row in [row for row in step.entry.rows if row.copies and row.variant in names][:1]:
+    step, names = report.claim.step, (report.claim.step.comparison.baseline, report.claim.name)
+    for row in [row for row in step.measured.rows if row.copies and row.variant in names][:1]:
         yield (
             f"A claim is of one job: {row.variant} (comparison {step.number}) ran as copies. {row.copies} "
-            f"Let its ranks share the work, or start one rank, and measure again:  {step.entry.line}"
+            f"Let its ranks share the work, or start one rank, and measure again:  {step.measured.line}"
         )
 
 
@@ -275,22 +281,22 @@ def _less_work(best: Claim) -> Iterator[str]:
         differ += ["steps x batch"] * (abs(share - 1) > LEFT)
     for name in sorted(differ)[:1]:
         yield (
-            f"The same work for all: by their records a job of {step.found.baseline} did {name}: "
+            f"The same work for all: by their records a job of {step.comparison.baseline} did {name}: "
             f"{before[name]:g}, and one of {best.name} {after[name]:g} (comparison {step.number}). Let "
             "both do the same, and measure again, or judge them by a rate."
         )
 
 
-def _work(found: Findings) -> Iterator[str]:
-    if found.claim and found.claim.step.found.lower:  # less work takes less time
-        yield from _less_work(found.claim)
+def _work(report: Findings) -> Iterator[str]:
+    if report.claim and report.claim.step.comparison.lower:  # less work takes less time
+        yield from _less_work(report.claim)
 
 
-def _clocks(found: Findings) -> Iterator[str]:
-    best, clock = found.claim, found.clock
+def _clocks(report: Findings) -> Iterator[str]:
+    best, clock = report.claim, report.clock
     if best and clock and clock.verdict != "faster" and clock.ratio.middle < best.ratio.middle:
         yield (
-            f"Two clocks must agree: by {best.step.found.metric} {best.name} is {best.ratio.middle:.2f} "
+            f"Two clocks must agree: by {best.step.comparison.metric} {best.name} is {best.ratio.middle:.2f} "
             f"times as fast, and by the seconds of the whole jobs {clock.ratio.middle:.2f} times "
             f"({clock.ratio.low:.2f} to {clock.ratio.high:.2f}). Let the script's clock hold all that it "
             "does, or its job do so much that its start is no large part of it, or judge it by the whole "
@@ -298,8 +304,8 @@ def _clocks(found: Findings) -> Iterator[str]:
         )
 
 
-def _accuracy(found: Findings) -> Iterator[str]:
-    best, test = found.claim, found.evidence.accuracy
+def _accuracy(report: Findings) -> Iterator[str]:
+    best, test = report.claim, report.evidence.accuracy
     if best is None:  # nothing is claimed
         return
     more = _seeded(test, SEEDS)
@@ -309,7 +315,7 @@ def _accuracy(found: Findings) -> Iterator[str]:
             f"the best with {SEEDS} seeds each:  {more}"
         )
         return
-    called = found.labels
+    called = report.labels
     if len(called) < 2:
         yield (
             f"Faster is not enough: the accuracy of {next(iter(called.values()))} alone was measured. "
@@ -325,19 +331,19 @@ def _accuracy(found: Findings) -> Iterator[str]:
             f"Faster is not enough: no command tells which of {' and '.join(called.values())} is as "
             f"accurate as {best.name}. Train the baseline and the best with {SEEDS} seeds each:  {more}"
         )
-    yield from _harm(test, found)
+    yield from _harm(test, report)
     for name, label in called.items():
-        figures = found.figures[name]
+        figures = report.figures[name]
         runs = sum(row.variant == name for row in test.rows)
         line = shlex.join(test.variants[name].typed) or more
         missing = [seed for seed in test.seeds if seed not in figures]
         if len(figures) < runs or runs > 1 == len(set(figures.values())):
-            same, more_ = "share seeds", ""
+            same, digits = "share seeds", ""
             if len(figures) == runs:
-                same, more_ = "all gave the same figure", " and print the figure with more digits"
+                same, digits = "all gave the same figure", " and print the figure with more digits"
             yield (
                 f"Seeds differ: the {count(runs, 'run')} of {label} {same}, so that their spread says "
-                f"nothing. Give each run its own seed, and let the script take it{more_}:  {line}"
+                f"nothing. Give each run its own seed, and let the script take it{digits}:  {line}"
             )
         elif missing:
             yield (
@@ -368,9 +374,9 @@ def _seeded(test: Test | None, number: int) -> str:
     )
 
 
-def _harm(test: Test, found: Findings) -> Iterator[str]:
+def _harm(test: Test, report: Findings) -> Iterator[str]:
     """Refuse an accuracy that may have lost more than a little."""
-    tested = found.accuracy
+    tested = report.accuracy
     if tested is None or not tested.known:
         return
     largest = max(abs(row.value) for row in test.rows)
@@ -378,7 +384,7 @@ def _harm(test: Test, found: Findings) -> Iterator[str]:
     lost, way = -tested.low, "below"
     if test.lower:
         most, lost, way = (
-            MORE * abs(statistics.fmean(found.figures[tested.base].values())),
+            MORE * abs(statistics.fmean(report.figures[tested.base].values())),
             tested.high,
             "above",
         )

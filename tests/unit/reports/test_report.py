@@ -492,7 +492,7 @@ def test_a_notebooks_comparison_tells_its_commands_by_its_runs(results: Path) ->
     first, second = map(asked, found["variants"].values())
     assert first["words"] == ["python", "-m", "mpi4py", "labs/0.py", "--steps=9"]
     assert (first["ranks"], first["threads"], second["ranks"], second["threads"]) == (1, 2, 2, 1)
-    assert read(whole).steps[2].entry.line == "the same call of compare()"
+    assert read(whole).steps[2].measured.line == "the same call of compare()"
 
 
 @pytest.mark.parametrize(
@@ -572,7 +572,7 @@ def test_a_story_claims_its_last_comparison_with_the_accuracy_of_its_own_runs(to
     text = _words(told)
     assert "mine is 1.40 times as fast as first" in text, text
     assert re.search(r"Accuracy over 5 seeds, mine against first: [+-]0.00\d+ \(", text), text
-    assert read(told).steps[-1].entry.line == "the same call of compare()"
+    assert read(told).steps[-1].measured.line == "the same call of compare()"
     assert refusals(told) == [] and remarks(told) == []
     assert told["accuracy"]["seeds"] == ["1", "2", "3", "4", "5"]
     assert len(told["accuracy"]["rows"]) == 10  # without the baseline's second runs
@@ -1001,7 +1001,7 @@ def test_ten_comparisons_of_equal_programs_seldom_claim_a_gain() -> None:
 def test_a_single_comparison_is_told_as_compare_tells_it(results: Path) -> None:
     found = read(gathered(results / "compare/a"))
     itself = Comparison.read(results / "compare/a")
-    assert found.steps[0].found.ratio("--batch 256") == itself.ratio("--batch 256")
+    assert found.steps[0].comparison.ratio("--batch 256") == itself.ratio("--batch 256")
     text = page.markdown(found)
     assert "logarithms at 95 %. " in text
     assert "wider as this page tries 3 variants" in page.markdown(read(gathered(results)))
@@ -1047,6 +1047,33 @@ def test_two_clocks_are_both_told_where_both_show_a_gain(told: Entry) -> None:
         row["wall_s"] = 110.0 if row["variant"] == "mine" else 130.0
     assert "by the seconds of the whole jobs 1.18 times (1.18 to 1.18)" in _words(told)
     assert refusals(told) == []
+
+
+@pytest.mark.parametrize(
+    ("metric", "refused"),
+    [("images/s: ([0-9.]+)", True), ("epoch time: (.*)", True), ("steps: (.*)", False)],
+)
+def test_a_count_needs_no_clock(told: Entry, metric: str, refused: bool) -> None:
+    another_clock(told)
+    told["comparisons"][3]["metric"] = metric
+    assert any(one.startswith("Two clocks") for one in refusals(told)) is refused
+
+
+@pytest.mark.parametrize(
+    ("work", "other", "said"),
+    [
+        ({"steps": 100, "batch": 16}, {"steps": 95, "batch": 16}, "steps: 100, and one of mine 95"),
+        ({"steps": 100, "batch": 16}, {"steps": 50, "batch": 32}, ""),
+        ({"steps": 100, "batch": 16}, {"steps": 40, "batch": 32}, "steps x batch: 1600, and"),
+        ({"epochs": 5}, {"epochs": 4}, "epochs: 5, and one of mine 4"),
+        ({"epochs": 5}, {}, ""),
+    ],
+)
+def test_less_work_is_told_of_a_rate_too(told: Entry, work: Entry, other: Entry, said: str) -> None:
+    variants = told["comparisons"][3]["variants"]
+    variants["first"]["work"], variants["mine"]["work"] = work, other
+    assert refusals(told) == []
+    assert said in "".join(remarks(told)) and bool(said) == bool(remarks(told))
 
 
 def test_a_page_of_another_form_is_written_anew(found: Entry, tmp_path: Path) -> None:
