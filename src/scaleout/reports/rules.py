@@ -184,12 +184,9 @@ def _story(report: Findings) -> Iterator[str]:
         if best != one.comparison.baseline:
             ends, kept = [one.setting(best)], f"{best} of comparison {one.number}"
         else:  # nobody knows yet whether it helps
-            for name in one.comparison.variants:
-                if (
-                    one.comparison.verdict(name) == "unclear"
-                    and one.comparison.ratio(name).middle > 1
-                ):
-                    ends.append(one.setting(name))
+            tried = {other: one.comparison.verdict(other) for other in one.comparison.variants}
+            open_ = [other for other, verdict in tried.items() if verdict == "unclear"]
+            ends += [one.setting(o) for o in open_ if one.comparison.ratio(o).middle > 1]
     lacking = [_differ_by_value(end, report.claim.setting) for end in ends]
     if all(lacking):
         texts = {one.text for each in taken for one in each.measured.variants.values()}
