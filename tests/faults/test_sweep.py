@@ -109,7 +109,7 @@ def test_a_sweep_that_is_stopped_half_way_goes_on_from_there(
 
 
 def _key(row: dict) -> tuple:
-    return row["role"], row["ranks"], row["env"]["TF_NUM_INTEROP_THREADS"], row["repeat"]
+    return row["role"], row["ranks"], row["env"]["TF_NUM_INTEROP_THREADS"], row["round"]
 
 
 def test_a_search_that_is_killed_goes_on_with_the_points_it_had_chosen(

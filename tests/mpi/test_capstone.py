@@ -126,8 +126,8 @@ def test_a_learners_first_step_changes_one_thing(topic: Callable[[bool], Lab]) -
     ladder.step("two ranks", guess=1.2, ranks=2)
     mine.script.write_text(filled + "EDITED = True\n")
     ladder.step("an edit", guess=1.2)
-    story = findings.steps(evidence.gather(ladder.story[:2], limits=False))
-    changed = [findings.changes(one.baseline, one.setting(one.found.variants[0])) for one in story]
+    story = findings.steps(evidence.gather(ladder.story[:2]))
+    changed = [findings.changes(one.baseline, one.setting(one.comparison.variants[0])) for one in story]
     assert changed == [["ranks x threads"], ["the script"]]
     ladder.steps = {name: {**how, "kept": name == "first"} for name, how in ladder.steps.items()}
     ladder.back()
