@@ -127,7 +127,9 @@ def test_a_learners_first_step_changes_one_thing(topic: Callable[[bool], Lab]) -
     mine.script.write_text(filled + "EDITED = True\n")
     ladder.step("an edit", guess=1.2)
     story = findings.steps(evidence.gather(ladder.story[:2]))
-    changed = [findings.changes(one.baseline, one.setting(one.comparison.variants[0])) for one in story]
+    changed = [
+        findings.changes(one.baseline, one.setting(one.comparison.variants[0])) for one in story
+    ]
     assert changed == [["ranks x threads"], ["the script"]]
     ladder.steps = {name: {**how, "kept": name == "first"} for name, how in ladder.steps.items()}
     ladder.back()
