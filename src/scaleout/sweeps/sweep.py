@@ -70,7 +70,7 @@ def sweep(
         {variable: values to try}; None among them leaves it unset. A name such as
         "HOROVOD_CYCLE_TIME if ranks=2" is tried only where the other axis has that value.
     metric, lower, reduce
-        Where the figure comes from, see `comparisons.metric.Metric`.
+        Where the figure comes from, see `measuring.metric.Metric`.
     repeat : int
         Jobs a point. With SCALEOUT_QUICK=1 one, at two points: with the first value of each axis
         and with the last. The default's only run then stands there twice.
