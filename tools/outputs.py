@@ -24,6 +24,7 @@ KINDS, NAME = {".py", ".sh", ".c"}, r"\w+\.\w+"
 PACKAGE = Path(__file__).resolve().parent.parent / "src/scaleout/kit"
 KIT = {"data", "records", "checkpoints", "flags", "layers", "waiting"}  # what labs may import
 USED = "what it uses of scaleout/{}.py changed since the run"
+CHECKS, THEIRS = "checks.py", "instruments.py"  # what only the checks run is THEIRS
 MOST_NOISE = 0.10  # by which two identical jobs may differ without a word
 MEASURES = re.compile(r"\b(?:print|explain)\(|\.(?:plot|check)\(|\.figures\.")
 
@@ -39,9 +40,10 @@ def record(book: Book) -> dict[str, list[str]]:
 
 def scripts(folder: Path) -> dict[str, str]:
     """The hash of each script below a lesson's folder, by its path in there; what editors and Jupyter
-    leave beside them, such as runme-Copy1.py, is none of them."""
+    leave beside them, such as runme-Copy1.py, is none of them, nor is what only the checks run."""
     files = sorted(path for path in folder.rglob("*") if path.suffix in KINDS)
-    names = {path.relative_to(folder): path for path in files if re.fullmatch(NAME, path.name)}
+    files = [path for path in files if re.fullmatch(NAME, path.name) and path.name != THEIRS]
+    names = {path.relative_to(folder): path for path in files}
     own = [name for name in names if not any(part.startswith(".") for part in name.parts)]
     return {name.as_posix(): script_digest(names[name]) for name in own}
 
@@ -50,15 +52,24 @@ def script_digest(path: Path) -> str:
     """The hash of a Python script's syntax tree without docstrings; of another file's bytes.
 
     Comments and line breaks are not in the tree. `ast.dump` would give each version of Python
-    another hash.
+    another hash. Of the checks, an output holds what they say when they are passed; that the
+    solution passes them is tried by every run of the tests.
     """
     raw = path.read_bytes()
+    if path.name == CHECKS:
+        return digest(repr(_said(ast.parse(raw))))
     if path.suffix != ".py":
         return digest(raw)
     try:
         return digest(_tree(ast.parse(raw)))
     except SyntaxError:
         return digest(raw)
+
+
+def _said(tree: ast.Module) -> list[str]:
+    """What the checks of a module say when they are passed."""
+    checks = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.decorator_list]
+    return [(ast.get_docstring(node) or "").partition("\n")[0] for node in checks]
 
 
 def package(folder: Path, source: Path | None = None) -> dict[str, str]:

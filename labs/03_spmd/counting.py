@@ -8,21 +8,45 @@ from mpi4py import MPI
 
 
 class Counting(MPI.Intracomm):
-    """A communicator that counts the bytes this rank sends."""
+    """A communicator that counts the bytes this rank sends, in whichever way.
+
+    Sendrecv takes the two arrays also by their places alone, as in runme.py.
+    """
 
     sent = 0
 
-    def Send(self, x: np.ndarray, dest: int) -> None:
-        # Distributed: returns when x may be changed again
-        super().Send(x, dest)
-        self.sent += x.nbytes
+    def count(self, what: object) -> None:
+        """Add an array, or a list that begins with one, to what was sent."""
+        array = what[0] if isinstance(what, list | tuple) else what
+        if isinstance(array, np.ndarray):
+            self.sent += array.nbytes
 
-    def Sendrecv(self, x: np.ndarray, dest: int,
-                 into: np.ndarray, source: int) -> None:
-        if not (isinstance(x, np.ndarray) and isinstance(into, np.ndarray)):
+    def Sendrecv(self, sendbuf, dest, *places, **names):
+        if places and not isinstance(places[0], int):
+            names |= dict(zip(("recvbuf", "source"), places, strict=False))
+            places = ()
+        if not all(isinstance(each, np.ndarray | list | tuple)
+                   for each in (sendbuf, names.get("recvbuf", []))):
             raise TypeError("Sendrecv takes arrays. With a number, x[2] is "
                             "one element of x; with a slice, x[block[2]] is "
                             "a block of it.")
         # Distributed: gives and takes at once, so that nobody waits in a ring
-        super().Sendrecv(x, dest, recvbuf=into, source=source)
-        self.sent += x.nbytes
+        super().Sendrecv(sendbuf, dest, *places, **names)
+        self.count(sendbuf)
+
+
+def counted(name: str):
+    """One of mpi4py's ways to send, and its bytes are counted."""
+    way = getattr(MPI.Intracomm, name)
+
+    def send(self, what, *places, **names):
+        found = way(self, what, *places, **names)
+        self.count(what)
+        return found
+
+    return send
+
+
+for name in ("Send", "Ssend", "Isend", "Issend", "Isendrecv",
+             "Sendrecv_replace", "send", "isend", "sendrecv"):
+    setattr(Counting, name, counted(name))
