@@ -170,6 +170,39 @@ def test_a_comment_a_docstring_or_a_copy_makes_nothing_stale(was_run: Path) -> N
     assert list(lint_text.belongs(was_run)) == []
 
 
+CHECKS = '''"""The checks."""
+
+from scaleout import todo
+
+
+@todo(1, hints=["One.", "Two."])
+def it_adds(job):
+    """It adds two numbers.
+
+    More of it.
+    """
+    assert job
+'''
+
+
+def test_of_the_checks_an_output_holds_what_they_say_when_passed(was_run: Path) -> None:
+    lesson = was_run.with_suffix("")
+    (lesson / "checks.py").write_text(CHECKS)
+    (name,) = lint_text.belongs(was_run)
+    assert name == "05_tiny/checks.py changed since the run"
+
+    def take(whole: Any, code: list[Any]) -> None:
+        whole["metadata"]["scaleout"]["scripts"] = outputs.scripts(lesson)
+
+    _change(was_run, take)
+    other = CHECKS.replace("assert job", "assert job.ok").replace("More of", "Less of")
+    (lesson / "checks.py").write_text(other)
+    (lesson / "instruments.py").write_text("import runme\n")
+    assert list(lint_text.belongs(was_run)) == []
+    (lesson / "checks.py").write_text(CHECKS.replace("adds two", "adds"))
+    assert list(lint_text.belongs(was_run)) == ["05_tiny/checks.py changed since the run"]
+
+
 def test_where_our_modules_lie_makes_nothing_stale(tmp_path: Path) -> None:
     old = "from scaleout.plots import look\nfrom scaleout.words import count\nprint(look, count)\n"
     new = old.replace("scaleout.words", "scaleout.base.words")

@@ -6,6 +6,7 @@ import json
 import re
 import textwrap
 from collections.abc import Callable, Iterable
+from difflib import SequenceMatcher
 
 from ..base.errors import ScaleoutError
 
@@ -94,20 +95,22 @@ def lines_of_todos(text: str) -> dict[int, int]:
     return {int(mark[1]): at for mark, at in found if mark}
 
 
-def touched(text: str, start: str, number: int) -> bool:
-    """Tell whether anything between this TODO and the next differs from the untouched lab."""
-    return _below(text, number) != _below(start, number)
+def written(text: str, start: str) -> dict[int, int]:
+    """Find the TODO of each line that differs from the untouched lab, by the line's number.
 
-
-def _below(text: str, number: int) -> list[str]:
-    """List the lines from the mark of a TODO to the next mark, without blank ones."""
-    lines, inside = [], False
-    for line in text.splitlines():
-        if found := TODO.match(line):
-            inside = int(found[1]) == number
-        if inside and line.strip():
-            lines.append(line.rstrip())
-    return lines
+    It is the one below whose mark the line stands in the untouched lab, so it is known also where
+    somebody has deleted the mark. What was only taken out counts with the line that now stands there.
+    """
+    given, now = ([line.rstrip() for line in each.splitlines()] for each in (start, text))
+    marks = lines_of_todos(start)
+    found: dict[int, int] = {}
+    for kind, i, end, j, until in SequenceMatcher(None, given, now, autojunk=False).get_opcodes():
+        above = [number for number, at in marks.items() if at <= end]
+        gone = [line for line in given[i:end] if line and not line.lstrip().startswith("#")]
+        if kind != "equal" and above and (gone or any(now[j:until])):
+            owner = max(above, key=lambda number: marks[number])
+            found |= dict.fromkeys(range(j + 1, max(until, j + 1) + 1), owner)
+    return found
 
 
 def nearest(text: str, line: int, among: Iterable[int]) -> int | None:

@@ -61,16 +61,25 @@ class Judge:
         self.script = lab.script
         self.text = read_text(lab.script)
         self.start = untouched(lab.name).get(lab.script.name)
+        self.written = {} if self.start is None else marks.written(self.text, self.start)
         self.told: dict[str, int] = {}  # failures without a line, and the TODO that showed each
 
     def touched(self, number: int) -> bool:
         """Tell whether anything of this TODO has changed since the file was given out."""
-        return self.start is None or marks.touched(self.text, self.start, number)
+        return self.start is None or number in self.written.values()
 
-    def nearest(self, line: int) -> int | None:
-        """Find the TODO that a line belongs to; one that nobody has touched is not blamed."""
-        numbers = marks.numbers(self.text)
-        return marks.nearest(self.text, line, [n for n in numbers if self.touched(n)] or numbers)
+    def guilty(self, line: int) -> int | None:
+        """Find the TODO that a line belongs to; one that nobody has touched is not blamed.
+
+        A line that was given out as it is may fail because a TODO was skipped: that one comes first.
+        """
+        if line in self.written:
+            return self.written[line]
+        numbers = marks.numbers(self.start or self.text)
+        done = [n for n in numbers if self.touched(n)]
+        if skipped := [n for n in numbers if done and n < max(done) and n not in done]:
+            return min(skipped)
+        return marks.nearest(self.text, line, done or numbers)
 
     def unreadable(self, number: int) -> Verdict | None:
         """Judge a TODO in a text that Python cannot read; None when it can be read."""
@@ -80,7 +89,7 @@ class Judge:
         line, said = error
         file = self.script.name
         what = f"Python cannot read line {line} of {file}: {said}.\n    {self._code(line)}"
-        return self._share(number, self.nearest(line), what, f"{file}, line {line}: {said}.")
+        return self._share(number, self.guilty(line), what, f"{file}, line {line}: {said}.")
 
     def failed(self, number: int, error: JobError) -> Verdict:
         """Judge a TODO by a job that did not end well."""
@@ -97,7 +106,7 @@ class Judge:
             return self._share(number, None, f"the job did not end well. {error}", str(error))
         what = f"the job failed in line {line} of {self.script.name}. {error}"
         brief = f"line {line} of {self.script.name} fails: {_exception(error)}"
-        return self._share(number, self.nearest(line), what, brief)
+        return self._share(number, self.guilty(line), what, brief)
 
     def _share(self, number: int, guilty: int | None, what: str, brief: str) -> Verdict:
         """Tell the whole story for the TODO at fault, a short one for those that it hides."""
@@ -105,10 +114,13 @@ class Judge:
             told = self.told.setdefault(brief, number)
             said = what if told == number else f"the same job failed: see TODO {told}."
             return Verdict(number, "not judged", said)
-        if guilty == number:
+        if guilty == number and (self.touched(number) or not self.written):
             return Verdict(number, "not yet", what)
         if not self.touched(number):
             return Verdict(number, "not started", "write it, then check again.")
+        if not self.touched(guilty):
+            what = f"TODO {guilty} is still open: write it first. Without it {brief}"
+            return Verdict(number, "not judged", what)
         return Verdict(number, "not judged", f"first mend TODO {guilty}: {brief}")
 
     def _waits(self, number: int, error: JobTimeout) -> Verdict:
@@ -119,7 +131,7 @@ class Judge:
         said = f"the job came to no end in {error.run.wall_s:.0f} s: {WAITS}"
         all_of_it = f"All it said: {show(error.run.folder / 'output.txt')}"
         what = "\n    ".join([said, *where, all_of_it])
-        found = Counter(filter(None, (self.nearest(line) for line in there.values())))
+        found = Counter(filter(None, (self.guilty(line) for line in there.values())))
         if not found:
             return self._share(number, None, what, said)
         return self._share(number, found.most_common(1)[0][0], what, f"{'; '.join(where)}.")

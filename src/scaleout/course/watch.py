@@ -53,7 +53,7 @@ class Watch:
         inner = FRAME.match(stack[0]) if stack else None
         place = Path(inner[1]).parent if inner else None
         return place is not None and (
-            place.parts[-1:] == self.script.parent.parts[-1:] or place == PACKAGE
+            place.parts[-1:] == self.script.parent.parts[-1:] or place.is_relative_to(PACKAGE)
         )
 
     def _progress(self, tell: Callable[[str], None]) -> None:

@@ -28,6 +28,45 @@ def test_a_line_belongs_to_the_mark_above_it_else_to_the_next(
     assert marks.nearest(TEXT, line, among) == todo
 
 
+GIVEN = """\
+import os
+# TODO 1: this.
+this = 0
+
+between()
+# TODO 2: that.
+raise NotImplementedError
+end()
+"""
+
+
+@pytest.mark.parametrize(
+    ("change", "todos"),
+    [
+        ([], {}),
+        ([("this = 0", "this = 1")], {3: 1}),
+        ([("this = 0", "this = 1  ")], {3: 1}),
+        ([("this = 0\n", "a = 1\n\nthis = a\n")], {3: 1, 4: 1, 5: 1}),
+        ([("\n\nbetween", "\nbetween")], {}),
+        ([("# TODO 2: that.\n", "")], {}),
+        ([("# TODO 2: that.\nraise NotImplementedError", "that = 2")], {6: 2}),
+        ([("# TODO 1: this.\n", ""), ("this = 0", "this = 1"), ("# TODO 2: that.\n", "")], {2: 1}),
+        ([("raise NotImplementedError\n", "")], {7: 2}),
+        ([("this = 0", "this = 1"), ("raise NotImplementedError", "that = 2")], {3: 1, 7: 2}),
+        ([("import os", "import sys")], {}),
+        ([("end()", "end(1)")], {8: 2}),
+    ],
+)
+def test_what_somebody_has_written_belongs_to_the_todo_above_it_as_it_was_given_out(
+    change: list[tuple[str, str]], todos: dict[int, int]
+) -> None:
+    text = GIVEN
+    for old, new in change:
+        assert old in text
+        text = text.replace(old, new)
+    assert marks.written(text, GIVEN) == todos
+
+
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [

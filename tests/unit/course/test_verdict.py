@@ -53,12 +53,20 @@ def test_a_crash_in_lines_as_they_were_given_out_is_blamed_on_those_that_were_no
     workshop: Path, fill
 ) -> None:
     master = workshop / "solutions/00_tiny/runme.py"
-    given = "    total = comm.allreduce(rank + 1)\n# STARTER: total = rank + 1\n"
-    master.write_text(master.read_text().replace(given.lstrip().splitlines()[0], given.strip()))
+    text = master.read_text().replace("# STARTER: rank = 0", "# STARTER: rank = None")
+    master.write_text(text.replace("if comm.Get_rank() == 0:", "if rank + 1 == 1:"))
     generate()
-    first, second = fill("rank = 'one'", None)
-    assert (first.state, second.state) == ("not yet", "not started")
-    assert "failed in line 14 of runme.py" in first.what
+    first, second = fill(None, "total = comm.allreduce(1)")
+    assert (first.state, second.state) == ("not started", "not judged")
+    assert second.what.startswith("TODO 1 is still open: write it first. Without it line 15 of")
+
+
+def test_a_line_of_ones_own_is_known_without_its_mark(workshop: Path, fill) -> None:
+    mine = workshop / "labs/00_tiny/runme.py"
+    lines = mine.read_text().splitlines(keepends=True)
+    mine.write_text("".join(line for line in lines if "# TODO 2" not in line))
+    first, second = fill("rank = comm.Get_rank()", "total = comm.allreduce(wrong)")
+    assert (first.state, second.state) == ("not judged", "not yet")
 
 
 def test_a_file_that_python_cannot_read_starts_no_job(fill, results: Path) -> None:
