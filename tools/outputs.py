@@ -68,7 +68,9 @@ def script_digest(path: Path) -> str:
 
 def _said(tree: ast.Module) -> list[str]:
     """What the checks of a module say when they are passed."""
-    checks = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.decorator_list]
+    checks = [
+        node for node in tree.body if isinstance(node, ast.FunctionDef) and node.decorator_list
+    ]
     return [(ast.get_docstring(node) or "").partition("\n")[0] for node in checks]
 
 
