@@ -118,13 +118,11 @@ STALE = {
     "02_threads": "checkpoints records",
     "03_spmd": "checkpoints records",
     "04_kmeans": "checkpoints records",
-    "05_horovod": "checkpoints records",
     "06_tuning": "checkpoints records",
     "07_scaling": "checkpoints records",
     "08_precision": "checkpoints records",
     "09_networks": "checkpoints records",
     "10_input": "checkpoints",
-    "11_parallelism": "checkpoints records",
     "12_capstone": "checkpoints",
 }
 
