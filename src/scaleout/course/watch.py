@@ -14,6 +14,9 @@ from .verdict import in_script
 
 PATIENCE_S = 10.0  # a job that takes longer is worth a line
 SAME = 2  # so often each rank must be found where it was before, until the job is ended
+# And so often the others, where a rank says nothing: what waits in a call that keeps Python's lock,
+# as mpi4py's allreduce of Python objects does, cannot say where it stands.
+SAME_BESIDE_SILENCE = 5
 PACKAGE = Path(__file__).parents[1]
 
 
@@ -21,7 +24,8 @@ class Watch:
     """Follow what the ranks of a check's job say of where they stand, and end a job that waits.
 
     A rank waits when its stack has been the same a few times, and the innermost call is the lab's
-    own, or ours; a call inside another library may take its time.
+    own, or ours; a call inside another library may take its time. One that has never said where it
+    stands waits when all others have for longer.
     """
 
     def __init__(self, script: Path, ranks: int, tell: Callable[[str], None] | None = None) -> None:
@@ -44,7 +48,8 @@ class Watch:
             waits = self._ours(stack) and stack == self.before.get(rank)
             self.same[rank] = self.same.get(rank, 0) + 1 if waits else 0
             self.before[rank] = stack
-            if 1 < self.ranks == len(self.same) and SAME <= min(self.same.values()) < float("inf"):
+            enough = SAME if self.ranks == len(self.same) else SAME_BESIDE_SILENCE
+            if 1 < self.ranks and enough <= min(self.same.values()) < float("inf"):
                 raise EndJob
         if self.tell and time.monotonic() - self.told > PATIENCE_S:
             self._progress(self.tell)

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from scaleout.base.stacks import DONE
-from scaleout.course.watch import Watch
+from scaleout.course.watch import PACKAGE, Watch
+from scaleout.jobs.job import EndJob
 
 SCRIPT = Path("/w/labs/00_tiny/runme.py")
 
@@ -27,15 +28,30 @@ def _take(*said: list[str], ranks: int = 2) -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        [_stack(0, 12)] * 9,
+        [_stack(0, 12)] * 5,
         [[f"[0] {DONE}"], [f"[1] {DONE}"]],
-        [*[_stack(0, 12)] * 9, *[_stack(1, line) for line in range(9)]],
+        [stack for line in range(9) for stack in (_stack(0, 12), _stack(1, line))],
         [_stack(0, 12), _stack(1, 12, "/usr/lib/keras/fit.py")] * 9,
     ],
-    ids=["one says nothing", "all are done", "one goes on", "one is inside a library"],
+    ids=["one has said nothing yet", "all are done", "one goes on", "one is inside a library"],
 )
 def test_a_job_that_may_go_on_is_left_alone(said: list[list[str]]) -> None:
     _take(*said)
+
+
+@pytest.mark.parametrize(
+    ("said", "ranks"),
+    [
+        ([_stack(0, 12), _stack(1, 12)] * 5, 2),
+        ([_stack(0, 12), _stack(1, 30, str(PACKAGE / "kit/records.py"))] * 5, 2),
+        ([_stack(0, 12), _stack(1, 12)] * 9, 3),
+        ([[f"[1] {DONE}"], *[_stack(0, 12)] * 5], 2),
+    ],
+    ids=["in the lab", "in what the lab calls of ours", "one says nothing", "one is done"],
+)
+def test_a_job_that_only_waits_is_ended(said: list[list[str]], ranks: int) -> None:
+    with pytest.raises(EndJob):
+        _take(*said, ranks=ranks)
 
 
 def test_a_job_that_takes_long_is_told_of_with_its_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
