@@ -49,7 +49,7 @@ class Watch:
             self.same[rank] = self.same.get(rank, 0) + 1 if waits else 0
             self.before[rank] = stack
             enough = SAME if self.ranks == len(self.same) else SAME_BESIDE_SILENCE
-            if 1 < self.ranks and enough <= min(self.same.values()) < float("inf"):
+            if self.ranks > 1 and enough <= min(self.same.values()) < float("inf"):
                 raise EndJob
         if self.tell and time.monotonic() - self.told > PATIENCE_S:
             self._progress(self.tell)
