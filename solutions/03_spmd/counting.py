@@ -7,6 +7,9 @@ import numpy as np
 from mpi4py import MPI
 
 
+SENT = ("buf", "sendbuf", "obj", "sendobj")  # mpi4py's names of what is sent
+
+
 class Counting(MPI.Intracomm):
     """A communicator that counts the bytes this rank sends, in whichever way.
 
@@ -39,9 +42,10 @@ def counted(name: str):
     """One of mpi4py's ways to send, and its bytes are counted."""
     way = getattr(MPI.Intracomm, name)
 
-    def send(self, what, *places, **names):
-        found = way(self, what, *places, **names)
-        self.count(what)
+    def send(self, *places, **names):
+        found = way(self, *places, **names)
+        named = [names[each] for each in SENT if each in names]
+        self.count([*places, *named][0])
         return found
 
     return send
