@@ -20,9 +20,12 @@ from scaleout.course import checks
 from scaleout.course.marks import cut, numbers
 from scaleout.course.masters import SCRIPTS
 
-pytestmark = [pytest.mark.choice, pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).resolve().parents[2]
+# Whose jobs take a second or two: these are tried in each run of the tests, the others by
+# `make test-all`.
+QUICK = {"00_welcome", "03_spmd", "08_precision"}
 TABLES = {
     path.stem: tomllib.loads(path.read_text())
     for path in sorted(Path(__file__).with_name("wrong_fills").glob("*.toml"))
@@ -43,7 +46,10 @@ WRONG = [
         row,
         at == 1,
         id=f"{topic}-{name}-{at}",
-        marks=[with_torch] * (script_of(topic, number).name == "ddp.py"),
+        marks=[
+            *[pytest.mark.choice] * (topic not in QUICK),
+            *[with_torch] * (script_of(topic, number).name == "ddp.py"),
+        ],
     )
     for topic, table in TABLES.items()
     for name, rows in table.items()
@@ -51,7 +57,16 @@ WRONG = [
     for at, row in enumerate(rows, 1)
 ]
 RIGHT = [
-    pytest.param(topic, row["todo"], row, id=f"{topic}-todo{row['todo']}-{at}")
+    pytest.param(
+        topic,
+        row["todo"],
+        row,
+        id=f"{topic}-todo{row['todo']}-{at}",
+        marks=[
+            *[pytest.mark.choice] * (topic not in QUICK),
+            *[with_torch] * (script_of(topic, row["todo"]).name == "ddp.py"),
+        ],
+    )
     for topic, table in TABLES.items()
     for at, row in enumerate(table.get("right", []), 1)
 ]
