@@ -204,7 +204,7 @@ def strips_are_taken_once(shares, ranks, strips):
             f"{strips:,} // {ranks} is {each}, and {ranks} * {each} only "
             f"{ranks * each:,}."
         )
-    elif outside:
+    elif outside and not twice:
         because = (
             f"There is no strip before 0, and none after {strips - 1:,}. "
             "Rank 0 begins at 0, and the last rank ends at args.strips."
