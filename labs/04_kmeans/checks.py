@@ -14,6 +14,7 @@ from PIL import Image
 
 from scaleout import ScaleoutError, data, todo
 
+LIMIT_S = 30  # of ranks that wait for each other
 RANKS = 4
 FEWER = 2  # ranks of the second job
 SCALE = 0.12
@@ -54,6 +55,7 @@ class Watched:
             run = job(
                 ranks=ranks, threads=1, photo=small, colours=COLOURS,
                 iterations=ITERATIONS, script="instruments.py",
+                timeout=LIMIT_S,
             )
         except ScaleoutError as failed:
             self.failed = failed
@@ -125,7 +127,8 @@ def all_equal(found, what):
 
 def a(kind):
     """A kind with its article."""
-    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+    vowel = kind[0] in "aeiou" or kind == "ndarray"
+    return f"{'an' if vowel else 'a'} {kind}"
 
 
 @todo(
