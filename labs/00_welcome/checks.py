@@ -1,7 +1,9 @@
-"""What each TODO of 00_welcome is checked by: one job on four ranks.
+"""What each TODO of 00_welcome is checked by: a job on four ranks, then three.
 
 The checks look at what the ranks said and at the record, never at the code.
-1,003 strips leave 3 when four ranks share them.
+1,003 strips leave 3 when four ranks share them; 1,001 leave 2 on three. In the
+second job, instruments.py gives each rank a number of its own to add up, so
+that nobody can know the sum beforehand.
 """
 
 import math
@@ -12,12 +14,35 @@ from scaleout import ScaleoutError, todo
 
 RANKS = 4
 STRIPS = 1003
-MOST = 251  # no rank must take more
+FEWER = 3  # ranks of the second job
+OTHER_STRIPS = 1001
+FIXED = (
+    "4 is written where the number of ranks should stand: `ranks` knows it."
+)
+
+
+def ended(job, **how):
+    """A job's run; also of one that failed, when its record was written."""
+    try:
+        return job(threads=1, repeats=1, **how)
+    except ScaleoutError as failed:
+        run = getattr(failed, "run", None)
+        # After the record, runme.py prints pi. TODO 3 says what that is.
+        if run is None or run.status is None or not len(run.records):
+            raise
+        return run
 
 
 def small(job):
-    """The one job that all three checks look at."""
-    return job(ranks=RANKS, threads=1, strips=STRIPS, repeats=1)
+    """The job that all three checks look at first."""
+    return ended(job, ranks=RANKS, strips=STRIPS)
+
+
+def fewer(job):
+    """The second one, on other ranks, with numbers that nobody can know."""
+    return ended(
+        job, ranks=FEWER, strips=OTHER_STRIPS, script="instruments.py"
+    )
 
 
 def shares_of(run):
@@ -27,6 +52,21 @@ def shares_of(run):
         "rank 0. Is TODO 1 done?"
     )
     return run.records["metrics.shares"].iloc[0]
+
+
+def hellos(job, start):
+    """What each process said of itself, (rank, ranks), in their order."""
+    try:
+        lines = start(job).lines
+    except ScaleoutError as failed:
+        lines = getattr(failed, "run", None) and failed.run.lines
+        if "Hello" not in str(lines):
+            raise
+    said = {}
+    for process, line in lines:
+        if hello := re.search(r"Hello from rank (.+?) of (.+?): ", line):
+            said[process] = hello.groups()
+    return [said[process] for process in sorted(said)]
 
 
 @todo(
@@ -41,38 +81,61 @@ def shares_of(run):
 )
 def every_rank_knows_itself(job):
     """Four ranks say 0, 1, 2 and 3 of 4."""
-    try:
-        output = small(job).output
-    except ScaleoutError as failed:
-        output = getattr(failed, "run", failed).output
-        if "Hello" not in output:
-            raise
-    hello = re.findall(r"Hello from rank (.+?) of (.+?): ", output)
-    said = sorted(hello)
-    if said == [(str(rank), str(RANKS)) for rank in range(RANKS)]:
-        return
+    said = hellos(job, small)
+    right = [(str(rank), str(RANKS)) for rank in range(RANKS)]
     assert "method" not in str(said), (
         "expected numbers in the hello; saw methods. A method does nothing "
         "until it is called, with ()."
     )
-    saw = ", ".join(f"{rank} of {ranks}" for rank, ranks in said) or "no hello"
-    numbers = [rank for rank, ranks in said]
-    sizes = {ranks for rank, ranks in said}
-    because = ""
-    if said == [("0", "1")] * RANKS:
-        because = "Every rank believes that it is alone: ask `comm`."
-    elif numbers == [str(RANKS)] * RANKS and len(sizes) > 1:
-        because = "The two are swapped: the rank comes first."
-    elif numbers == [str(rank + 1) for rank in range(RANKS)]:
-        because = "Ranks are counted from 0."
-    elif len(sizes) == 1 and sizes != {str(RANKS)}:
-        because = "How many there are is no fixed number: Get_size() knows it."
-    elif len(set(numbers)) == 1:
-        because = "Every rank gives itself the same number: Get_rank()."
-    raise AssertionError(
+    assert said == right, (
         "expected a hello from rank 0 of 4, 1 of 4, 2 of 4 and 3 of 4; saw "
-        f"{saw}. {because}"
+        f"{in_words(said)}. {why_not_itself(said)}"
     )
+    said = hellos(job, fewer)
+    because = "The numbers come from `comm`, on any number of ranks."
+    if {ranks for _, ranks in said} == {str(RANKS)}:
+        because = "4 is no fixed number: comm.Get_size() knows it."
+    assert said == [(str(rank), str(FEWER)) for rank in range(FEWER)], (
+        "expected rank 0 of 3, 1 of 3 and 2 of 3 where only three ranks take "
+        f"part; saw {in_words(said)}. {because}"
+    )
+
+
+def in_words(said):
+    """What the ranks said, such as 0 of 4, 1 of 4."""
+    each = [f"{rank} of {ranks}" for rank, ranks in said]
+    return ", ".join(each) or "no hello"
+
+
+def why_not_itself(said):
+    """What the hellos of four ranks tell of TODO 1."""
+    right = [str(rank) for rank in range(RANKS)]
+    numbers = [rank for rank, _ in said]
+    sizes = [ranks for _, ranks in said]
+    if said == [("0", "1")] * RANKS:
+        return "Every rank believes that it is alone: ask `comm`."
+    if numbers == [str(RANKS)] * RANKS and sizes == right:
+        return "The two are swapped: the rank comes first."
+    if ".0" in "".join(numbers + sizes):
+        return "Both are whole numbers."
+    if numbers in ([str(int(n) + by) for n in right] for by in (1, -1)):
+        return "Ranks are counted from 0."
+    if numbers == right and sizes == right:
+        return "`ranks` is how many there are: Get_size()."
+    if numbers == right and set(sizes) in ({str(RANKS - 1)}, {str(RANKS + 1)}):
+        return (
+            "Get_size() is how many there are, 4; the last of them is rank 3."
+        )
+    if len(set(sizes)) == 1 and sizes[0] != str(RANKS):
+        return "How many there are is no fixed number: Get_size() knows it."
+    if len(set(numbers)) == 1:
+        return "Every rank gives itself the same number: Get_rank()."
+    if sorted(numbers) == right:
+        return (
+            "Each number is there, but on another rank than `comm` gives it "
+            "to: take Get_rank() as it is."
+        )
+    return "comm.Get_rank() gives the one, comm.Get_size() the other."
 
 
 @todo(
@@ -88,45 +151,87 @@ def every_rank_knows_itself(job):
 )
 def each_strip_is_taken_once(job):
     """Four ranks take the 1,003 strips once each, and none more than 251."""
-    shares = shares_of(small(job))
+    try:
+        run = small(job)
+    except ScaleoutError as failed:
+        assert "cannot be interpreted as an integer" not in str(failed), (
+            "expected whole numbers as `first` and `last`; saw a number with "
+            "a point. // divides and rounds down, / does not."
+        )
+        raise
+    strips_are_taken_once(shares_of(run), RANKS, STRIPS)
+    run = fewer(job)
+    shares = shares_of(run)
+    ranks = run.records["ranks"].iloc[0]
+    assert ranks == FEWER, (
+        f"expected the strips on three ranks; saw {ranks} ranks in the "
+        "record. Is TODO 1 done?"
+    )
+    strips_are_taken_once(shares, FEWER, OTHER_STRIPS)
+
+
+def strips_are_taken_once(shares, ranks, strips):
+    """That the ranks took each of these strips once, in fair parts."""
     sizes = [share["last"] - share["first"] for share in shares]
     taken = Counter()
     for share in shares:
         taken.update(range(share["first"], share["last"]))
     twice = sum(count > 1 for count in taken.values())
-    missing = STRIPS - len(set(taken) & set(range(STRIPS)))
+    outside = len(set(taken) - set(range(strips)))
+    missing = strips + outside - len(taken)
+    each = strips // ranks
+    left_over = strips - ranks * each
 
-    if [share["rank"] for share in shares] != list(range(RANKS)):
+    if [share["rank"] for share in shares] != list(range(ranks)):
         because = "The ranks do not know who they are: is TODO 1 done?"
-    elif set(sizes) == {STRIPS}:
+    elif ranks == FEWER and sum(sizes) == STRIPS:
+        because = "1,003 is no fixed number: args.strips says how many."
+    elif ranks == FEWER and set(sizes) <= {strips // RANKS,
+                                           strips // RANKS + 1}:
+        because = FIXED
+    elif set(sizes) == {strips}:
         because = "Every rank does all of the work: start from `rank`."
     elif len({share["first"] for share in shares}) == 1:
         because = "All ranks begin at the same strip: start from `rank`."
-    elif missing == RANKS:
+    elif missing == ranks and sum(sizes) == strips - ranks:
         because = (
             "Does each rank leave out the last strip of its share? `last` is "
             "the first strip that is not mine."
         )
-    elif missing and not twice:
+    elif missing and set(sizes) == {each}:
         because = (
             "What is left over when you divide must be somebody's: "
-            f"{STRIPS} // {RANKS} is 250, and 4 * 250 only 1,000."
+            f"{strips:,} // {ranks} is {each}, and {ranks} * {each} only "
+            f"{ranks * each:,}."
         )
-    elif twice:
+    elif outside and not twice:
+        because = (
+            f"There is no strip before 0, and none after {strips - 1:,}. "
+            "Rank 0 begins at 0, and the last rank ends at args.strips."
+        )
+    elif twice or missing:
         because = (
             "Where one rank ends the next begins: `last` is the first strip "
             "of the next rank."
         )
     else:
-        because = "There is no strip after the last one."
-    assert not (missing or twice or len(taken) > STRIPS), (
-        f"expected each of the 1,003 strips once; saw {sum(sizes):,} taken, "
-        f"{twice:,} of them more than once, {missing:,} missing. {because}"
+        because = ""
+    where = "" if ranks == RANKS else " where three ranks take part"
+    assert not (missing or twice or outside), (
+        f"expected each of the {strips:,} strips once{where}; saw "
+        f"{sum(sizes):,} taken, {twice:,} of them more than once, "
+        f"{missing:,} missing. {because}"
     )
-    assert max(sizes) <= MOST, (
-        f"expected no rank to take more than {MOST} strips; saw {sizes}. All "
-        "wait for the rank that has most: give the 3 strips that are left "
-        "over to 3 different ranks."
+    most = each + bool(left_over)
+    because = (
+        f"give the {left_over} strips that are left over to {left_over} "
+        "different ranks."
+    )
+    if max(sizes) == strips:
+        because = "the others have nothing to do. Start from `rank`."
+    assert max(sizes) <= most, (
+        f"expected no rank to take more than {most} strips{where}; saw "
+        f"{sizes}. All wait for the rank that has most: {because}"
     )
 
 
@@ -151,37 +256,122 @@ def every_rank_knows_pi(job):
             "a capital A it adds NumPy arrays, and needs one to write the "
             "sum to. A single number takes comm.allreduce, with a small a."
         )
+        assert "'pi'" not in str(failed), (
+            "expected `pi` on all four ranks; saw a rank that has none. All "
+            "ranks make the call, and all keep what it gives back."
+        )
         raise
     shares = shares_of(run)
-    parts = [share["part"] for share in shares]
-    assert max(parts) < 3, (
-        "expected four parts, each much smaller than pi; saw "
-        f"{', '.join(f'{part:.3f}' for part in parts)}. Is TODO 2 done?"
+    assert [share["rank"] for share in shares] == list(range(RANKS)), (
+        "expected four ranks to add up; saw ranks that do not know who they "
+        "are. Is TODO 1 done?"
+    )
+    everything = [
+        share for share in shares if share["last"] - share["first"] >= STRIPS
+    ]
+    assert not everything, (
+        "expected four parts, each much smaller than pi; saw a rank with all "
+        f"{STRIPS:,} strips. Is TODO 2 done?"
     )
     answers = [share["pi"] for share in shares]
-    if all(close(answer, math.pi) for answer in answers):
-        return
-    saw = ", ".join(text(answer) for answer in answers)
-    rest = answers[1:]
-    because = ""
-    if close(answers[0], math.pi) and rest == [None] * len(rest):
-        because = "Only rank 0 was told: `allreduce` tells all, `reduce` one."
-    elif answers == [None] * RANKS:
-        because = "Is what the call gives back kept in `pi`?"
-    elif any(isinstance(answer, list) for answer in answers):
-        because = "That is every part in a list: somebody must add them up."
-    elif answers == parts:
-        because = "Each rank still has only its own part."
-    elif all(close(answer, max(parts)) for answer in answers):
-        because = "That is one rank's part, told to all: op=MPI.SUM adds up."
-    elif all(close(a, RANKS * b) for a, b in zip(answers, parts, strict=True)):
-        because = "The parts differ, so one part times 4 is not the sum."
-    elif len({text(answer) for answer in answers}) == 1:
-        because = "All agree, but it is not the sum of the parts."
-    raise AssertionError(
-        f"expected {math.pi:.6f} on all four ranks; saw {saw} on ranks 0 to "
-        f"3. {because}"
+    if not all(close(answer, math.pi) for answer in answers):
+        saw = ", ".join(text(answer) for answer in answers)
+        parts = [share["part"] for share in shares]
+        raise AssertionError(
+            f"expected {math.pi:.6f} on all four ranks; saw {saw} on ranks 0 "
+            f"to 3. {why_not_pi(answers, parts)}"
+        )
+    it_is_the_sum(job)
+
+
+def it_is_the_sum(job):
+    """That pi is the sum of what the ranks found, whatever they found."""
+    try:
+        run = fewer(job)
+    except ScaleoutError as failed:
+        raise AssertionError(
+            "expected the sum on three ranks, too; saw the job fail, though "
+            "on four it ends well. Is 4 written where `ranks` should stand?"
+        ) from failed
+    assert "metrics.found" in run.records, (
+        "expected one number as pi on each of three ranks; saw the job fail "
+        "when rank 0 prints it, though on four ranks it does not. Is 4 "
+        "written where `ranks` should stand?"
     )
+    found = run.records["metrics.found"].dropna().iloc[0]
+    own = [each["own"] for each in found]
+    answers = [each["pi"] for each in found]
+    if all(close(answer, sum(own)) for answer in answers):
+        return
+    again = [
+        first_last for each in found for first_last in each["asked"]
+        if first_last[1] - first_last[0] >= OTHER_STRIPS
+    ]
+    because = why_not_pi(answers, own)
+    if again:
+        because = (
+            "It is computed anew from all strips, so each rank does all of "
+            "the work again: add up the parts."
+        )
+    elif all(close(answer, math.pi) for answer in answers):
+        because = "That is pi from elsewhere: add up the parts."
+    elif all(isinstance(a, float) and a < sum(own) for a in answers):
+        because = "A part is missing: there may be other than four ranks."
+    parts = ", ".join(f"{part:g}" for part in own)
+    saw = ", ".join(text(answer) for answer in answers)
+    raise AssertionError(
+        f"expected {sum(own):g} on three ranks whose parts were made {parts} "
+        f"for a test; saw {saw}. {because}"
+    )
+
+
+def why_not_pi(answers, parts):
+    """What the answers of the ranks tell of TODO 3."""
+    count = len(parts)
+    total = sum(parts)
+    told = [rank for rank, answer in enumerate(answers) if answer is not None]
+    numbers = all(isinstance(answer, float) for answer in answers)
+    if any(isinstance(answer, list) for answer in answers):
+        if any(isinstance(each, list) and len(each) == 1 for each in answers):
+            return "That is an array of one number: pi is the number in it."
+        return "That is every part in a list: somebody must add them up."
+    if not told:
+        return "Is what the call gives back kept in `pi`?"
+    if len(told) == 1 and close(answers[told[0]], total):
+        return (
+            f"Only rank {told[0]} was told: `allreduce` tells all, `reduce` "
+            "one."
+        )
+    if not numbers:
+        return "Every rank needs the sum, as one number."
+    if all(close(answer, total) for answer in answers):
+        return (
+            "That is the sum of the parts, so the parts are not right yet: is "
+            "TODO 2 done?"
+        )
+    if all(map(close, answers, parts)):
+        return "Each rank still has only its own part."
+    running = [sum(parts[:rank + 1]) for rank in range(count)]
+    if all(map(close, answers, running)):
+        return (
+            "Each rank has the sum up to its own part only: `scan` does that, "
+            "`allreduce` adds up all."
+        )
+    if all(close(answer, total / count) for answer in answers):
+        return "That is the mean of the parts: add them up, do not divide."
+    if all(close(answer, total * count) for answer in answers):
+        return f"That is {count} times the sum: add up each part once."
+    if any(all(close(answer, part) for answer in answers) for part in parts):
+        return "That is one rank's part, told to all: op=MPI.SUM adds up."
+    if all(close(a, count * b) for a, b in zip(answers, parts, strict=True)):
+        return f"The parts differ, so one part times {count} is not the sum."
+    if all(close(answer, math.prod(parts)) for answer in answers):
+        return "That is the product of the parts: op=MPI.SUM adds up."
+    if sum(close(answer, total) for answer in answers):
+        return "Not all ranks have the sum: `allreduce` tells all."
+    if len({text(answer) for answer in answers}) == 1:
+        return "All agree, but it is not the sum of the parts."
+    return "Add up the parts of all ranks, and tell all of them."
 
 
 def close(answer, number):

@@ -1,8 +1,8 @@
-"""What each TODO of 04_kmeans is checked by: one job on four ranks.
+"""What each TODO of 04_kmeans is checked by: a job on four ranks, then on two.
 
-The checks look at the record and at the picture, never at the code. The
-photograph is made small: 3,927 pixels, of which 3 are left when four ranks
-share them.
+instruments.py reads what the ranks hold after each step of runme.py, and the
+checks look at that, never at the code. The photograph is made small: 3,927
+pixels, of which 3 are left when four ranks share them, and 1 on two.
 """
 
 import tempfile
@@ -14,15 +14,18 @@ from PIL import Image
 
 from scaleout import ScaleoutError, data, todo
 
+LIMIT_S = 30  # of ranks that wait for each other
 RANKS = 4
+FEWER = 2  # ranks of the second job
 SCALE = 0.12
 PIXELS = 3927
+COLOURS = 8
 ITERATIONS = 3  # few, so that an inertia that lags behind by one shows
+SEED = 0
 FOLDER = tempfile.TemporaryDirectory(prefix="scaleout-check-")
+FIXED = "4 is written where `ranks` should stand."
 # What a job says that ends in TODO 4, and why.
 GATHERED_WRONGLY = {
-    "inhomogeneous shape": "comm.gather gives rank 0 a list of arrays: join "
-    "them to one.",
     "dispatcher for __array_function__": "comm.gather gives None to all ranks "
     "but 0, so only rank 0 can put the pieces together.",
     "is not a multiple of required number of blocks": "Gather takes pieces of "
@@ -33,67 +36,66 @@ GATHERED_WRONGLY = {
     "need them one behind the other.",
     "Assertion failed in file": "Has the room on rank 0 the same kind of "
     "number as `labels`, np.int32? Gatherv copies bytes as they are.",
+    "truncat": "Has the room on rank 0 a place for the labels of all ranks, "
+    "sum(sizes), and of the same kind of number as `labels`?",
 }
 
 
-def small_job(job):
-    """Runs the one job that all checks look at; its metrics and its folder."""
-    small = Path(FOLDER.name, "small.png")
-    if not small.exists():
-        pixels = np.rint(data.photo(SCALE) * 255).astype(np.uint8)  # (h, w, 3)
-        Image.fromarray(pixels).save(small)
-    run = job(
-        ranks=RANKS, threads=1, photo=small, colours=8, iterations=ITERATIONS
-    )
-    assert len(run.records) == 1, (
-        f"expected one record, from rank 0; saw {len(run.records)}."
-    )
-    return run.records["metrics"].iloc[0], run.folder
+class Watched:
+    """What the ranks held after each step, and how the job failed, if so."""
+
+    def __init__(self, job, ranks=RANKS):
+        small = Path(FOLDER.name, "small.png")
+        if not small.exists():
+            pixels = np.rint(data.photo(SCALE) * 255).astype(np.uint8)
+            Image.fromarray(pixels).save(small)  # (h, w, 3)
+        self.ranks = ranks
+        self.failed = None
+        try:
+            run = job(
+                ranks=ranks, threads=1, photo=small, colours=COLOURS,
+                iterations=ITERATIONS, script="instruments.py",
+                timeout=LIMIT_S,
+            )
+        except ScaleoutError as failed:
+            self.failed = failed
+            run = getattr(failed, "run", None)
+            if run is None:
+                raise
+        self.said = run.output
+        self.waited = run.status is None
+        self.steps, self.starts = {}, []
+        for row in run.records.to_dict("records"):
+            if row["variant"] == "palette":
+                self.starts.append(row["metrics.found"][0]["start"])
+            if row["variant"] and row["seed"] == SEED:
+                self.steps[row["variant"]] = row["metrics.found"]
+
+    def after(self, step):
+        """What each rank held after this step, which must have ended."""
+        if step not in self.steps and self.failed is not None:
+            raise self.failed
+        assert step in self.steps, (
+            f"expected the {step} to be told by the lines that stand between "
+            "the TODOs; saw that they are changed. Put them back, or get the "
+            "lab anew with  scaleout reset."
+        )
+        return self.steps[step]
+
+    def rows(self):
+        """The rows of each rank, which must be split for what comes later."""
+        found = self.after("rows")
+        wrong = wrong_rows(found)
+        assert not wrong, (
+            "expected each row on one rank before anything is judged that "
+            "comes after it; saw that it is not so. Is TODO 1 done?"
+        )
+        return [each["rows"] for each in found]
 
 
 def pixels_of_the_picture():
     """The rows that the job works on: (n, 3)."""
     return data.photo(SCALE).reshape(-1, 3).astype(np.float64)
-
-
-def rows_are_split(metrics):
-    """That the parts of the ranks cover each row once, and how long they are.
-
-    What comes later in the lab cannot be judged before this is so.
-    """
-    shares = metrics["shares"]
-    ends = [(share["first"], share["stop"]) for share in shares]
-    sizes = [stop - first for first, stop in ends]
-    taken = Counter()
-    for first, stop in ends:
-        taken.update(range(first, stop))
-    twice = sum(count > 1 for count in taken.values())
-    missing = PIXELS - len(taken)
-    because = ""
-    if sizes == [PIXELS] * RANKS:
-        because = "Each rank takes all rows: start from `rank`."
-    elif ends == [(rank, PIXELS) for rank in range(RANKS)]:
-        because = (
-            "A slice with a step deals the rows out like cards. Rank 0 is to "
-            "put the labels one behind the other, so give each rank rows that "
-            "are neighbours."
-        )
-    elif missing and not twice:
-        because = (
-            "What is left over when you divide must be somebody's: "
-            f"{PIXELS:,} // {RANKS} is {PIXELS // RANKS}, and "
-            f"{RANKS} * {PIXELS // RANKS} only {PIXELS // RANKS * RANKS:,}."
-        )
-    elif len({first for first, _ in ends}) == 1:
-        because = "All ranks begin at the same row: start from `rank`."
-    elif twice:
-        because = "Where one rank ends the next begins."
-    assert not (missing or twice), (
-        f"expected each of the {PIXELS:,} rows on one rank; saw "
-        f"{sum(sizes):,} taken, {twice:,} of them more than once, "
-        f"{missing:,} missing. {because} (TODO 1)"
-    )
-    return sizes
 
 
 def distances(pixels, palette):
@@ -112,14 +114,21 @@ def lloyd(pixels, palette, iterations):
         labels = distances(pixels, palette).argmin(axis=1)
         palette = [
             pixels[labels == colour].mean(axis=0)
+            if (labels == colour).any() else palette[colour]
             for colour in range(len(palette))
         ]
     return np.array(palette)
 
 
-def all_equal(shares, what):
+def all_equal(found, what):
     """Whether all ranks hold the same numbers."""
-    return all(share[what] == shares[0][what] for share in shares)
+    return all(each[what] == found[0][what] for each in found)
+
+
+def a(kind):
+    """A kind with its article."""
+    vowel = kind[0] in "aeiou" or kind == "ndarray"
+    return f"{'an' if vowel else 'a'} {kind}"
 
 
 @todo(
@@ -134,12 +143,104 @@ def all_equal(shares, what):
 )
 def each_row_is_on_one_rank(job):
     """Four ranks have each of the 3,927 pixels once, in fair parts."""
-    metrics, _ = small_job(job)
-    sizes = rows_are_split(metrics)
-    assert max(sizes) - min(sizes) <= 1, (
+    for ranks in (RANKS, FEWER):
+        saw = Watched(job, ranks)
+        assert "slice indices must be integers" not in str(saw.failed), (
+            "expected whole numbers as the ends of a slice; saw a number with "
+            "a point. // divides and rounds down, / does not."
+        )
+        found = saw.after("rows")
+        wrong = wrong_rows(found) or unfair_rows(found)
+        assert not wrong, wrong
+
+
+def wrong_rows(found):
+    """What is wrong with the rows of the ranks; nothing if they are split."""
+    ranks = len(found)
+    where = "" if ranks == RANKS else f" where {ranks} ranks take part"
+    if not all(each["has_ends"] for each in found):
+        kind = found[0]["kind"]
+        return (
+            f"expected a slice of the rows; saw {a(kind)}. slice(begin, end) "
+            "makes one, and data.shard gives one."
+        )
+    rows = [each["rows"] for each in found]
+    sizes = [len(some) for some in rows]
+    taken = Counter(row for some in rows for row in some)
+    twice = sum(count > 1 for count in taken.values())
+    missing = PIXELS - len(taken)
+    if missing or twice:
+        return (
+            f"expected each of the {PIXELS:,} rows on one rank{where}; saw "
+            f"{sum(sizes):,} taken, {twice:,} of them more than once, "
+            f"{missing:,} missing. {why_not_split(rows, missing, twice)}"
+        )
+    in_order = [row for some in rows for row in some]
+    if in_order != sorted(in_order):
+        because = (
+            "Rank 0 is to put the labels one behind the other, so let it have "
+            "the first rows, rank 1 those that follow, and so on."
+        )
+        if any(np.diff(some).max(initial=1) > 1 for some in rows):
+            because = (
+                "A slice with a step deals the rows out like cards. Rank 0 is "
+                "to put the labels one behind the other, so give each rank "
+                "rows that are neighbours."
+            )
+        return (
+            f"expected the rows of the ranks in order{where}; saw another "
+            f"order. {because}"
+        )
+    return ""
+
+
+def why_not_split(rows, missing, twice):
+    """What the rows of the ranks tell, where some are on none or on two."""
+    ranks = len(rows)
+    sizes = [len(some) for some in rows]
+    each = PIXELS // ranks
+    ends = [(some[0], some[-1]) for some in rows if some]
+    if sizes == [PIXELS] * ranks:
+        return "Each rank takes all rows: start from `rank`."
+    if ranks == FEWER and set(sizes) <= {PIXELS // RANKS, PIXELS // RANKS + 1}:
+        return FIXED
+    if len({first for first, _ in ends}) == 1 and len(ends) > 1:
+        return "All ranks begin at the same row: start from `rank`."
+    if missing and not twice and set(sizes) == {each}:
+        return (
+            "What is left over when you divide must be somebody's: "
+            f"{PIXELS:,} // {ranks} is {each}, and {ranks} * {each} only "
+            f"{each * ranks:,}."
+        )
+    if missing == ranks and not twice:
+        return (
+            "Does each rank leave out the last of its rows? A slice ends "
+            "before its stop."
+        )
+    if missing and (not ends or min(ends)[0] > 0):
+        return "Rank 0 begins at row 0: ranks are counted from 0."
+    if missing and not twice and max(ends, key=max)[1] < PIXELS - 1:
+        return "The last rows are nobody's: the last rank ends at n."
+    return "Where one rank ends the next begins."
+
+
+def unfair_rows(found):
+    """What is wrong with the sizes of the parts; nothing if they are fair."""
+    sizes = [len(each["rows"]) for each in found]
+    if max(sizes) - min(sizes) <= 1:
+        return ""
+    left_over = PIXELS % len(sizes)
+    because = (
+        f"give the {left_over} rows that are left over to {left_over} "
+        "different ranks."
+    )
+    if max(sizes) == PIXELS:
+        because = "the others have nothing to do."
+    elif max(sizes) - min(sizes) > len(sizes):
+        because = "divide the rows by `ranks`."
+    return (
         f"expected parts that differ by one row at most; saw {sizes}. All "
-        "wait for the rank that has most: give the 3 rows that are left over "
-        "to 3 different ranks."
+        f"wait for the rank that has most: {because}"
     )
 
 
@@ -155,34 +256,80 @@ def each_row_is_on_one_rank(job):
 )
 def all_ranks_find_one_palette(job):
     """Four ranks find one palette, that of a process with their start."""
-    metrics, _ = small_job(job)
-    rows_are_split(metrics)
-    shares = metrics["shares"]
-    assert all_equal(shares, "start"), (
-        "expected one start on all four ranks; saw different ones. Each rank "
-        "draws its start from its own rows alone: kmeans_init must know of "
-        "the others."
+    for ranks in (RANKS, FEWER):
+        saw = Watched(job, ranks)
+        rows = saw.rows()
+        if "palette" not in saw.steps:
+            # daal4py itself says nothing that would help.
+            assert not (saw.waited or "Traceback (" not in saw.said), (
+                "expected all ranks to look for one palette; saw that "
+                f"{'they wait for ever' if saw.waited else 'the job ends'} "
+                "inside daal4py. In each of the two calls `distributed` must "
+                "be the same on every rank: all of them take part."
+            )
+        one_palette(saw, rows)
+
+
+def one_palette(saw, rows):
+    """That the ranks have one start of all rows, and its palette."""
+    found = saw.after("palette")
+    start = np.array(found[0]["start"])  # (k, 3)
+    assert len(start) == COLOURS == len(found[0]["palette"]), (
+        f"expected {COLOURS} colours; saw {len(start)} in the start, and "
+        f"{len(found[0]['palette'])} in the palette. `k` says how many."
     )
-    assert all_equal(shares, "palette"), (
-        "expected one palette on all four ranks; saw different ones. They "
-        "begin at one start, and then each rank follows its own rows: kmeans "
-        "must know of the others."
+    assert all_equal(found, "start"), (
+        "expected one start on all ranks; saw different ones. Each rank draws "
+        "its start from its own rows alone: kmeans_init must know of the "
+        "others."
     )
     pixels = pixels_of_the_picture()
-    start = np.array(shares[0]["start"])
-    saw = np.array(shares[0]["palette"])
+    whose = [rank for rank, mine in enumerate(rows)
+             if all_among(start, pixels[mine])]
+    assert not whose, (
+        "expected a start drawn from the rows of all ranks; saw one whose "
+        f"colours are all on rank {whose[0]}. A start that is handed on does "
+        "not know the other rows: kmeans_init must know of the others."
+    )
+    assert len(saw.starts) < 2 or saw.starts[0] != saw.starts[1], (
+        "expected another start with another --seed; saw the same. The random "
+        "numbers come from engine=engine: is it still in kmeans_init?"
+    )
+    assert all_equal(found, "palette"), (
+        "expected one palette on all ranks; saw different ones. They begin at "
+        "one start, and then each rank follows its own rows: kmeans must know "
+        "of the others."
+    )
+    palette = np.array(found[0]["palette"])
     done = [
-        count for count in range(ITERATIONS)
-        if np.abs(saw - lloyd(pixels, start, count)).max() < 1e-4
+        count for count in range(ITERATIONS + 3) if count != ITERATIONS
+        and np.abs(palette - lloyd(pixels, start, count)).max() < 1e-4
     ]
-    off = np.abs(saw - lloyd(pixels, start, ITERATIONS)).max()
-    because = ""
+    off = np.abs(palette - lloyd(pixels, start, ITERATIONS)).max()
+    alone = [
+        rank for rank, mine in enumerate(rows)
+        if np.abs(palette - lloyd(pixels[mine], start, ITERATIONS)).max()
+        < 1e-4
+    ]
+    because = "args.iterations says how many, for the rows of all ranks."
     if done:
         because = f"It is the palette after {done[0]} of them."
+    elif alone:
+        because = (
+            f"It is that of rank {alone[0]}'s pixels: kmeans must know of the "
+            "others."
+        )
     assert off < 1e-4, (
         f"expected the palette of all {PIXELS:,} pixels after {ITERATIONS} "
         f"iterations; saw one that is off by {off:.1e}. {because}"
     )
+
+
+def all_among(colours, pixels):
+    """Whether each of these colours is that of a pixel."""
+    known = {tuple(each) for each in np.rint(pixels * 255).astype(int)}
+    return all(tuple(each) in known
+               for each in np.rint(colours * 255).astype(int))
 
 
 @todo(
@@ -201,49 +348,116 @@ def all_ranks_find_one_palette(job):
 )
 def inertia_belongs_to_the_palette(job):
     """The inertia is that of all ranks' pixels, for the palette as it is."""
-    try:
-        metrics, _ = small_job(job)
-    except ScaleoutError as failed:
-        assert "object too deep" not in str(failed), (
+    for ranks in (RANKS, FEWER):
+        saw = Watched(job, ranks)
+        rows = saw.rows()
+        fits = saw.after("palette")
+        assert ranks == RANKS or "labels" in saw.steps, (
+            f"expected labels and inertia on {FEWER} ranks, too; saw the job "
+            f"fail, though on {RANKS} it goes on. Is 4 written where `ranks` "
+            "should stand?"
+        )
+        found = saw.after("labels")
+        labels_are_nearest(found, fits, rows)
+        inertia_is_of_all(found[0]["inertia"], fits, rows)
+
+
+def labels_are_nearest(found, fits, rows):
+    """That each rank has a label for each of its rows: the nearest colour."""
+    for rank, each in enumerate(found):
+        pixels = pixels_of_the_picture()[rows[rank]]
+        count = len(pixels)
+        assert each["shape"] != [count, 1], (
             "expected a label for each row, (rows_local,); saw a column, "
             "(rows_local, 1). nearest.assignments.ravel() makes it flat."
         )
-        raise
-    rows_are_split(metrics)
+        because = "Look for the labels of `rows`."
+        if len(each["values"]) == PIXELS:
+            because = "They are of all pixels: a rank labels its own `rows`."
+        assert each["shape"] == [count], (
+            f"expected {count:,} labels on rank {rank}, one for each of its "
+            f"rows; saw {each['kind']} of shape {tuple(each['shape'])}. "
+            f"{because}"
+        )
+        labels = np.array(each["values"])
+        assert each["dtype"][:3] in ("int", "uin"), (
+            "expected whole numbers as labels, the numbers of the colours; "
+            f"saw {each['dtype']}."
+        )
+        right = are_nearest(labels, pixels, fits[rank]["palette"])
+        because = "Is it `palette` that the labels belong to?"
+        if are_nearest(labels, pixels, fits[rank]["start"]) > 0.999:
+            because = "They are those of `start`: compute(rows, palette)."
+        elif len(set(labels.tolist())) == 1:
+            because = "All are alike: nearest.assignments has them."
+        elif are_nearest(labels[::-1], pixels, fits[rank]["palette"]) > 0.999:
+            because = "They are in another order than the rows."
+        assert right > 0.999, (
+            f"expected the nearest colour of each row; saw it for {right:.1%} "
+            f"of the rows of rank {rank}. {because}"
+        )
+
+
+def are_nearest(labels, pixels, palette):
+    """For how many of these pixels the label is that of the nearest colour."""
+    squares = distances(pixels, palette)  # (rows, k)
+    if labels.min() < 0 or labels.max() >= squares.shape[1]:
+        return 0.0
+    own = squares[np.arange(len(labels)), labels]
+    return np.mean(own <= squares.min(axis=1) + 1e-6)
+
+
+def inertia_is_of_all(saw, fits, rows):
+    """That rank 0 has the sum of the inertia of all ranks."""
+    ranks = len(rows)
+    assert isinstance(saw, float | int), (
+        "expected the inertia as one number on rank 0, which writes it down; "
+        f"saw {'nothing' if saw is None else saw}. "
+        "float(nearest.objectiveFunction[0, 0]) is the number of one rank."
+    )
     pixels = pixels_of_the_picture()
-    start = np.array(metrics["shares"][0]["start"])
-    palette = np.array(metrics["shares"][0]["palette"])
-    before = lloyd(pixels, start, ITERATIONS - 1)
+    start = np.array(fits[0]["start"])
     parts = [
-        inertia_of(pixels[share["first"]:share["stop"]], palette)
-        for share in metrics["shares"]
+        inertia_of(pixels[mine], fit["palette"])
+        for mine, fit in zip(rows, fits, strict=True)
     ]
     wanted = sum(parts)
-    saw = metrics["inertia"]
+    before = inertia_of(pixels, lloyd(pixels, start, ITERATIONS - 1))
 
     def is_near(number):
         return abs(saw - number) < 1e-4 * abs(number)
 
     because = ""
-    if any(is_near(part) for part in parts):
+    if is_near(wanted / ranks):
+        because = (
+            "That is the mean of the ranks: add up their inertia, and do not "
+            "divide."
+        )
+    elif any(is_near(part) for part in parts):
         because = (
             "That is the inertia of one rank's rows: comm.allreduce adds up "
             "those of all."
         )
     elif is_near(inertia_of(pixels, start)):
         because = "That is the inertia of `start`: compute(rows, palette)."
-    elif is_near(inertia_of(pixels, before)):
+    elif is_near(before):
         because = (
             "That is what the fit reports: the inertia one iteration before. "
             "The pass with 0 iterations says what it is now."
         )
-    elif is_near(RANKS * inertia_of(pixels, before)):
+    elif is_near(ranks * before):
         because = (
-            "That is what the fit reports, four times: it is of all ranks "
+            f"That is what the fit reports, {ranks} times: it is of all ranks "
             "already, and of one iteration before."
         )
-    elif is_near(RANKS * wanted):
-        because = "That is the inertia of all ranks, four times."
+    elif is_near(ranks * wanted):
+        because = f"That is the inertia of all ranks, {ranks} times."
+    elif is_near(wanted / PIXELS):
+        because = "That is the mean of the pixels: the inertia is their sum."
+    elif any(is_near(wanted - part) for part in parts):
+        because = "The inertia of one rank is missing."
+    elif ranks == FEWER and saw < wanted:
+        because = f"On {RANKS} ranks it is right: look for a 4 in it."
     elif saw < wanted:
         because = (
             "That is of a better palette than yours: has the second pass 0 "
@@ -269,35 +483,84 @@ def inertia_belongs_to_the_palette(job):
 )
 def rank_0_has_the_whole_picture(job):
     """Rank 0 has a label for every pixel, in order, and paints them all."""
-    try:
-        metrics, folder = small_job(job)
-    except ScaleoutError as failed:
+    saw = Watched(job)
+    saw.rows()
+    pieces = [each["values"] for each in saw.after("labels")]
+    if "picture" not in saw.steps:
         for words, because in GATHERED_WRONGLY.items():
-            assert words not in str(failed), (
+            assert words not in str(saw.failed), (
                 f"expected {PIXELS:,} labels on rank 0; saw the job fail: "
                 f'"{words}". {because}'
             )
-        raise
-    sizes = rows_are_split(metrics)
-    saw = sum(metrics["count"])
-    because = ""
-    if saw == sizes[0]:
-        because = "These are rank 0's own: those of the others are missing."
-    assert saw == PIXELS, (
-        f"expected {PIXELS:,} labels on rank 0; saw {saw:,}. {because}"
+    labels_are_gathered(saw.after("picture")[0], pieces)
+    saw = Watched(job, FEWER)
+    pieces = [each["values"] for each in saw.after("labels")]
+    assert "picture" in saw.steps, (
+        f"expected the labels of {FEWER} ranks, too; saw the job fail, though "
+        f"on {RANKS} it ends well. Is 4 written where `ranks` should stand?"
     )
-    palette = np.array(metrics["shares"][0]["palette"])
-    nearest = distances(pixels_of_the_picture(), palette).argmin(axis=1)
-    colours = np.rint(np.clip(palette, 0, 1) * 255)
-    painted = np.asarray(Image.open(folder / "quantised.png")).reshape(-1, 3)
-    right = (painted == colours[nearest]).all(axis=1)  # (n,)
-    first = metrics["shares"][0]["stop"]
+    labels_are_gathered(saw.after("picture")[0], pieces)
+
+
+def labels_are_gathered(found, pieces):
+    """That rank 0 has the labels of all ranks, one behind the other."""
+    ranks = len(pieces)
+    count = len(found["values"])
+    expected = [label for piece in pieces for label in piece]
+    assert found["kind"] != "NoneType", (
+        f"expected {PIXELS:,} labels on rank 0; saw nothing there. It is rank "
+        "0 that paints: root=0, and what the call gives back is kept."
+    )
+    assert "pieces" not in found, (
+        f"expected {PIXELS:,} labels on rank 0; saw {found['pieces']} arrays. "
+        "comm.gather gives rank 0 a list of arrays: join them to one."
+    )
+    because = "Are they the labels of all ranks, each once?"
+    if found["values"] == pieces[0]:
+        because = "These are rank 0's own: those of the others are missing."
+    elif count == PIXELS - len(pieces[-1]):
+        because = "Those of the last rank are missing."
+    elif count == PIXELS - len(pieces[0]):
+        because = "Those of rank 0 itself are missing."
+    elif not count:
+        because = f"What is there is {a(found['kind'])}, without labels."
+    assert count == PIXELS, (
+        f"expected {PIXELS:,} labels on rank 0; saw {count:,}. {because}"
+    )
+    assert len(found["shape"]) == 1, (
+        f"expected {PIXELS:,} labels in a row on rank 0; saw the shape "
+        f"{tuple(found['shape'])}. .ravel() makes it flat."
+    )
+    assert found["dtype"][:3] in ("int", "uin"), (
+        "expected whole numbers as labels; saw "
+        f"{found['dtype']}. Has the room on rank 0 the same kind of number as "
+        "`labels`, np.int32?"
+    )
+    saw = np.array(found["values"])
+    right = np.mean(saw == expected)
+    first = len(pieces[0])
+    in_reverse = [label for piece in pieces[::-1] for label in piece]
     because = "Are the pieces in the order of the ranks?"
-    if right[:first].mean() > 0.99:
+    if saw.tolist() == sorted(expected):
+        because = "They are sorted: they must be in the order of the rows."
+    elif saw.tolist() == in_reverse:
+        because = (
+            "Are the pieces in the order of the ranks? The last comes first."
+        )
+    elif saw.tolist() == expected[::-1]:
+        because = "All are there, but from the last to the first."
+    elif ranks == FEWER:
+        because = f"On {RANKS} ranks they are right: look for a 4 in it."
+    elif saw[:first].tolist() == pieces[0]:
         because = "Those of rank 0 are right, but not those of the others."
-    if not all_equal(metrics["shares"], "palette"):
-        because = "The ranks have different palettes: TODO 2 comes first."
-    assert right.mean() > 0.999, (
-        "expected every pixel in its nearest colour; saw "
-        f"{right.mean():.1%} of them in quantised.png. {because}"
+    elif saw[first:].tolist() == expected[first:]:
+        because = "Those of the others are right, but not rank 0's own."
+    elif saw.min() < 0 or saw.max() >= COLOURS:
+        because = (
+            "There are numbers of no colour among them: np.empty makes room "
+            "only, and Gatherv fills it."
+        )
+    assert right == 1, (
+        "expected every pixel in its nearest colour; saw the right label for "
+        f"{right:.1%} of them on rank 0. {because}"
     )
