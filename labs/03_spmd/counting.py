@@ -6,7 +6,6 @@ runme.py imports it; there is nothing to fill in here.
 import numpy as np
 from mpi4py import MPI
 
-
 SENT = ("buf", "sendbuf", "obj", "sendobj")  # mpi4py's names of what is sent
 
 
