@@ -75,7 +75,8 @@ class Engines:
             site=Site(),
             timeout=start_timeout,
         )
-        self.ranks, self.threads, self.start_timeout = ranks, self._job.threads, start_timeout
+        self.ranks, self.threads = self._job.ranks, self._job.threads
+        self.start_timeout = start_timeout
         self.client: ipp.Client | None = None
         self._run_id = ""
         self._folder: tempfile.TemporaryDirectory[str] | None = None

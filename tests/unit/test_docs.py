@@ -132,3 +132,18 @@ def test_trust_promises_of_a_jobs_output_what_is_kept(tmp_path: Path) -> None:
     assert int(about) == pytest.approx(each, rel=0.1)
     slips = "the last 20 MB are kept, or 100,000 lines of 1.5 million lines, 64 KiB each"
     assert LIMIT.findall(slips) == ["20 MB", "100,000 lines", "1.5 million lines", "64 KiB"]
+
+
+def test_the_glossary_is_in_the_order_of_the_alphabet_and_names_notebooks() -> None:
+    page = (ROOT / "docs/glossary.md").read_text(encoding="utf-8")
+    parts = [re.findall(r"^- (.+)", part, re.M) for part in page.split("\n## ")[1:]]
+    entries = [re.match(r"\*\*(.+?)\*\* \((\d\d)\): \S", line) for part in parts for line in part]
+    assert all(entries) and len(entries) >= 100
+    books = {path.name[:2] for path in (ROOT / "notebooks").glob("*.ipynb")}
+    assert {entry[2] for entry in entries if entry} <= books
+    for part in parts:
+        words = [line.partition("** (")[0].removeprefix("**").casefold() for line in part]
+        keys = [re.sub("[^a-z0-9]", "", word) for word in words]
+        assert keys == sorted(keys), words
+    known = {name for entry in entries if entry for name in entry[1].casefold().split(", ")}
+    assert {"tape", "graph", "autograph", "colour", "key", "request"} <= known

@@ -156,7 +156,7 @@ class Lab:
         JobFailed, JobTimeout, JobInterrupted
             In each case no process of the job is left.
         ScaleoutError
-            There is no such script, or what was asked for is no job.
+            There is no such script, Python cannot read it, or what was asked for is no job.
         """
         say = (lambda text: print(text, flush=True)) if echo is True else echo or None
         path = self.folder / script if script else self.script
@@ -168,7 +168,7 @@ class Lab:
             name=self.name,
             ranks=ranks,
             threads=threads,
-            env={**self._beside(path), **(env or {})},
+            env={**self._beside(path), **(env or {})} if isinstance(env or {}, Mapping) else env,
             site=site,
             nodes=nodes,
             bind=bind,

@@ -2,10 +2,12 @@
 
 import contextlib
 import json
+import operator
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +15,7 @@ from .. import machine
 from ..base import jsonlines
 from ..base.errors import ScaleoutError
 from ..base.paths import results
-from ..base.words import count, veiled
+from ..base.words import count, plain, veiled
 from ..site import Site, allocated_nodes
 from . import talking
 from .environment import check_variables, job_environment
@@ -65,7 +67,12 @@ class Job:
         queued: bool | None = None,
     ) -> "Job":
         """Fill in what nobody said, and refuse what can be no job."""
+        ranks = whole("ranks", ranks)
+        threads = None if threads is None else whole("threads", threads)
+        nodes = None if nodes is None else whole("nodes", nodes)
         check_size(ranks, threads, timeout)
+        if not isinstance(env or {}, Mapping):
+            raise ScaleoutError(f'env is a table, such as {{"OMP_NUM_THREADS": "1"}}, not {env!r}.')
         words = () if isinstance(command, str) else tuple(map(str, command))
         if not words or not words[0] or any("\0" in word for word in words):
             raise ScaleoutError(
@@ -133,6 +140,14 @@ class Job:
         return self.ranks > 1 and not self.counted
 
 
+def whole(name: str, value: object) -> int:
+    """Read a number of ranks, threads or nodes, NumPy's own included; refuse all else."""
+    if not isinstance(value, bool):
+        with contextlib.suppress(TypeError):
+            return operator.index(value)  # type: ignore[arg-type]
+    raise ScaleoutError(f"{name} is a whole number, such as {name}=2, not {plain(repr(value))}.")
+
+
 def check_size(ranks: int, threads: int | None, timeout: float) -> None:
     """Refuse what can be no size of a job, and no limit of its time."""
     counts = [ranks] if threads is None else [ranks, threads]
@@ -141,9 +156,9 @@ def check_size(ranks: int, threads: int | None, timeout: float) -> None:
         raise ScaleoutError(
             f"A job needs at least 1 rank and 1 thread, in whole numbers; asked for {asked}."
         )
-    if not 0 < timeout <= MOST_S:
+    if not (isinstance(timeout, Real) and 0 < timeout <= MOST_S):
         raise ScaleoutError(
-            f"A job needs a time limit in seconds, above 0 and finite; asked for {timeout}."
+            f"A job needs a time limit in seconds, above 0 and finite; asked for {timeout!r}."
         )
 
 

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from ..jobs import unreadable
 from ..jobs.job import TIMEOUT_S, Job, Run
 from ..site import Site
 from . import hosts
@@ -59,7 +60,7 @@ def run(
     JobFailed, JobTimeout, JobInterrupted
         In each case no process of the job is left.
     ScaleoutError
-        When what was asked for is no job, or it cannot be started.
+        When what was asked for is no job, or it cannot be started, or Python cannot read the script.
     """
     job = Job.asked(
         script,
@@ -76,7 +77,8 @@ def run(
 
 
 def start(job: Job, echo: Callable[[str], None] | None = print) -> Run:
-    """Run a job where its site says, to its end."""
+    """Run a job where its site says, to its end; a script that Python cannot read is refused."""
+    unreadable.refuse(job.command)
     say = echo or (lambda text: None)
     with _like_ctrl_c():
         if job.queued:

@@ -149,7 +149,7 @@ def claim(every: Sequence[Step]) -> Claim | None:
     """Find what a report claims; None where that is not shown to be faster.
 
     A story says which comparison it claims. Else it is the fastest variant that is faster than the
-    first baseline, among those that were measured against it by the same metric.
+    report's baseline, among those that were measured against it by the same metric.
     """
     first = judged(every)
     known = [
@@ -164,8 +164,28 @@ def claim(every: Sequence[Step]) -> Claim | None:
 
 
 def judged(every: Sequence[Step]) -> Step:
-    """Return the comparison that a story claims; where there is none, the first one."""
-    return next((step for step in every if step.measured.claim), every[0])
+    """Return the comparison whose baseline is the report's.
+
+    It is the one that a story claims; else the first in which somebody named a baseline. A sweep
+    has its default for one, and counts where nothing was compared.
+    """
+    claimed = [step for step in every if step.measured.claim]
+    compared = [step for step in every if not step.measured.swept]
+    return next(iter([*claimed, *compared, *every]))
+
+
+def elsewhere(report: Findings) -> list[Claim]:
+    """List the best of comparisons that begin with another baseline than the report's.
+
+    Of a story none: there each step begins with what the one before it ended with.
+    """
+    base = report.judged.step.baseline
+    best = [Claim(step, step.comparison.best) for step in report.steps if not report.story]
+    return [
+        one
+        for one in best
+        if one.name != one.step.comparison.baseline and changes(one.step.baseline, base)
+    ]
 
 
 def clock(best: Claim, tried: int) -> Clock | None:

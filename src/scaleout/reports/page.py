@@ -82,7 +82,13 @@ def blocks(report: Findings) -> Iterator[Block]:
 def _claimed(report: Findings) -> str:
     step = report.judged.step
     if report.claim is None:
-        return f"Nothing that was tried is shown to be faster than the baseline, {step.comparison.baseline}."
+        none = f"Nothing that was tried is shown to be faster than the baseline, {step.comparison.baseline}."
+        others = [
+            f"In comparison {one.step.number}, {one.name} is faster than {one.step.comparison.baseline}, "
+            "which is not the baseline of this page."
+            for one in findings.elsewhere(report)
+        ]
+        return " ".join([none, *others])
     ratio = report.claim.ratio
     return (
         f"{report.claim.name} is {ratio.middle:.2f} times as fast as {step.comparison.baseline} "

@@ -3,6 +3,7 @@ that each becomes."""
 
 import difflib
 import itertools
+import operator
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -185,12 +186,18 @@ def ends(found: Mapping[Place, Point]) -> dict[Place, Point]:
 
 
 def _counts(what: str, flag: str, asked: int | Sequence[int]) -> tuple[int, ...]:
-    counts = tuple(dict.fromkeys([asked] if isinstance(asked, int) else asked or ()))
-    if any(type(count) is not int or count < 1 for count in counts):
+    several = isinstance(asked, Iterable) and not isinstance(asked, str)
+    given = list(asked) if several else [] if asked is None else [asked]  # type: ignore[arg-type]
+    numbers = (one for one in given if not isinstance(one, bool))
+    try:
+        counts = [operator.index(one) for one in numbers]  # type: ignore[arg-type]
+    except TypeError:
+        counts = []
+    if len(counts) < len(given) or any(count < 1 for count in counts):
         raise ScaleoutError(
-            f"{flag} takes numbers of {what}, 1 or more, such as {flag} 1,2; not {list(counts)}."
+            f"{flag} takes numbers of {what}, 1 or more, such as {flag} 1,2; not {given}."
         )
-    return counts
+    return tuple(dict.fromkeys(counts))
 
 
 def grid(found: Choices, cores: int, only: Only | None = None) -> dict[Place, Point]:

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from measured import (
     BASE,
+    BATCH,
     CPU,
     FAST,
     SLOW,
@@ -533,8 +534,9 @@ def test_records_with_seeds_are_an_accuracy_test_too(
     assert twice.endswith("Put all other jobs aside, and report the rest:  scaleout report FOLDER")
 
 
-def test_a_sweep_with_repeats_is_a_step_with_its_null_pair(tmp_path: Path) -> None:
-    place = tmp_path / "sweep" / "x"
+def swept(top: Path, second: float = 2.0, repeats: int = 3, start: int = 0) -> None:
+    """A sweep over 1 and 2 ranks as `scaleout sweep` leaves it: 2 ranks take so many seconds."""
+    place = top / "sweep" / "x"
     place.mkdir(parents=True)
     metric = {"what": "wall_s", "lower": True, "reduce": ""}
     about = {"command": ["python", "t.py"], "metric": metric, "machine": CPU}
@@ -543,20 +545,64 @@ def test_a_sweep_with_repeats_is_a_step_with_its_null_pair(tmp_path: Path) -> No
     jobs = (
         ("default, first", 1, 4.0),
         ("point", 1, 4.1),
-        ("point", 2, 2.0),
+        ("point", 2, second),
         ("default, last", 1, 4.05),
     )
     for role, ranks, seconds in jobs:
-        for repeat in range(3):
+        for repeat in range(repeats):
             took = seconds * (1 + 0.01 * repeat)
             row = {"role": role, "ranks": ranks, "threads": 1 if role == "point" else None}
             row |= {"env": {}, "repeat": repeat, "status": "ok", "reason": "", "rate": took}
-            row |= {"unit": "s", "wall_s": took, "run_id": f"{len(rows)}", "utc": utc(len(rows))}
+            row |= {"unit": "s", "wall_s": took, "run_id": f"{len(rows)}"}
+            row["utc"] = utc(start + len(rows))
             rows.append({**row, "cpu": CPU[0], "cores": CPU[1], "values": {}})
             job(place / "jobs" / f"{len(rows) - 1}", took)
     (place / "points.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
+
+
+def test_a_sweep_with_repeats_is_a_step_with_its_null_pair(tmp_path: Path) -> None:
+    swept(tmp_path)
     text = _words(gathered(tmp_path))
     assert "2 ranks x 1 thread is 2.01 times as fast as default" in text, text
+
+
+# As the README has it: a sweep to search, then a comparison, then the page.
+
+
+@pytest.mark.parametrize("repeats", [1, 3])
+@pytest.mark.parametrize("start", [0, 50_000], ids=["the sweep first", "the comparison first"])
+def test_what_a_comparison_claims_is_what_the_page_claims(
+    tmp_path: Path, start: int, repeats: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    swept(tmp_path, repeats=repeats, start=start)
+    place = compared(tmp_path, "a", {"old.py": BASE, "new.py": BATCH}, [100, 186])
+    itself, found = Comparison.read(place), read(gathered(tmp_path))
+    assert itself.verdict("new.py") == "faster" and found.claim is not None
+    assert (found.claim.step.comparison.baseline, found.claim.name) == ("old.py", "new.py")
+    assert found.claim.ratio.middle == itself.ratio("new.py").middle
+    assert [step.measured.swept for step in found.steps] == [not start, bool(start)]
+    text = _words(gathered(tmp_path))
+    assert "new.py is 1.86 times as fast as old.py" in text, text
+    assert "Nothing that was tried" not in text
+    assert re.search(r"The best command .* -bind-to core:2 python train.py --batch 256", text, re.S)
+    cli.main(["report", str(tmp_path), "--check"])
+    assert "It claims no gain" not in capsys.readouterr().out
+
+
+def test_what_is_faster_than_another_baseline_is_told_and_not_claimed(tmp_path: Path) -> None:
+    swept(tmp_path)
+    compared(tmp_path, "a", {"old.py": BASE, "new.py": BATCH}, [100, 100.2])
+    found = gathered(tmp_path)
+    assert read(found).claim is None
+    told = (
+        "Nothing that was tried is shown to be faster than the baseline, old.py. In comparison 1, "
+        "2 ranks x 1 thread is faster than default, which is not the baseline of this page."
+    )
+    assert told in " ".join(_words(found).split())
+    swept(tmp_path / "slow", second=5.0)
+    compared(tmp_path / "slow", "a", {"old.py": BASE, "new.py": BATCH}, [100, 100.2])
+    text = _words(gathered(tmp_path / "slow"))
+    assert "the baseline, old.py." in text and "of this page" not in text
 
 
 # A story: several comparisons, of which the last is the claim
