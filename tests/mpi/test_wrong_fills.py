@@ -98,7 +98,9 @@ def verdict(tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch):
 
     def judge(topic: str, number: int, fill: str, alone: bool) -> checks.Verdict:
         folder = Path("labs", topic)
-        shutil.copytree(ROOT / "solutions" / topic, folder)
+        # The master too, from which the untouched lab is cut: what was written is told from it.
+        for place in (folder, Path("solutions", topic)):
+            shutil.copytree(ROOT / "solutions" / topic, place)
         master = script_of(topic, number)
         (folder / "runme.py").write_text(cut((folder / "runme.py").read_text()))
         (folder / master.name).write_text(filled(master.read_text(), number, fill, alone))

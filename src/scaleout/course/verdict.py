@@ -131,7 +131,8 @@ class Judge:
         said = f"the job came to no end in {error.run.wall_s:.0f} s: {WAITS}"
         all_of_it = f"All it said: {show(error.run.folder / 'output.txt')}"
         what = "\n    ".join([said, *where, all_of_it])
-        found = Counter(filter(None, (self.guilty(line) for line in there.values())))
+        own = [self.written[line] for line in there.values() if line in self.written]
+        found = Counter(own or filter(None, map(self.guilty, there.values())))
         if not found:
             return self._share(number, None, what, said)
         return self._share(number, found.most_common(1)[0][0], what, f"{'; '.join(where)}.")
