@@ -265,7 +265,8 @@ def all_ranks_begin_equal(job):
         try:
             found = seen(job, ranks, "gone through")
         except ScaleoutError as failed:
-            not_sent(str(failed))
+            run = getattr(failed, "run", None)
+            not_sent(f"{failed}\n{run.output if run else ''}")
             raise
         begin = [each["begin"] for each in found]
         start = [each["start"] for each in found]
