@@ -192,8 +192,8 @@ def gradients_come_back(job):
             f"{wrong} wrong. {because}"
         )
     written = (
-        "Is 3 or 4 written where self.last or pipe.size should stand? Or is it "
-        "a Recv from whoever sends first?"
+        "Is 3 or 4 written where self.last or pipe.size should stand? Or is "
+        "it a Recv from whoever sends first?"
     )
     three = {"ranks": 3, "micro_batches": 3, "batch": 15}
     ranks = elsewhere(job, "pipeline", 4, written, schedule="1f1b", **three)
