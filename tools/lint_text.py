@@ -116,7 +116,6 @@ STALE = {
     "00_welcome": "checkpoints records",
     "01_onednn": "checkpoints records waiting",
     "02_threads": "checkpoints records",
-    "03_spmd": "checkpoints records",
     "04_kmeans": "checkpoints records",
     "06_tuning": "checkpoints records",
     "07_scaling": "checkpoints records",
