@@ -27,7 +27,7 @@ def ended(job, **how):
         return job(threads=1, repeats=1, **how)
     except ScaleoutError as failed:
         run = getattr(failed, "run", None)
-        # After the record, runme.py prints pi. TODO 3 says what that is.
+        # After the record, the lab prints pi. TODO 3 says what that is.
         if run is None or run.status is None or not len(run.records):
             raise
         return run

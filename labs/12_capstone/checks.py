@@ -133,7 +133,7 @@ def dice_and_jaccard_are_cases_of_tversky(job):
     metrics = job(**BRIEF).records["metrics"].iloc[-1]
     found, smooth = metrics["found"], metrics["smooth"]
     assert found, (
-        "expected the function overlap_loss in runme.py; saw none. Give it "
+        "expected the function overlap_loss in the lab; saw none. Give it "
         "its name back."
     )
     first = found["missed"]

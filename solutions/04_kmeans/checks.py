@@ -1,6 +1,6 @@
 """What each TODO of 04_kmeans is checked by: a job on four ranks, then on two.
 
-instruments.py reads what the ranks hold after each step of runme.py, and the
+instruments.py reads what the ranks hold after each step of the lab, and the
 checks look at that, never at the code. The photograph is made small: 3,927
 pixels, of which 3 are left when four ranks share them, and 1 on two.
 """
