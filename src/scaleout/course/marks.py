@@ -95,20 +95,22 @@ def lines_of_todos(text: str) -> dict[int, int]:
     return {int(mark[1]): at for mark, at in found if mark}
 
 
-def written(text: str, start: str) -> dict[int, int]:
+def written(text: str, start: str) -> dict[int, int | None]:
     """Find the TODO of each line that differs from the untouched lab, by the line's number.
 
     It is the one below whose mark the line stands in the untouched lab, so it is known also where
     somebody has deleted the mark. What was only taken out counts with the line that now stands there.
+    None is the TODO of what stands in place of several.
     """
     given, now = ([line.rstrip() for line in each.splitlines()] for each in (start, text))
     marks = lines_of_todos(start)
-    found: dict[int, int] = {}
+    found: dict[int, int | None] = {}
     for kind, i, end, j, until in SequenceMatcher(None, given, now, autojunk=False).get_opcodes():
         above = [number for number, at in marks.items() if at <= end]
         gone = [line for line in given[i:end] if line and not line.lstrip().startswith("#")]
         if kind != "equal" and above and (gone or any(now[j:until])):
-            owner = max(above, key=lambda number: marks[number])
+            swallowed = [number for number in above if marks[number] > i]
+            owner = max(above, key=lambda number: marks[number]) if len(swallowed) < 2 else None
             found |= dict.fromkeys(range(j + 1, max(until, j + 1) + 1), owner)
     return found
 

@@ -66,15 +66,15 @@ class Judge:
 
     def touched(self, number: int) -> bool:
         """Tell whether anything of this TODO has changed since the file was given out."""
-        return self.start is None or number in self.written.values()
+        return self.start is None or not {number, None}.isdisjoint(self.written.values())
 
     def guilty(self, line: int) -> int | None:
         """Find the TODO that a line belongs to; one that nobody has touched is not blamed.
 
         A line that was given out as it is may fail because a TODO was skipped: that one comes first.
         """
-        if line in self.written:
-            return self.written[line]
+        if own := self.written.get(line):
+            return own
         numbers = marks.numbers(self.start or self.text)
         done = [n for n in numbers if self.touched(n)]
         if skipped := [n for n in numbers if done and n < max(done) and n not in done]:
@@ -131,8 +131,8 @@ class Judge:
         said = f"the job came to no end in {error.run.wall_s:.0f} s: {WAITS}"
         all_of_it = f"All it said: {show(error.run.folder / 'output.txt')}"
         what = "\n    ".join([said, *where, all_of_it])
-        own = [self.written[line] for line in there.values() if line in self.written]
-        found = Counter(own or filter(None, map(self.guilty, there.values())))
+        own = [self.written.get(line) for line in there.values()]
+        found = Counter(filter(None, own if any(own) else map(self.guilty, there.values())))
         if not found:
             return self._share(number, None, what, said)
         return self._share(number, found.most_common(1)[0][0], what, f"{'; '.join(where)}.")

@@ -55,10 +55,11 @@ end()
         ([("this = 0", "this = 1"), ("raise NotImplementedError", "that = 2")], {3: 1, 7: 2}),
         ([("import os", "import sys")], {}),
         ([("end()", "end(1)")], {8: 2}),
+        ([(GIVEN, "all = 1\nof_it = 2\n")], {1: None, 2: None}),
     ],
 )
 def test_what_somebody_has_written_belongs_to_the_todo_above_it_as_it_was_given_out(
-    change: list[tuple[str, str]], todos: dict[int, int]
+    change: list[tuple[str, str]], todos: dict[int, int | None]
 ) -> None:
     text = GIVEN
     for old, new in change:
