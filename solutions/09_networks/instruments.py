@@ -1,0 +1,123 @@
+r"""What the checks look at: steps without a network, and who had which images.
+
+    mpirun -n 2 python -m mpi4py solutions/09_networks/instruments.py
+
+It takes 2 seconds. In runme.py there is, in place of a network, one that
+sleeps, alone for longer than together: so the efficiency is more than 2. Its
+loss is the number of images that it was given.
+
+    scaleout run solutions/09_networks/instruments.py -n 2 -t 1 \
+        --python .side/torch/bin/python -- --ddp --epochs 2
+
+After `make torch`, in 10 seconds. That is ddp.py, and the record also holds
+the images and the learning rate of each step on each rank. You will see what
+the script prints. There is nothing to fill in here.
+"""
+
+import os
+import sys
+import time
+
+import numpy as np
+
+from scaleout import records
+
+ALONE_S = 0.02
+TOGETHER_S = 0.008
+# Some steps take longer, so that a mean is no median.
+LONGER = {"alone": [1, 4, 1, 1], "together": [1, 1, 1, 3]}
+FLOPS = 31_415_926.0  # of one image
+PARAMETERS = 27_182
+
+
+class Sleeper:
+    """Stands in for the network and its two steps."""
+
+    flops_per_image = FLOPS
+    parameters = PARAMETERS
+
+    def __init__(self) -> None:
+        self.done = {"alone": 0, "together": 0}
+
+    def begin_together(self) -> None:
+        """There is nothing to make equal."""
+
+    def leave(self) -> None:
+        """There is nothing to end."""
+
+    def batch(self, images: np.ndarray, labels: np.ndarray) -> tuple:
+        """As they are."""
+        return images, labels
+
+    def sleep(self, way: str, seconds: float) -> None:
+        """One step."""
+        times = LONGER[way][self.done[way] % len(LONGER[way])]
+        self.done[way] += 1
+        time.sleep(times * seconds)
+
+    def alone(self, x: np.ndarray, y: np.ndarray) -> float:
+        """A step of a copy; the number of its images."""
+        self.sleep("alone", ALONE_S)
+        return float(len(x))
+
+    def together(self, x: np.ndarray, y: np.ndarray) -> float:
+        """A step of all ranks; the number of this rank's images."""
+        self.sleep("together", TOGETHER_S)
+        return float(len(x))
+
+
+class Books(records.Books):
+    """Books in which every rank notes what only rank 0 would tell."""
+
+    sampler = None  # the one that ddp.py makes
+
+    def write(self, **about) -> dict:
+        """Writes the record, with what each rank did in each step."""
+        made = self.sampler
+        self.note(rows=[[int(number) for number in rows]
+                        for rows in self._rows],
+                  rates=list(self._logged["learning_rates"]),
+                  seed=int(made.seed) if made else None,
+                  told=made.told if made else [])
+        return super().write(**about)
+
+
+def without_a_network() -> None:
+    """runme.py, whose steps only sleep."""
+    import runme
+
+    runme.trainer = lambda args, seed: Sleeper()
+    runme.main(runme.settings())
+
+
+def with_books_of_each_rank() -> None:
+    """ddp.py, whose ranks note what they do."""
+    import ddp
+
+    class Sampler(ddp.DistributedSampler):
+        """PyTorch's, which also keeps the epochs that it was told."""
+
+        def __init__(self, *which, **how) -> None:
+            super().__init__(*which, **how)
+            self.told = []
+            Books.sampler = self
+
+        def set_epoch(self, epoch: int) -> None:
+            """The number of the epoch that begins."""
+            self.told.append(int(epoch))
+            super().set_epoch(epoch)
+
+    # Distributed: a local rank counts within its machine
+    os.environ.update(LOCAL_RANK="0", LOCAL_WORLD_SIZE="1")
+    ddp.DistributedSampler = Sampler
+    ddp.records.Books = Books
+    ddp.main(ddp.parser(ddp.__doc__).parse_args())
+    ddp.leave()
+
+
+if __name__ == "__main__":
+    if "--ddp" in sys.argv:
+        sys.argv.remove("--ddp")
+        with_books_of_each_rank()
+    else:
+        without_a_network()
