@@ -141,6 +141,47 @@ def test_it_opens_on_the_first_notebook_with_its_lab_beside_it(
 
 
 @needs_a_browser
+def test_a_figure_has_its_words_for_those_who_do_not_see_it(
+    course: SimpleNamespace, page: "Page"
+) -> None:
+    """New ones in their metadata; a stored one, whose output is not touched, in its plain text."""
+    told = "The sum took 3 s. x axis: ranks."
+    dot = (
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5E"
+        "rkJggg=="
+    )
+    kinds: list[tuple[str, dict[str, str], str | None]] = [
+        (told, {"alt": "New: " + told}, "New: " + told),
+        (told, {}, told),
+        ("<Figure size 700x400 with 1 Axes>", {}, None),
+    ]
+    book = json.loads((course.folder / "notebooks/00_welcome.ipynb").read_text())
+    book["cells"] = [
+        {"cell_type": "markdown", "id": "title", "metadata": {}, "source": "# Figures"},
+        {
+            **{
+                "cell_type": "code",
+                "id": "code",
+                "metadata": {},
+                "source": "",
+                "execution_count": 1,
+            },
+            "outputs": [
+                {"output_type": "display_data", "data": {"image/png": dot, "text/plain": text}}
+                | {"metadata": {"image/png": about} if about else {}}
+                for text, about, _ in kinds
+            ],
+        },
+    ]
+    (course.folder / "figures.ipynb").write_text(json.dumps(book))
+    _open(page, course, "figures.ipynb")
+    pictures = page.locator(".jp-OutputArea-output img")
+    until(lambda: pictures.count() == len(kinds), LONG_S, "the pictures")
+    shown = [picture.get_attribute("alt") for picture in pictures.all()]
+    assert shown == [alt for _, _, alt in kinds]
+
+
+@needs_a_browser
 @pytest.mark.slow
 def test_an_attendee_works_through_a_notebook(course: SimpleNamespace, page: "Page") -> None:
     _open(page, course, "notebooks/00_welcome.ipynb")
@@ -149,6 +190,8 @@ def test_an_attendee_works_through_a_notebook(course: SimpleNamespace, page: "Pa
     assert pictures.count() >= 3
     box = pictures.first.bounding_box()
     assert box and box["width"] > 500, "the picture is smaller than the text beside it"
+    words = [picture.get_attribute("alt") or "" for picture in pictures.all()]
+    assert all(len(text) > 40 and not text.startswith("<") for text in words), words
     assert re.search(r"TODO 1 +not started", _outputs(page))
     said = page.locator(".jp-OutputArea-output pre").first
     assert said.evaluate("box => getComputedStyle(box).wordBreak") == "normal", (

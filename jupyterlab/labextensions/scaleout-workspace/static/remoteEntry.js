@@ -1,7 +1,7 @@
 // A JupyterLab extension without a build step: one plain file, which Lab loads as it loads a built one.
 // When a notebook of the course comes to the front, its lab is in the editor at the right, in a tab that
 // says which lab it is. A lab that changes on disk (a reset, another editor) is read again by itself. Printed
-// sentences break between words.
+// sentences break between words. A figure has its words for those who do not see it.
 (() => {
   const TOPIC = /^(.*?)(notebooks|solutions)\/(\d\d_[a-z0-9_]+)\.ipynb$/;
   const LAB = /(^|\/)(labs|solutions)\/(\d\d_[a-z0-9_]+)\/([^/]+\.py)$/;
@@ -32,6 +32,32 @@
     const style = document.createElement("style");
     style.textContent = ".jp-OutputArea .jp-OutputArea-output pre { word-break: normal; overflow-wrap: anywhere; }";
     document.head.append(style);
+  }
+
+  // Lab draws an output's picture without an alternative text. Ours stands in the output's metadata, and as its
+  // plain text in those that were stored before that.
+  function describePictures(app) {
+    const notebooks = app.docRegistry.getWidgetFactory("Notebook");
+    const registry = notebooks && notebooks.rendermime;
+    const plain = registry && registry.getFactory("image/png");
+    if (!plain) {
+      return;
+    }
+    const createRenderer = options => {
+      const renderer = plain.createRenderer(options);
+      const draw = renderer.renderModel.bind(renderer);
+      renderer.renderModel = async (model, ...more) => {
+        await draw(model, ...more);
+        const picture = renderer.node.querySelector("img");
+        const about = model.metadata["image/png"] || {};
+        const words = String(about.alt || model.data["text/plain"] || "");
+        if (picture && words && !words.startsWith("<")) {
+          picture.alt = words;
+        }
+      };
+      return renderer;
+    };
+    registry.addFactory({ ...plain, mimeTypes: ["image/png"], createRenderer }, registry.getRank("image/png"));
   }
 
   function isNotebook(widget) {
@@ -109,6 +135,7 @@
     activate: app => {
       let busy = Promise.resolve();
       breakBetweenWords();
+      app.started.then(() => describePictures(app)); // before a notebook is drawn
       const arrange = widget => {
         if (isNotebook(widget) && TOPIC.test(pathOf(widget))) {
           busy = busy
