@@ -141,6 +141,20 @@ def test_it_opens_on_the_first_notebook_with_its_lab_beside_it(
 
 
 @needs_a_browser
+def test_beside_a_lab_on_a_small_screen_no_line_of_code_is_cut(
+    course: SimpleNamespace, page: "Page"
+) -> None:
+    page.set_viewport_size({"width": 1024, "height": 768})
+    _open(page, course, "notebooks/00_welcome.ipynb")
+    page.wait_for_selector(".jp-FileEditor .cm-content")
+    page.wait_for_selector(".jp-CodeCell .cm-content")
+    code = page.locator(".jp-CodeCell .cm-scroller")
+    assert code.count() > 3
+    wide = "boxes => boxes.filter(box => box.scrollWidth > box.clientWidth + 1).length"
+    until(lambda: code.evaluate_all(wide) == 0, 60, "wrapped lines in each code cell")
+
+
+@needs_a_browser
 def test_a_figure_has_its_words_for_those_who_do_not_see_it(
     course: SimpleNamespace, page: "Page"
 ) -> None:
