@@ -54,7 +54,9 @@ def a_graph(way, gives, calls, looked, same, error, size=0):
     assert not error, (
         f"expected what TODO 1 gives back to classify {size} images, as "
         "many as a batch has here; saw "
-        f"{error} The last batch is smaller than the others."
+        f"{error} "
+        + ("The last batch is smaller than the others." if looked
+           else "Is it made of `classify`?")
     )
     assert looked > 0, (
         "expected Python to go through the layers of `classify` once; saw "
