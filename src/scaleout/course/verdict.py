@@ -2,7 +2,6 @@
 
 import re
 import textwrap
-import warnings
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from ..base.paths import show
 from ..jobs import failures
 from ..jobs.failures import BY_TORCH, FRAME, first_traceback, without_stacks
 from ..jobs.job import JobError, JobTimeout, Run
+from ..jobs.unreadable import syntax_error
 from . import marks
 from .masters import read_text, untouched
 
@@ -83,11 +83,11 @@ class Judge:
 
     def unreadable(self, number: int) -> Verdict | None:
         """Judge a TODO in a text that Python cannot read; None when it can be read."""
-        error = syntax_error(self.text) if self.script.suffix == ".py" else None
+        file = self.script.name
+        error = syntax_error(self.text.encode(), file) if self.script.suffix == ".py" else None
         if error is None:
             return None
-        line, said = error
-        file = self.script.name
+        line, said = error.lineno or 1, f"{type(error).__name__}: {error.msg}"
         what = f"Python cannot read line {line} of {file}: {said}.\n    {self._code(line)}"
         return self._share(number, self.guilty(line), what, f"{file}, line {line}: {said}.")
 
@@ -167,18 +167,6 @@ def _exception(error: JobError) -> str:
         if text.endswith(":") and text != block[-1]:
             return f"{text} {block[-1].strip()}"
     return said[-1] if said else "it crashed in native code."
-
-
-def syntax_error(text: str) -> tuple[int, str] | None:
-    """Find the line at which Python cannot read a text, and what it says; None when it can."""
-    if "\0" in text:
-        return text.count("\n", 0, text.index("\0")) + 1, "SyntaxError: a null byte"
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            compile(text, "runme.py", "exec", dont_inherit=True)
-    except SyntaxError as error:
-        return error.lineno or 1, f"{type(error).__name__}: {error.msg}"
-    return None
 
 
 def in_script(text: str, script: Path) -> int | None:

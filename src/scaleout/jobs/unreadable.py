@@ -27,7 +27,10 @@ class Unreadable(ScaleoutError):
 def refuse(command: Sequence[str]) -> None:
     """Refuse the command of a rank whose script Python cannot read, and show the line."""
     path = script(command)
-    error = path and syntax_error(path)
+    try:
+        error = path and syntax_error(path.read_bytes(), str(path))
+    except OSError:
+        return  # the job itself says why
     if path and error and not _read_by_another(command[0], path):
         where = f"line {error.lineno} of {show(path)}" if error.lineno else show(path)
         what = f"Python cannot read {where}: {type(error).__name__}: {error.msg.rstrip('.?')}."
@@ -51,15 +54,17 @@ def script(command: Sequence[str]) -> Path | None:
     return next((path for path in places if path.suffix == ".py" and path.is_file()), None)
 
 
-def syntax_error(path: Path) -> SyntaxError | None:
-    """Return what Python says of a file that it cannot read; None when it can."""
+def syntax_error(text: bytes, name: str) -> SyntaxError | None:
+    """Return what Python says of a text that it cannot read; None when it can."""
+    if (at := text.find(b"\0")) >= 0:  # of which Python 3.11 names no line
+        return SyntaxError("a null byte", (name, text.count(b"\n", 0, at) + 1, None, None))
     try:
         with warnings.catch_warnings(action="ignore"):
-            compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
+            compile(text, name, "exec", dont_inherit=True)
     except SyntaxError as error:
         return error
-    except (OSError, ValueError, MemoryError, RecursionError):
-        return None  # the job itself says why
+    except (ValueError, MemoryError, RecursionError):
+        pass  # which the job itself will say
     return None
 
 

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from scaleout.course import marks, masters, verdict
+from scaleout.course import marks, masters
+from scaleout.jobs.unreadable import syntax_error
 
 TEXT = """\
 import os
@@ -78,8 +79,8 @@ def test_what_somebody_has_written_belongs_to_the_todo_above_it_as_it_was_given_
     ],
 )
 def test_what_python_cannot_read_is_named_with_its_line(text: str, line: int, words: str) -> None:
-    found = verdict.syntax_error(text)
-    assert found and found[0] == line and words in found[1]
+    error = syntax_error(text.encode(), "runme.py")
+    assert error and error.lineno == line and words in repr(error)
 
 
 LAB = '''"""A lab."""

@@ -48,7 +48,7 @@ def test_a_syntax_error_is_told_once_for_all_ranks(
         (b"if True:\nprint(1)\n", "line 2 of a.py: IndentationError: expected an indented block"),
         (b"a = 1\n\n\nprint 'a'\n", "line 4 of a.py: SyntaxError: Missing parentheses"),
         (b"a = '\xff'\n", "SyntaxError: (unicode error) 'utf-8' codec can't decode byte 0xff"),
-        (b"a = 1\n\0", "null bytes. No rank was started."),
+        (b"a = 1\n\0", "line 2 of a.py: SyntaxError: a null byte. No rank was started."),
     ],
     ids=["indentation", "Python 2", "Latin-1", "null"],
 )
