@@ -95,6 +95,8 @@ def library_reason(found):
     if any(each["library"] != each["python"] for each in found):
         return ("Python and the libraries see different values: assign to "
                 "os.environ itself.")
+    if set(saw.values()) - {"0", "1", None}:
+        return 'The text is "0" or "1", and nothing more.'
     if all(text == shell for (_, shell), text in saw.items()):
         return ("Nothing is set when TensorFlow is imported: assign to "
                 "os.environ before that.")
@@ -114,8 +116,6 @@ def library_reason(found):
         return "Where the shell has said 1, it is to be set to 0 for default."
     if off == {"default"}:
         return "Set it to 1 for all others, whatever the shell has said."
-    if set(saw.values()) - {"0", "1", None}:
-        return 'The text is "0" or "1", and nothing more.'
     return '"0" for default, "1" for anything else, whatever the shell says.'
 
 
