@@ -156,19 +156,16 @@ def warmup_reason(timed, every, warmup, steps):
         (every, "All steps are there: leave out the first args.warmup."),
         (every[:warmup], "Those are the warm-up itself: keep what comes "
          "after it."),
-        (every[-warmup:], "Count from the front: how many are left out, not "
-         "kept."),
+        (every[-warmup:], "Those are the last ones alone: args.warmup says "
+         "how many are left out, at the front."),
         (every[:-warmup], "The last ones are left out: the first are the "
          "slow ones."),
-        (every[:steps], "The first ones are the slow ones: leave these out."),
         (every[warmup:-1], "The last ones count, too: up to the end of "
          "step_s."),
         (every[warmup:steps], "The last ones count, too: up to the end of "
          "step_s."),
         (sorted(every)[:steps], "Their order is that of the training: do "
          "not sort them."),
-        (every[steps:], "As many are left out as are timed: args.warmup says "
-         "how many."),
         (every[1:], "Leave out args.warmup steps, not only the first."),
     ]
     for many in range(len(every)):
