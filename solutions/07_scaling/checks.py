@@ -2,11 +2,12 @@
 for job.sh what it asks for and starts, and for again.sh what it does when it
 is warned. TODO 6 stands in train.py.
 
-instruments.py calls what runme.py has for TODO 1 to 3, on four ranks and on
+instruments.py calls what stands at TODO 1 to 3, on four ranks and on
 three. The checks look at the records, never at the code or the clock. 103
 rows leave 3 when four ranks share them, and 1 when three do.
 """
 
+import hashlib
 import os
 import re
 import shlex
@@ -22,7 +23,7 @@ from time import monotonic, sleep
 
 import numpy as np
 
-from scaleout import ScaleoutError, records, todo
+from scaleout import ScaleoutError, todo
 
 RANKS = 4
 FEWER = 3  # what is right for four ranks alone is seen on these
@@ -704,7 +705,8 @@ def state_reason(kept, weights):
     if not all(array.any() for array in large):
         return ("An array in it stays as it was at the start, all 0: the "
                 "step changes w and velocity themselves, not a copy.")
-    if not any(records.digest([array]) == weights for array in large):
+    hashes = [hashlib.sha256(array.tobytes()).hexdigest() for array in large]
+    if not any(each.startswith(weights) for each in hashes):
         return "The weights, `w`, are not in it."
     if len(large) == 2 and np.array_equal(*large):
         return "It holds the same array twice."
