@@ -95,6 +95,8 @@ def library_reason(found):
     if any(each["library"] != each["python"] for each in found):
         return ("Python and the libraries see different values: assign to "
                 "os.environ itself.")
+    if set(saw.values()) - {"0", "1", None}:
+        return 'The text is "0" or "1", and nothing more.'
     if all(text == shell for (_, shell), text in saw.items()):
         return ("Nothing is set when TensorFlow is imported: assign to "
                 "os.environ before that.")
@@ -114,8 +116,6 @@ def library_reason(found):
         return "Where the shell has said 1, it is to be set to 0 for default."
     if off == {"default"}:
         return "Set it to 1 for all others, whatever the shell has said."
-    if set(saw.values()) - {"0", "1", None}:
-        return 'The text is "0" or "1", and nothing more.'
     return '"0" for default, "1" for anything else, whatever the shell says.'
 
 
@@ -152,35 +152,27 @@ def warm_up_is_left_out(job):
 
 def warmup_reason(timed, every, warmup, steps):
     """Why these steps may have been kept, as far as it can be told."""
-    def kept(some):
-        return np.array_equal(timed, some)
-
-    if kept(every):
-        return "All steps are there: leave out the first args.warmup."
-    if kept(every[:warmup]):
-        return "Those are the warm-up itself: keep what comes after it."
-    if kept(every[-warmup:]):
-        return "Count from the front: how many are left out, not kept."
-    if kept(every[:-warmup]):
-        return "The last ones are left out: the first are the slow ones."
-    if kept(every[:steps]):
-        return "The first ones are the slow ones: leave these out."
-    if kept(every[warmup:-1]) or kept(every[warmup:steps]):
-        return "The last ones count, too: up to the end of step_s."
-    if kept(sorted(every)[:steps]) or kept(sorted(every[warmup:])):
-        return "Their order is that of the training: do not sort them."
-    if kept(every[::-1][:steps]):
-        return "They stand backwards: keep their order."
-    if kept(every[steps:]):
-        return ("As many are left out as are timed: args.warmup says how "
-                "many.")
-    if kept(every[1:]):
-        return "Leave out args.warmup steps, not only the first."
+    slips = [
+        (every, "All steps are there: leave out the first args.warmup."),
+        (every[:warmup], "Those are the warm-up itself: keep what comes "
+         "after it."),
+        (every[-warmup:], "Those are the last ones alone: args.warmup says "
+         "how many are left out, at the front."),
+        (every[:-warmup], "The last ones are left out: the first are the "
+         "slow ones."),
+        (every[warmup:-1], "The last ones count, too: up to the end of "
+         "step_s."),
+        (every[warmup:steps], "The last ones count, too: up to the end of "
+         "step_s."),
+        (sorted(every)[:steps], "Their order is that of the training: do "
+         "not sort them."),
+        (every[1:], "Leave out args.warmup steps, not only the first."),
+    ]
     for many in range(len(every)):
-        if kept(every[many:]):
-            return (f"{many} are left out, of --warmup {warmup}: args.warmup "
-                    "says how many.")
-    return ""
+        slips.append((every[many:], f"{many} are left out, of --warmup "
+                      f"{warmup}: args.warmup says how many."))
+    return next((why for some, why in slips if np.array_equal(timed, some)),
+                "")
 
 
 @todo(

@@ -2,18 +2,21 @@
 for job.sh what it asks for and starts, and for again.sh what it does when it
 is warned. TODO 6 stands in train.py.
 
-instruments.py calls what runme.py has for TODO 1 to 3, on four ranks and on
+instruments.py calls what stands at TODO 1 to 3, on four ranks and on
 three. The checks look at the records, never at the code or the clock. 103
 rows leave 3 when four ranks share them, and 1 when three do.
 """
 
+import hashlib
 import os
 import re
 import shlex
 import shutil
 import signal
 import subprocess
+from argparse import ArgumentError, ArgumentParser
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic, sleep
@@ -31,7 +34,6 @@ ONE_S = 0.5
 PATIENCE_S = 60.0  # with the queue; a job that waits longer is taken back
 PATIENCE_WARNED_S = 15.0  # with a script that was warned
 SMALL = {
-    "threads": 1,
     "batch": ROWS,
     "width": 64,
     "layers": LAYERS,
@@ -39,8 +41,12 @@ SMALL = {
     "one": ONE_S,
 }
 HERE = Path(__file__).parent
-SHORT = {"N": "nodes", "n": "ntasks", "c": "cpus-per-task", "t": "time",
-         "o": "output", "J": "job-name", "p": "partition", "A": "account"}
+# What a job script may ask for, as sbatch reads it.
+SBATCH = ArgumentParser(add_help=False, allow_abbrev=False,
+                        exit_on_error=False)
+for names in ("-N --nodes", "-n --ntasks", "--ntasks-per-node", "-t --time",
+              "-c --cpus-per-task", "-o --output"):
+    SBATCH.add_argument(*names.split(), default="")
 # What Slurm tells a job. There are as many nodes as tasks, and it is not the
 # number of cores, so that one is not taken for the other.
 TOLD = {"SLURM_JOB_ID": "4711", "SLURM_CPUS_PER_TASK": "2",
@@ -79,45 +85,21 @@ exit 0
 """
 
 
+def record(job, variant, **how):
+    """The record of a job; one that failed later has left it, too."""
+    try:
+        run = job(threads=1, **how)
+    except ScaleoutError as failed:
+        run = getattr(failed, "run", None)
+        if run is None or variant not in set(run.records.get("variant", ())):
+            raise
+    return run.records.set_index("variant").loc[variant]
+
+
 def seen(job, ranks, what):
-    """What each rank wrote down of the formula, its rows or its step.
-
-    A job that failed later has kept what it saw before.
-    """
-    try:
-        run = job(script="instruments.py", ranks=ranks, threads=1,
-                  timeout=LIMIT_S)
-    except ScaleoutError as failed:
-        run = getattr(failed, "run", None)
-        if run is None or not is_there(run.records, what):
-            raise
-    (found,) = of_variant(run.records, what)["metrics.found"]
-    return found
-
-
-def is_there(records, what):
-    """Whether there is a record of this variant."""
-    return len(records) > 0 and what in set(records["variant"])
-
-
-def of_variant(records, what):
-    """The records of this variant."""
-    return records[records["variant"] == what]
-
-
-def small_job(job, ranks=RANKS, mode="strong"):
-    """The record of a small job, and its metrics."""
-    try:
-        run = job(ranks=ranks, mode=mode, **SMALL)
-    except ScaleoutError as failed:
-        # What it says at its end, such as a time by TODO 1, may fail.
-        run = getattr(failed, "run", None)
-        if run is None or not len(run.records):
-            raise
-    assert len(run.records) == 1, (
-        f"expected one record, from rank 0; saw {len(run.records)}."
-    )
-    return run.records.iloc[0], run.records["metrics"].iloc[0]
+    """What each rank wrote down of the formula, its rows or its step."""
+    return record(job, what, script="instruments.py", ranks=ranks,
+                  timeout=LIMIT_S)["metrics.found"]
 
 
 def is_near(saw, wanted):
@@ -126,16 +108,15 @@ def is_near(saw, wanted):
             and abs(saw - wanted) <= 1e-5 * abs(wanted))
 
 
-def shown(saw, unit=""):
+def shown(saw):
     """A number in a sentence; anything else as it is."""
-    if not isinstance(saw, int | float):
-        return f"{saw}, which is no number"
-    return f"{saw:.3g}{unit}"
+    return f"{saw:.3g}" if isinstance(saw, int | float) else f"{saw}"
 
 
-def reason(saw, reasons):
+def reason(saw, slips):
     """Why somebody may have got this number, as far as it can be told."""
-    return next((why for number, why in reasons if is_near(saw, number)), "")
+    return next((why for numbers, why in slips
+                 if any(is_near(saw, number) for number in numbers)), "")
 
 
 def fixed(number, ranks):
@@ -147,66 +128,42 @@ def fixed(number, ranks):
             "says how many there are.")
 
 
-def ring_reasons(n, ranks, alpha, beta):
+def ring_slips(n, ranks, alpha, beta):
     """What slips in the formula give, and what to say of them."""
-    message = alpha + beta * n / ranks
-    sent = 2 * (ranks - 1)
+    block = beta * n / ranks
+    message = alpha + block
     whole = alpha + beta * n
-    yield 0.0, ("Count the messages of one rank, and what each of them "
-                "takes.")
-    yield (ranks - 1) * message, (
+    sent = 2 * (ranks - 1)
+    yield [0.0], ("Count the messages of one rank, and what each of them "
+                  "takes.")
+    yield [sent / 2 * message, sent / 2 * whole], (
         "There are two rounds: one brings the sums together, one brings "
         "them to all.")
-    yield (ranks - 1) * whole, (
-        "There are two rounds, and a message is one block of the n bytes.")
-    yield 2 * ranks * message, (
+    yield [2 * ranks * message], (
         "With ranks - 1 messages a block has reached every other rank.")
-    yield ranks * message, (
-        "In each of two rounds, with ranks - 1 messages a block has reached "
-        "every other rank.")
-    yield 2 * (ranks + 1) * message, (
-        "With ranks - 1 messages a block has reached every other rank: one "
-        "less than there are ranks, not one more.")
-    yield (2 * ranks - 1) * message, (
+    yield [(2 * ranks - 1) * message, 2 * ranks - message], (
         "There are ranks - 1 messages in each of two rounds: mind the "
         "brackets.")
-    yield 2 * message, "In each of the two rounds there are ranks - 1."
-    yield message, "That is one message: a rank sends 2 (ranks - 1) of them."
-    yield sent * whole, "A message is one block of the n bytes, n / ranks."
-    yield sent * (alpha + beta * n * ranks), (
-        "A message is one block of the n bytes: n / ranks.")
-    yield sent * (alpha + beta * n / (ranks - 1)), (
+    yield [sent * whole, sent * (alpha + beta * n * ranks)], (
+        "A message is one block of the n bytes, n / ranks.")
+    yield [sent * (alpha + beta * n / (ranks - 1))], (
         "There are as many blocks as ranks: a message has n / ranks bytes.")
-    for part in (beta * n / ranks, beta * n, 2 * beta * n, beta * n / ranks
-                 * 2):
-        yield sent * alpha + part, (
-            "Each message costs alpha and beta both: mind the brackets.")
-        yield part, ("Each message costs alpha, too, before its first byte.")
-    yield alpha + sent * beta * n / ranks, (
+    yield [sent * alpha + block, alpha + sent * block], (
         "Each message costs alpha and beta both: mind the brackets.")
-    yield sent * beta * n / ranks, (
-        "Each message costs alpha, too, before its first byte.")
-    yield sent * alpha, "Each of the bytes of a message costs beta."
-    yield sent * (alpha + beta), "A message has n / ranks bytes."
-    yield sent * (alpha + beta) * n / ranks, (
-        "alpha is paid for a message, and beta for each of its bytes.")
-    yield sent * (beta + alpha * n / ranks), (
-        "alpha and beta are swapped: a message costs alpha, each of its "
-        "bytes beta.")
-    yield sent * ranks * message, (
+    yield [sent * block], "Each message costs alpha, too."
+    yield [sent * (alpha + beta) * n / ranks, sent * alpha * n / ranks], (
+        "Here alpha is paid for each byte: alpha is what a message costs, "
+        "and beta what each of its bytes costs.")
+    yield [sent * ranks * message], (
         "All ranks send at the same time: count what one of them sends.")
-    for rounds in (np.log2(ranks), np.ceil(np.log2(ranks))):
-        for each in (message, whole):
-            for times in (1, 2):
-                yield times * rounds * each, (
-                    "That is a tree's number of messages. In a ring a block "
-                    "goes from neighbour to neighbour, ranks - 1 times.")
-    for many in range(2, 10):
-        if many != ranks:
-            other = alpha + beta * n / many
-            for time in (2 * (many - 1) * other, sent * other,
-                         2 * (many - 1) * message):
-                yield time, fixed(many, ranks)
+    yield [times * np.log2(ranks) * each
+           for times in (1, 2) for each in (message, whole)], (
+        "That is a tree's number of messages. In a ring a block goes from "
+        "neighbour to neighbour, ranks - 1 times.")
+    for many in {2, RANKS, FEWER} - {ranks}:
+        other = alpha + beta * n / many
+        yield [2 * (many - 1) * other, sent * other,
+               2 * (many - 1) * message], fixed(many, ranks)
 
 
 @todo(
@@ -224,72 +181,50 @@ def the_ring_has_its_formula(job):
     n = 1_000_003  # bytes, as instruments.py has it
     for ranks in (RANKS, FEWER):
         found = seen(job, ranks, "formula")[0]
-        alpha = found["alpha"]
-        beta = found["beta"]
-        saw = found["saw"]
+        alpha, beta, saw = found["alpha"], found["beta"], found["saw"]
         wanted = 2 * (ranks - 1) * (alpha + beta * n / ranks)
         expected = (
             f"expected the formula to give {1e6 * wanted:.3g} us on {ranks} "
             f"ranks, for {2 * (ranks - 1)} messages"
         )
         assert not found["failed"], f"{expected}; saw {found['failed']}"
-        assert saw != "None", (
-            f"{expected}; saw nothing come back. Does it stand behind "
-            "`return`?"
-        )
         assert isinstance(saw, int | float), (
-            f"{expected}; saw {saw}, which is no number of seconds."
+            f"{expected}; saw {saw} come back, which is no number. Does it "
+            "stand behind `return`?"
         )
-        because = reason(saw, ring_reasons(n, ranks, alpha, beta))
+        because = reason(saw, ring_slips(n, ranks, alpha, beta))
         assert is_near(saw, wanted), (
             f"{expected}; saw {1e6 * saw:.3g} us. {because}"
         )
 
 
-def plural(rows):
-    """So many rows that are something."""
-    return f"{rows} rows that are" if rows > 1 else "row that is"
-
-
-def shares_of(ranks, many):
-    """How somebody may share out the batch, if there were `many` ranks."""
-    size = ROWS // many
-    yield [(rank * size, (rank + 1) * size) for rank in range(ranks)]
-    yield [(ROWS * rank // many, ROWS * (rank + 1) // many)
-           for rank in range(ranks)]
-
-
-def rows_reason(mode, parts, ranks):
+def rows_reasons(mode, parts, ranks):
     """Why ranks may have these rows, as far as it can be told."""
     begins = [first for first, _ in parts]
     sizes = [stop - first for first, stop in parts]
-    rows = set()
-    for first, stop in parts:
-        rows.update(range(first, stop))
+    rows = {row for part in parts for row in range(*part)}
+    last = max(rows, default=0)
     whole = ROWS if mode == "strong" else ranks * ROWS
-    if len(set(begins)) == 1:
-        return "All ranks begin at the same row: start from `rank`."
-    if mode == "weak" and sum(sizes) == ROWS:
-        return "In weak scaling each rank has a whole batch of its own."
-    if mode == "strong" and sizes == [ROWS] * ranks:
-        return "In strong scaling one batch is shared out."
-    if mode == "strong":
-        for many in range(2, 10):
-            if many != ranks and parts in shares_of(ranks, many):
-                return fixed(many, ranks)
-    if min(begins) >= max(sizes) > 0:
-        return "Nobody begins at row 0: ranks count from 0."
-    if sum(sizes) > len(rows):
-        return "Where one rank ends the next begins."
-    if max(rows, default=0) >= whole:
-        return (f"There are rows up to {max(rows)}, of {whole}: the last "
-                "rank goes too far.")
-    if parts[-1][1] < whole and len(rows) == parts[-1][1]:
-        return "What is left over when you divide must be somebody's."
-    if len(rows) < whole:
-        return ("Where one rank ends the next begins: the row of `stop` is "
-                "the first that is not in a slice.")
-    return ""
+    yield len(set(begins)) == 1, (
+        "All ranks begin at the same row: start from `rank`.")
+    yield mode == "weak" and sum(sizes) == ROWS, (
+        "In weak scaling each rank has a whole batch of its own.")
+    yield mode == "strong" and sizes == [ROWS] * ranks, (
+        "In strong scaling one batch is shared out.")
+    for many in {2, RANKS, FEWER} - {ranks}:
+        yield mode == "strong" and parts == [
+            (ROWS * rank // many, ROWS * (rank + 1) // many)
+            for rank in range(ranks)], fixed(many, ranks)
+    yield min(begins) >= max(sizes), (
+        "Nobody begins at row 0: ranks count from 0.")
+    yield last >= whole and sum(sizes) == len(rows), (
+        f"There are rows up to {last}, of {whole}: the last rank goes too "
+        "far.")
+    yield len(rows) == parts[-1][1] < whole, (
+        "What is left over when you divide must be somebody's.")
+    yield True, (
+        "Where one rank ends the next begins: the row of `stop` is the first "
+        "that is not in a slice.")
 
 
 def parts_of(job, ranks, mode):
@@ -338,18 +273,18 @@ def each_rank_has_its_rows(job):
         for mode, wanted in (("strong", ROWS), ("weak", ranks * ROWS)):
             parts = parts_of(job, ranks, mode)
             sizes = [stop - first for first, stop in parts]
-            rows = set()
-            for first, stop in parts:
-                rows.update(range(first, stop))
+            rows = {row for part in parts for row in range(*part)}
+            because = next(why for is_so, why
+                           in rows_reasons(mode, parts, ranks) if is_so)
             assert sum(sizes) == wanted and rows == set(range(wanted)), (
                 f"{mode}: expected each of {wanted} rows on one rank; saw "
-                f"{sum(sizes)}, {len(rows)} of them different. "
-                f"{rows_reason(mode, parts, ranks)}"
+                f"{sum(sizes)}, {len(rows)} of them different. {because}"
             )
             assert max(sizes) - min(sizes) <= 1, (
                 f"{mode}: expected parts that differ by one row at most; saw "
-                f"{sizes}. All wait for the rank that has most: give the "
-                f"{plural(ROWS % ranks)} left over to as many different ranks."
+                f"{sizes}. All wait for the rank that has most: give each "
+                f"{ROWS // ranks} rows, and one more to {ROWS % ranks} of "
+                "them."
             )
         saw = [first for first, _ in parts]
         assert saw == sorted(saw), (
@@ -358,10 +293,8 @@ def each_rank_has_its_rows(job):
         )
 
 
-WAITING = {"Allreduce", "allreduce", "Reduce", "reduce", "Bcast", "bcast",
-           "Barrier", "barrier", "Allgather", "allgather", "Gather",
-           "gather", "Reduce_scatter", "Reduce_scatter_block", "Send", "Recv",
-           "Sendrecv", "send", "recv", "sendrecv", "Scan"}
+WAITING = {"allreduce", "reduce", "bcast", "barrier", "allgather", "gather",
+           "send", "recv", "sendrecv"}
 
 
 def begins(event):
@@ -373,31 +306,27 @@ def under_way(found, ranks):
     """Each rank has begun a sum behind each layer, and waits for none."""
     begun = [each["begun"] for each in found]
     events = found[0]["events"]
-    left = max(each["left"] for each in found)
-    calls = [event for event in events if event in WAITING]
-    because = ""
-    if begun == [0] * ranks and left:
+    left = any(each["left"] for each in found)
+    calls = [event for event in events if event.lower() in WAITING]
+    order = [event for event in events if event == "compute" or begins(event)]
+    if left and any(begun):
+        because = ("Not every request was kept: each goes to the end of "
+                   "`sums`.")
+    elif left:
         because = ("Nobody can wait for what was begun: Iallreduce returns a "
                    "request, to be kept in `sums`.")
-    elif begun == [0] * ranks and not any(map(begins, events)) and calls:
+    elif any(begun):
+        because = "Each layer has a gradient, to be added up behind it."
+    elif any(map(begins, events)):
+        because = ("Each was waited for at once: the step waits for all of "
+                   "`sums`, after the last layer.")
+    elif calls:
         because = (f"Each was waited for at once: {calls[0]} returns when "
                    "the sum is there, Iallreduce returns a request at once, "
                    "to be kept in `sums`.")
-    elif begun == [0] * ranks and any(map(begins, events)):
-        because = ("Each was waited for at once: the step waits for all of "
-                   "`sums`, after the last layer.")
-    elif begun == [0] * ranks:
+    else:
         because = ("Nothing was added up: Iallreduce begins a sum, and "
                    "returns a request to be kept in `sums`.")
-    elif len(set(begun)) > 1:
-        because = "All ranks take part in a sum: each begins all of them."
-    elif left:
-        because = ("Not every request was kept: each goes to the end of "
-                   "`sums`.")
-    elif max(begun) < LAYERS:
-        because = "Each layer has a gradient, to be added up behind it."
-    elif max(begun) > LAYERS:
-        because = "One sum for each gradient is enough."
     assert begun == [LAYERS] * ranks, (
         f"expected {LAYERS} sums under way on each rank after the last layer; "
         f"saw {begun}. {because}"
@@ -407,45 +336,29 @@ def under_way(found, ranks):
         "the next layer has to wait. Iallreduce stands in place of the "
         "`Allreduce` below."
     )
-    ahead = 0
-    for layer, event in enumerate(e for e in events
-                                  if e == "compute" or begins(e)):
-        if event != "compute":
-            ahead += 1
-        else:
-            missing = ahead == 0 and layer > 0
-            assert not missing, (
-                "expected each sum to begin behind its own layer; saw a "
-                "layer computed while the sum of the one before it had not "
-                "begun. Then nothing is left that the exchange could go on "
-                "behind."
-            )
-            ahead = 0
+    assert ("compute", "compute") not in pairwise(order), (
+        "expected each sum to begin behind its own layer; saw a layer "
+        "computed while the sum of the one before it had not begun. Then "
+        "nothing is left that the exchange could go on behind."
+    )
 
 
 def sums_reason(found, layer, ranks):
     """Why gradients hold this after the step, as far as it can be told."""
     saw = [each["most"][layer] for each in found]
     own = [(layer + 1) * 10.0 ** rank for rank in range(ranks)]
-    total = sum(own)
     if any(each["least"][layer] != each["most"][layer] for each in found):
         return "Only a part of the gradient was added up."
     if saw == own:
         return ("Each rank still has its own: the sum went into another "
                 "array, such as a copy. gradients[-1] itself has to take it.")
-    if saw[0] == total and saw[1:] == own[1:]:
+    if saw == [sum(own), *own[1:]]:
         return "Rank 0 alone has the sum, and all ranks need it: Iallreduce."
     if saw == [max(own)] * ranks:
         return "That is the largest of them: the default, MPI.SUM, adds."
-    if saw == [min(own)] * ranks:
-        return "That is the smallest of them: the default, MPI.SUM, adds."
-    if saw == [float(np.prod(own))] * ranks:
-        return "That is their product: the default, MPI.SUM, adds."
-    if saw == [total / ranks] * ranks:
+    if saw == [sum(own) / ranks] * ranks:
         return ("That is their mean: a gradient is divided by all rows "
                 "already, so that the sum is wanted.")
-    if saw[0] in (ranks * total, 2 * total):
-        return "Is it added up once?"
     return "Is it the gradient of this layer that is added up, in place?"
 
 
@@ -483,17 +396,6 @@ def the_exchange_does_not_hold_up_the_next_layer(job):
                 f"{', '.join(f'{number:g}' for number in saw)}. "
                 f"{sums_reason(found, layer, ranks)}"
             )
-    _, metrics = small_job(job)
-    begun = [share["begun"] for share in metrics["shares"]]
-    assert begun == [LAYERS] * RANKS, (
-        f"expected {LAYERS} sums under way on each rank after the last layer; "
-        f"saw {begun}."
-    )
-    sums = [share["sum"] for share in metrics["shares"]]
-    assert max(sums) - min(sums) < 1e-5, (
-        f"expected one sum on all ranks; saw {sums}. Is it the last gradient "
-        "that is added up, in place?"
-    )
 
 
 @todo(
@@ -508,13 +410,11 @@ def the_exchange_does_not_hold_up_the_next_layer(job):
 def the_efficiency_is_the_part_that_was_worth_it(job):
     """One rank's step over that of this job, shared out or not."""
     for mode, ranks in (("strong", RANKS), ("weak", RANKS), ("strong", 2)):
-        row, metrics = small_job(job, ranks, mode=mode)
-        saw = metrics["efficiency"]
-        step_s = row.step_median_s
-        speedup = ONE_S / step_s
+        found = record(job, mode, mode=mode, ranks=ranks, **SMALL)
+        saw = found["metrics"]["efficiency"]
+        speedup = ONE_S / found["step_median_s"]
         wanted = speedup / ranks if mode == "strong" else speedup
-        because = reason(saw, efficiency_reasons(mode, speedup, ranks,
-                                                 metrics))
+        because = reason(saw, efficiency_slips(mode, speedup, ranks))
         asked = "args.one / median_s"
         if mode == "strong":
             asked += " / ranks"
@@ -525,79 +425,47 @@ def the_efficiency_is_the_part_that_was_worth_it(job):
         )
 
 
-def efficiency_reasons(mode, speedup, ranks, metrics):
+def efficiency_slips(mode, speedup, ranks):
     """What slips in the efficiency give, and what to say of them."""
     wanted = speedup / ranks if mode == "strong" else speedup
-    for most in (1.0, 1 / ranks):
-        yield most, ("It is 1 only if nothing is lost: divide the times, and "
-                     "keep what comes out.")
-    for whole in (speedup // ranks, speedup // 1 / ranks, speedup // 1):
-        yield whole, "// drops the fraction: divide with /."
-    yield 1 / wanted, ("It is the other way round: a faster step is worth "
-                       "more.")
+    yield [1.0, 1 / ranks], ("It is 1 only if nothing is lost: divide the "
+                             "times, and keep what comes out.")
+    yield [speedup // ranks, speedup // 1 / ranks, speedup // 1], (
+        "// drops the fraction: divide with /.")
+    yield [1 / wanted], ("It is the other way round: a faster step is worth "
+                         "more.")
     if mode == "strong":
-        yield speedup, ("That is the speed-up: divide it by the ranks that "
-                        "it took.")
-    yield speedup / ranks, ("In weak scaling each rank has as much to do as "
-                            "one alone: nothing to divide by.")
-    yield speedup * ranks, ("More ranks for the same speed are worth less, "
-                            "not more.")
-    yield speedup / (ranks - 1), ("Rank 0 works, too: divide by all ranks.")
-    yield speedup / (ranks + 1), "Divide by the ranks that there are."
-    yield 100 * wanted, "That is in percent: a share of 1 is asked for."
-    yield 1 - wanted, "That is the share that was lost."
-    for number, name in ((ROWS, "rows"), (LAYERS, "layers"),
-                         (SMALL["steps"], "steps")):
-        if number != 2:
-            yield speedup / number, (f"That is divided by the {name}: divide "
-                                     "by the ranks.")
-    for many in range(2, 10):
-        if many != ranks and mode == "strong":
-            yield speedup / many, fixed(many, ranks)
-    yield speedup / ranks**2, "Divide by the ranks once."
-    yield metrics["one_s"], "That is the time of one rank alone, in seconds."
-    yield ONE_S / speedup, "That is the time of a step."
-    yield ONE_S - ONE_S / speedup, "Divide the times: a share is a ratio."
+        yield [speedup], ("That is the speed-up: divide it by the ranks that "
+                          "it took.")
+        for many in {2, RANKS} - {ranks}:
+            yield [speedup / many], fixed(many, ranks)
+    yield [speedup / ranks], ("In weak scaling each rank has as much to do "
+                              "as one alone: nothing to divide by.")
+    yield [speedup * ranks], ("More ranks for the same speed are worth less, "
+                              "not more.")
+    yield [speedup / (ranks - 1)], "Rank 0 works, too: divide by all ranks."
+    yield [100 * wanted], "That is in percent: a share of 1 is asked for."
+    yield [speedup / ROWS], ("That is divided by the rows: divide by the "
+                             "ranks.")
+    yield [ONE_S - ONE_S / speedup], "Divide the times: a share is a ratio."
 
 
 def asks(text):
     """What a job script asks sbatch for, which reads up to a command; and
     how many lines with #SBATCH come too late."""
-    found = {}
-    late = 0
-    reading = True
-    for line in text.splitlines():
-        if line.strip() and not line.startswith("#"):
-            reading = False
-        if not line.startswith("#SBATCH"):
-            continue
-        if reading:
-            found.update(options(line.removeprefix("#SBATCH")))
-        else:
-            late += 1
-    return found, late
-
-
-def options(line):
-    """The options of a line: --name=value, --name value, -n value, -nvalue."""
-    try:
-        words = shlex.split(line, comments=True)
-    except ValueError:  # a quotation mark that nobody closes
-        words = line.split()
-    while words:
-        name, words = words[0], words[1:]
-        value = None
-        if name.startswith("--"):
-            name, given, value = name[2:].partition("=")
-            value = value if given else None
-        elif name.startswith("-"):
-            short, value = name[1:2], name[2:].removeprefix("=") or None
-            name = SHORT.get(short, short)
-        else:
-            continue
-        if value is None and words and not words[0].startswith("-"):
-            value, words = words[0], words[1:]
-        yield name, value or ""
+    lines = text.splitlines()
+    ends = next((at for at, line in enumerate(lines)
+                 if line.strip() and not line.startswith("#")), len(lines))
+    asked = SBATCH.parse_args([])
+    for line in lines[:ends]:
+        # What cannot be read, such as an open quotation, asks for nothing
+        with suppress(ValueError, ArgumentError):
+            if line.startswith("#SBATCH"):
+                words = shlex.split(line.removeprefix("#SBATCH"),
+                                    comments=True)
+                SBATCH.parse_known_args(words, asked)
+    late = sum(line.startswith("#SBATCH") for line in lines[ends:])
+    return asked, late
 
 
 def minutes(text):
@@ -610,7 +478,8 @@ def minutes(text):
     if found[1] is None and len(parts) < 3:
         parts = [0, *parts]
     hours, mins, seconds = [*parts, 0, 0][:3]
-    return 1440 * int(found[1] or 0) + 60 * hours + mins + seconds / 60
+    days = int(found[1] or 0)
+    return round(1440 * days + 60 * hours + mins + seconds / 60, 2)
 
 
 def put_stand_ins(folder, stand_ins):
@@ -630,8 +499,8 @@ def started(script):
         (called := Path(folder, "called")).write_text("")
         (said := Path(folder, "said")).write_text("")
         env = os.environ | TOLD | {
-            "PATH": f"{folder}:{os.environ['PATH']}", "CALLED": str(called),
-            "OMP_NUM_THREADS": ""}
+            "PATH": f"{folder}:{os.environ['PATH']}", "CALLED": str(called)}
+        env.pop("OMP_NUM_THREADS", None)
         with said.open("w") as errors, suppress(subprocess.TimeoutExpired):
             subprocess.run(["bash", script], cwd=folder, env=env,
                            stdout=subprocess.DEVNULL, stderr=errors,
@@ -648,13 +517,6 @@ def started(script):
     program, threads, words = next(
         (call for call in late if "train.py" in call[2]), [*late, [""] * 3][0])
     return program, threads, words, complaint, waited
-
-
-def count_in(words, short, long):
-    """The number behind an option in the words of a call; None if absent."""
-    found = re.search(rf"(?:^|\s)(?:{short}[=\s]?|--{long}[=\s])(\d+)(?=\s)",
-                      words)
-    return found and found[1]
 
 
 def ask(*command):
@@ -721,25 +583,24 @@ def the_job_script_asks_and_starts(job):
                                  text, re.MULTILINE):
         because = ("Slurm reads only lines that begin with #SBATCH, in one "
                    "word.")
-    tasks = saw.get("ntasks", saw.get("ntasks-per-node", "1"))
-    wanted = "2" if "ntasks" in saw else "1"
+    tasks = saw.ntasks or saw.ntasks_per_node or "1"
     for what, number, asked in (
-        ("nodes", saw.get("nodes"), "2"),
-        ("tasks, in --ntasks or for each node", tasks, wanted),
-        ("task for each node", saw.get("ntasks-per-node", "1"), "1"),
-        ("cores for each task", saw.get("cpus-per-task"), "2"),
-        ("minutes", minutes(saw.get("time", "")), 5),
+        ("nodes", saw.nodes, "2"),
+        ("tasks, in --ntasks or for each node", tasks,
+         "2" if saw.ntasks else "1"),
+        ("task for each node", saw.ntasks_per_node or "1", "1"),
+        ("cores for each task", saw.cpus_per_task, "2"),
+        ("minutes", minutes(saw.time), 5),
     ):
-        if what == "minutes" and number != asked and not because:
+        if what == "minutes" and not because:
             because = ("Slurm reads M, M:S or H:M:S: five minutes are 5, 5:00 "
                        "or 00:05:00.")
         assert number == asked, (
-            f"expected the job to ask for {asked} {what}; saw {number}. "
-            f"{because}"
+            f"expected the job to ask for {asked} {what}; saw "
+            f"{number or 'none'}. {because}"
         )
-    output = os.path.normpath(saw.get("output", ""))
-    assert output == "train-%j.txt", (
-        f"expected the output in train-%j.txt; saw {saw.get('output')}. "
+    assert os.path.normpath(saw.output) == "train-%j.txt", (
+        f"expected the output in train-%j.txt; saw {saw.output or 'none'}. "
         "Slurm writes the job's number in the place of %j, and knows no "
         "variables of the shell there."
     )
@@ -754,13 +615,10 @@ def the_job_script_asks_and_starts(job):
         f"{program} {words}."
     )
     before = words.partition("python")[0]
-    many = count_in(before, "-n|-np", "ntasks")
-    assert many in (None, "2", TOLD["SLURM_NTASKS"]), (
-        f"expected all tasks to be started, two; saw {program} start {many}."
-    )
-    nodes = count_in(before, "-N", "nodes")
-    assert program != "srun" or nodes in (None, "2", TOLD["SLURM_NNODES"]), (
-        f"expected tasks on two nodes; saw srun start them on {nodes}."
+    many = re.search(r"\s(?:-np?|--ntasks)[=\s]?(\d+)\s", f" {before}")
+    assert not many or many[1] in ("2", TOLD["SLURM_NTASKS"]), (
+        "expected all tasks to be started, two; saw "
+        f"{program} start {many[1]}."
     )
     # It may also be given on the way: env, or --export of srun
     given = re.search(r"OMP_NUM_THREADS=(\d+)", before)
@@ -816,9 +674,8 @@ def a_training_goes_on_as_if_nobody_had_stopped_it(job):
                 raise
             runs.append(run.records["metrics"].iloc[0])
         whole, first, again = runs
-        kept, later = (arrays_in(Path(folder, "two"), step)
-                       for step in (10, 20))
-    because = state_reason(kept, later)
+        with np.load(f"{folder}/two/checkpoint-000020.npz") as kept:
+            because = state_reason([*kept.values()], again["weights"])
     assert again["begin"] == 10, (
         "expected the second start to go on from step 10; saw step "
         f"{again['begin']}. Does a checkpoint hold how many steps are done? "
@@ -836,36 +693,25 @@ def last_line(output):
     return f"{found[-1]}." if found else "an error."
 
 
-def arrays_in(folder, step):
-    """What the checkpoint of a step holds."""
-    path = folder / f"checkpoint-{step:06d}.npz"
-    with suppress(OSError, ValueError), np.load(path) as kept:
-        return [kept[name] for name in kept.files]
-    return []
-
-
-def state_reason(kept, later):
+def state_reason(kept, weights):
     """What a checkpoint lacks, as far as it can be told."""
-    large = [array for array in kept if array.ndim == 2]
+    large = [array for array in kept if array.size > 1]
     small = [array for array in kept if array.size == 1]
-    constant = [array for array in large if not array.any()]
-    if small and all(not array.any() for array in small):
-        return ("`state` holds a number of steps that stays 0: the step "
-                "counts in `done` itself, not in a copy of it.")
     if not small:
         return "`done` is not in it."
-    if constant:
+    if not any(array.any() for array in small):
+        return ("`state` holds a number of steps that stays 0: the step "
+                "counts in `done` itself, not in a copy of it.")
+    if not all(array.any() for array in large):
         return ("An array in it stays as it was at the start, all 0: the "
                 "step changes w and velocity themselves, not a copy.")
+    hashes = [hashlib.sha256(array.tobytes()).hexdigest() for array in large]
+    if not any(each.startswith(weights) for each in hashes):
+        return "The weights, `w`, are not in it."
     if len(large) == 2 and np.array_equal(*large):
         return "It holds the same array twice."
-    if not large:
-        return "Neither the weights nor what carries on is in it."
-    if len(large) == 1:
-        return ("What carries on from one step to the next, beside the "
-                "weights and the number of steps? A checkpoint holds all "
-                "three.")
-    return "Is each of them the array itself, and not a copy of it?"
+    return ("What carries on from one step to the next, beside the weights "
+            "and the number of steps? A checkpoint holds all three.")
 
 
 def warned(script, warn=True):
@@ -919,7 +765,8 @@ def a_warned_job_saves_and_goes_back_into_the_queue(job):
     """The ranks save, then the job is put back into the queue."""
     saw, complaint = warned(HERE / "again.sh")
     wanted = ["started", "saved", "scontrol requeue 4711"]
-    because = warned_reason(saw)
+    because = next(why for is_so, why in warned_reasons(saw, complaint)
+                   if is_so)
     seen_as = ", ".join(saw[:6]) + (", ..." if len(saw) > 6 else "")
     assert saw == wanted, (
         f"expected, in this order, {', '.join(wanted)}; saw "
@@ -933,38 +780,29 @@ def a_warned_job_saves_and_goes_back_into_the_queue(job):
     )
 
 
-def warned_reason(saw):
-    """Why this happened, as far as it can be told."""
+def warned_reasons(saw, complaint):
+    """What may have happened, and what to say of it."""
     queued = [line for line in saw if line.startswith("scontrol")]
-    ended = [line for line in saw if line.startswith("srun was ended")]
-    if "it does not end" in saw:
-        return ("Does the script signal itself, or wait for something that "
-                "does not come? srun's process is $ranks.")
-    if any(line.startswith("sbatch") for line in saw):
-        return ("sbatch starts another job, with another number, which "
-                "would not find this one's checkpoints: put this one back, "
-                "by scontrol requeue.")
-    if ended:
-        return (f"{ended[0]}, and had no time to save: hand on USR1, which "
-                "is what the ranks listen to.")
-    if saw == ["started"]:
-        return ("Who sends the signal on to srun? Is the trap for USR1, and "
-                "is $ranks read when the signal comes, not when the trap is "
-                "set, as in double quotes?")
-    if "saved" not in saw and "done" in saw:
-        return ("The ranks went on as if nobody had warned them: who sends "
-                "the signal on to srun?")
-    if "saved" not in saw:
-        return ("srun was ended before its ranks could save: hand on USR1, "
-                "which is what they listen to.")
-    if saw[1:2] == queued[:1] and queued:
-        return ("The job would be put back while its ranks still save: "
-                "wait for srun first. Nobody knows how long they take.")
-    if not queued:
-        return "The ranks have saved, and nobody puts the job back."
-    if len(queued) > 1:
-        return "Once is enough."
-    if not queued[0].startswith("scontrol requeue "):
-        return ("scontrol requeue puts a job back. The job's number stands "
-                "in $SLURM_JOB_ID.")
-    return "The job's number stands in $SLURM_JOB_ID."
+    yield "it does not end" in saw, (
+        "Does the script signal itself, or wait for something that does not "
+        "come? srun's process is $ranks.")
+    yield any(line.startswith("sbatch") for line in saw), (
+        "sbatch starts another job, with another number, which would not "
+        "find this one's checkpoints: put this one back, by scontrol "
+        "requeue.")
+    yield "saved" not in saw and "kill:" in complaint, (
+        "$ranks is to be read when the signal comes, not when the trap is "
+        "set, as in double quotes.")
+    yield "saved" not in saw and "done" in saw, (
+        "The ranks went on as if nobody had warned them: who sends the "
+        "signal on to srun?")
+    yield "saved" not in saw, (
+        "srun was ended before its ranks could save: hand on USR1, which is "
+        "what they listen to.")
+    yield saw[1:2] == queued[:1] != [], (
+        "The job would be put back while its ranks still save: wait for "
+        "srun first. Nobody knows how long they take.")
+    yield not queued, "The ranks have saved, and nobody puts the job back."
+    yield len(queued) > 1, "Once is enough."
+    yield True, ("scontrol requeue puts a job back. The job's number stands "
+                 "in $SLURM_JOB_ID.")

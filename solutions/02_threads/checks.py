@@ -59,30 +59,24 @@ def cpus_of(saw):
 def share_slips(machines):
     """What may be computed in place of it, and what to say of that; `c`
     cores are shared by `r` ranks."""
+    yield lambda c, r: 1, "Some cores have nothing to do."
     for has in machines.values():
         for slip in (lambda c, r, n=has: max(1, n // r),
                      lambda c, r, n=has: n // r, lambda c, r, n=has: n):
             yield slip, (f"The machine has {has}: count `cores`, those that "
                          "the job may use.")
-    yield lambda c, r: 1, "Some cores have nothing to do."
     yield lambda c, r: c, "The ranks share them: divide by `ranks`."
     yield lambda c, r: max(1, c * r), "Divide by the ranks."
-    yield (lambda c, r: c // r,
-           "Every rank needs one thread at least: max(1, ...).")
     yield lambda c, r: min(1, c // r), "One at least is max(1, ...), not min."
     yield (lambda c, r: max(1, 2 * c // r),
            "That counts the CPUs: a core may have two of them. Count `cores`.")
     for slip in (lambda c, r: -(-c // r), lambda c, r: max(1, round(c / r))):
         yield slip, "Round down, with //: the threads are to fit the cores."
-    for slip in (lambda c, r: max(1, c // r + 1), lambda c, r: c // r + 1):
-        yield slip, "Divide with //, and add nothing."
-    yield (lambda c, r: max(1, c % r),
-           "That is the rest of the division: // is the share.")
-    for more in (1, -1):
-        yield (lambda c, r, m=more: max(1, c // max(1, r + m)),
-               "Divide by the ranks that there are.")
+    yield lambda c, r: max(1, c // r + 1), "Divide with //, and add nothing."
+    yield (lambda c, r: max(1, c // (r + 1)),
+           "Divide by the ranks that there are.")
     yield lambda c, r: max(1, r // c), "Divide the cores by the ranks."
-    for many in range(2, 9):
+    for many in (2, 3):
         yield lambda c, r, n=many: max(1, c // n), fixed(many)
 
 
