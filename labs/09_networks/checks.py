@@ -1,6 +1,6 @@
 """What each TODO of 09_networks is checked by: small jobs, small networks.
 
-For TODO 1 to 3 instruments.py runs the steps of runme.py with a network that
+For TODO 1 to 3 instruments.py runs the steps of the lab with a network that
 sleeps. TODO 4 to 9 stand in ddp.py, which needs PyTorch (`make torch`);
 instruments.py notes what each of its ranks did. All run on two ranks, and on
 three once that is right. The checks look at the record and at the checkpoint,
