@@ -148,7 +148,8 @@ def efficiency_is_against_copies(job):
             ("That is a difference: divide.", rate - copies, copies - rate),
             ("That is what gets lost. Asked is what is left: without the 1.",
              1 - share, share - 1),
-            ("// drops the fraction: divide by /.", rate // copies),
+            ("The fraction is lost: divide by /, and do not round.",
+             rate // copies),
             ("That is a rate: divide it by that of the copies.",
              rate, rate / ranks, copies),
             ("That is of means. `rate` and `copies_rate` are of medians: one "

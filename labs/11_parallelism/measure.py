@@ -4,6 +4,7 @@ They import this; there is nothing to fill in here.
 """
 
 import argparse
+import inspect
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -81,25 +82,26 @@ class Watched(MPI.Intracomm):
 def watched(name: str) -> Callable:
     """One call of a Watched communicator."""
     call = getattr(MPI.Intracomm, name)
+    names = inspect.signature(call)
 
     def noted(self, *args, **named):
-        given = [each[0] if isinstance(each, list) else each
-                 for each in args]
-        size = max(getattr(each, "nbytes", 8) for each in given)
-        if name in TO_ONE:
-            other = [*args[1:2], *named.values(), 0][0]
-            if other >= self.size:
-                raise SystemExit(
-                    f"Rank {self.rank} was to exchange a message with rank "
-                    f"{other}, but here are ranks 0 to {self.size - 1}: the "
-                    "last stage has none after it.")
-        if name == "Reduce_scatter":
-            counts = named["recvcounts"] if named else args[2]
-            if len(args[1]) != counts[self.rank]:
+        given = names.bind(self, *args, **named).arguments
+        buffers = [each[0] if isinstance(each, list | tuple) else each
+                   for each in given.values()]
+        size = max(getattr(each, "nbytes", 8) for each in buffers)
+        other = given.get("dest", given.get("source", 0))
+        if other >= self.size:
+            raise SystemExit(
+                f"Rank {self.rank} was to exchange a message with rank "
+                f"{other}, but here are ranks 0 to {self.size - 1}: the "
+                "last stage has none after it.")
+        if given.get("recvcounts") is not None:
+            shard, room = given["recvcounts"][self.rank], given["recvbuf"]
+            if len(room) != shard:
                 raise SystemExit(
                     f"Reduce_scatter brings rank {self.rank} its shard of "
-                    f"{counts[self.rank]} numbers, and the array for it has "
-                    f"{len(args[1])}: make one as long as g[mine].")
+                    f"{shard} numbers, and the array for it has "
+                    f"{len(room)}: make one as long as g[mine].")
         self.given[name] = self.given.get(name, 0) + size
         result = call(self, *args, **named)
         if isinstance(result, MPI.Request):
