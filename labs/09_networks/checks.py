@@ -139,8 +139,9 @@ def efficiency_is_against_copies(job):
         rate, copies = record["rate"], record["metrics.copies_rate"]
         saw, share = float(record["metrics.efficiency"]), rate / copies
         because = why(saw, [
-            ("It is written there, or cut off at 1: these ranks are faster "
-             "together.", 1),
+            ("Is it rounded, or cut off at 1? These ranks are faster "
+             "together: divide by /, and keep all digits.",
+             1, rate // copies, round(share, 1)),
             ("It is the other way round.", 1 / share),
             ("`rate` and `copies_rate` are of all ranks already: divide one "
              "by the other.", share / ranks, share * ranks),
@@ -148,16 +149,12 @@ def efficiency_is_against_copies(job):
             ("That is a difference: divide.", rate - copies, copies - rate),
             ("That is what gets lost. Asked is what is left: without the 1.",
              1 - share, share - 1),
-            ("The fraction is lost: divide by /, and do not round.",
-             rate // copies),
             ("That is a rate: divide it by that of the copies.",
              rate, rate / ranks, copies),
             ("That is of means. `rate` and `copies_rate` are of medians: one "
              "slow step moves a mean.",
              sum(record["metrics.copies_s"]) / sum(record["step_s"])),
         ])
-        if not because and abs(saw - share) < 0.06:
-            because = "Is it rounded? Keep all its digits."
         if ranks == 3:
             because = because or TWO_IS_WRITTEN + "`ranks` knows it."
         assert math.isclose(saw, share), (
