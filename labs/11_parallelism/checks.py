@@ -264,6 +264,10 @@ def backward_slip(ranks):
     """Where the gradients of a pipeline go astray, as far as it shows."""
     stages = ranks[:-1]  # those which have one after them
     calls = {name for each in ranks for name in each["calls"]}
+    if any(each["given"] > each["returned"] for each in ranks[1:]):
+        return (
+            "What goes to the left is what self.back(m, g) returns; here a "
+            "stage sends on what self.back was given.")
     if any(each["zeros"] for each in stages):
         if "Irecv" in calls:
             return "Irecv has only begun when it returns: Wait for it."
@@ -272,10 +276,6 @@ def backward_slip(ranks):
             "takes is what came from the right, so receive it first.")
     if any("any" in each["sources"] for each in stages):
         return "Recv takes from whoever sends first: say pipe.rank + 1."
-    if any(each["given"] > each["returned"] for each in ranks[1:]):
-        return (
-            "What goes to the left is what self.back(m, g) returns; here a "
-            "stage sends on what self.back was given.")
     return (
         "What goes to the left is what self.back(m, g) returns, and what "
         "self.back takes is what came from the right.")
