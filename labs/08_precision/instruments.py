@@ -22,10 +22,11 @@ from network import examples, fp16, gradients, start
 from scaleout import records
 
 X = [-1, -0.4, 0, 0.006, 0.61, 2, 9, -9]
+BETWEEN = [0, 0.003, -0.3, 0.5, 1.2, -0.9]
 COLUMNS = [[0.01, -8.0], [0.005, 4.0]]
 ENDS = [[0.01, 8.0]]  # a range for each column
 RANGES = {
-    "above": [[0.5, 2], [0.7, 6], [1, 3]],
+    "above": [[0.5, 2], [0.7, 6], [1.5, 3]],
     "below": [[-3, -2], [-4, -1], [-2, -1]],
     "both": [[-1, 5], [-2, 3], [-1, 2]],
     "fractions": [[-0.25, 2], [-2.625, 1], [-1, 5.375]],
@@ -52,8 +53,9 @@ def quantised(x: list, low, high, bits: int) -> dict:
     """What quantise makes of some numbers."""
     given = np.array(x, np.float32)
     scale, zero, q, back = runme.quantise(given, low, high, bits)
+    off = np.abs(np.asarray(back, float) - given) / np.max(scale)
     return {"scale": listed(scale), "zero": listed(zero), "q": listed(q),
-            "back": listed(back),
+            "off": listed(off), "back": listed(back),
             "types": [str(np.asarray(part).dtype) for part in (zero, q)],
             "kept": bool(np.array_equal(given, np.array(x, np.float32)))}
 
@@ -63,7 +65,7 @@ def whole_numbers() -> dict:
     ends = np.array(ENDS, np.float32)
     return {"8": quantised(X, -1.0, 2.0, 8),
             "4": quantised(X, -1.0, 2.0, 4),
-            "rounded": quantised([0], -1.0, 1.7, 8),
+            "rounded": quantised(BETWEEN, -1.0, 1.7, 8),
             "columns": quantised(COLUMNS, -ends, ends, 8)}
 
 
@@ -148,7 +150,8 @@ def scaled() -> dict:
     return {"good": step(of, BATCH, 2.0 ** 10),
             "small": step(of, 10 ** 7, 2.0 ** 17),
             "partly": step(of, BATCH, partly_infinite(of)),
-            "large": step(of, BATCH, 2.0 ** 40)}
+            "large": step(of, BATCH, 2.0 ** 40),
+            "odd": step(of, 2.0 ** -34, 3.0)}
 
 
 def main() -> None:

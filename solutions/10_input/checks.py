@@ -180,7 +180,8 @@ def each_once(deals, start="", hint=""):
     elif len(set(map(tuple, mine))) == 1:
         because = "All have the same. Does the slice begin at `rank`?"
     elif any(uneven(some) for some in mine):
-        because = "Are they drawn at random? Deal out `numbers` as they come."
+        because = ("Are they drawn at random, or repeated to give all as many?"
+                   " Deal out `numbers` as they come.")
     assert not twice, (
         f"{start}expected no image on two ranks; saw {len(twice)} on "
         f"{'both' if len(deals) == 2 else 'several'}, such as {twice[0]}. "
@@ -361,6 +362,8 @@ def changed_by_the_batch(job):
         because = "The last, short batch is kept, too."
         if sizes[0] != BATCH:
             because = "`batch` says how many, and is not always BATCH."
+        if sorted(sizes) == [last, BATCH, BATCH]:
+            because = "Their order is another: nothing is shuffled here."
         assert sizes == [BATCH, BATCH, last], (
             f"expected batches of 8, 8 and {last} images; saw {sizes}. "
             f"{because}"

@@ -133,7 +133,10 @@ def watch_tensor(comm: MPI.Intracomm, args: argparse.Namespace) -> dict:
     pieces = tensor.my_pieces(comm, args.layers, args.width)
     weights = [layer(k, args.width, args.dtype)[part].copy()
                for k, part in pieces]
-    saw = tensor.tensor_parallel(measure.Watched(comm), weights, x, y)[1]
+    told = measure.Watched(comm)
+    saw = tensor.tensor_parallel(told, weights, x, y)[1]
+    # The sum in forward is given out: the rest is TODO 1.
+    given = sum(told.given.values()) * 2 / args.layers / x.nbytes - 1
     off, factor = measure.compare(saw, pieces,
                                   serial(measure.network(args), x, y)[1])
     slips = []
@@ -153,7 +156,7 @@ def watch_tensor(comm: MPI.Intracomm, args: argparse.Namespace) -> dict:
             if name == "sum" and all(map(close, saw, sums)):
                 slips.append(["columns", "rows"][kind])
     return {"layers": [k for k, _ in pieces], "off": off, "factor": factor,
-            "slips": slips}
+            "slips": slips, "given": given}
 
 
 # Pipelines, TODO 2 and 3
@@ -191,12 +194,16 @@ class Stage(pipeline.Stage):
     def __init__(self, pipe: Heard, weights: list) -> None:
         super().__init__(pipe, weights)
         self.worked = []  # (micro-batch, given, returned, calls)
+        self.waited = 0  # for what was sent in the same backward
         pipe.stage = self
 
     def backward(self, m: int, g: np.ndarray) -> None:
         self.pipe.back = calls = []
         self.now = []
+        before = len(self.pipe.requests)
         super().backward(m, g)
+        self.waited += sum(each == MPI.REQUEST_NULL
+                           for each in self.pipe.requests[before:])
         self.pipe.back = None
         self.worked.append((m, self.now, calls))
 
@@ -224,8 +231,8 @@ def watch_pipeline(comm: MPI.Intracomm, args: argparse.Namespace) -> dict:
         serial(weights, x, y)[1])
     found = {"layers": list(layers), "off": off, "factor": factor,
              "unreceived": unreceived, "unfinished": unfinished,
-             "backs": 0, "zeros": 0, "given": 0, "returned": 0, "sent": 0,
-             "calls": [], "sources": []}
+             "waited": pipe.stage.waited, "backs": 0, "zeros": 0,
+             "given": 0, "returned": 0, "sent": 0, "calls": [], "sources": []}
     for _, backs, calls in pipe.stage.worked:
         found["backs"] += len(backs)
         found["calls"] += [name for name, _, _ in calls]
@@ -292,17 +299,34 @@ def watch_sharded(comm: MPI.Intracomm, args: argparse.Namespace) -> dict:
         found["others"] &= close(np.delete(w, mine), np.delete(wanted, mine))
     found["numbers"] = max([np.size(part) for part in state.values()] or [0])
     return found | {"kinds": sorted(set(kinds)), "calls": list(given.given),
+                    "float32": in_float32(comm),
                     "shard": mine.stop - mine.start}
+
+
+def in_float32(comm: MPI.Intracomm) -> str:
+    """What is wrong with a step in float32; nothing, if it is right."""
+    own = np.linspace(1, 2, NUMBERS, dtype=np.float32) * (comm.rank + 1)
+    w = np.ones(NUMBERS, np.float32)
+    wanted = w.copy()
+    sharded.adam = adam
+    # Distributed: what the sum is
+    adam(wanted, comm.allreduce(own), {})
+    try:
+        sharded.sharded_adam(measure.Watched(comm), w, own, {})
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return "" if np.allclose(w, wanted, rtol=1e-5) else "other weights"
 
 
 # An alarm, TODO 5
 
 
 def spoiled(comm: broken.Broken, fault: str, seed: int, told: MPI.Intracomm,
-            times: float) -> bool:
-    """Whether the alarm sees a fault in numbers so many times as large."""
+            times: float, all_times: float = 1) -> bool:
+    """Whether the alarm sees a fault in numbers so many times as large; all
+    numbers may be larger or smaller, too."""
     comm.fault, comm.seed = "", seed
-    mine = broken.gradient(comm, seed)
+    mine = broken.gradient(comm, seed) * np.float32(all_times)
     total, wrong = np.empty_like(mine), np.empty_like(mine)
     comm.Allreduce(mine, total)
     comm.fault = fault
@@ -353,6 +377,12 @@ def watch_broken(comm: MPI.Intracomm, args: argparse.Namespace) -> dict:
     found["loud"] = [
         all(spoiled(spoil, fault, seed, told, LOUD) for seed in range(6))
         for fault in broken.FAULTS]
+    # A power of two, so that all is rounded as before.
+    found["small"] = all(
+        spoiled(spoil, fault, seed, told, 1, 1 / 1024) for seed in range(6)
+        for fault in broken.FAULTS)
+    found["big"] = any(
+        spoiled(spoil, "", seed, told, 1, 1024) for seed in range(6))
     return found
 
 
