@@ -4,6 +4,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from itertools import takewhile
 from pathlib import Path
 
 from ..base.errors import FULL, WHEN_FULL
@@ -25,6 +26,8 @@ MOST_PLACES = 8  # ranks whose place is told
 OUTSIDE = "not begun its script, or had come to its end", "come to the end of its script"
 BY_TORCH = re.compile(r"\[rank\d+\]: ?")  # what torch puts before each line of a traceback
 TRACEBACK = "Traceback (most recent call last)"
+# Of a traceback, the line that ends it: a name, and what the exception says of itself.
+EXCEPTION = re.compile(r"[A-Za-z_][\w.<>]*(:|$)")
 FATAL = "Fatal Python error: "  # faulthandler's, before the stack of a process that crashes
 # What faulthandler and UCX say of a rank that crashes in native code.
 CRASHED = re.compile(rf"{FATAL}|\[.*\] Caught signal \d+ ")
@@ -171,36 +174,45 @@ def _of_a_library(file: str) -> bool:
 def first_traceback(lines: Sequence[Line]) -> tuple[int | None, list[str]]:
     """Find the rank that failed first, and its own traceback without the frames of the launcher.
 
-    Later tracebacks are echoes: ranks that lost their partner. (None, []) when nobody printed one.
+    Later tracebacks are echoes: ranks that lost their partner. One that was cut, as that of a rank
+    killed while it prints is, counts only where none is whole. (None, []) when nobody printed one.
     """
+    cut = None
     for at, (rank, text) in enumerate(lines):
         if not BY_TORCH.sub("", text, 1).startswith(TRACEBACK):
             continue
-        block = [BY_TORCH.sub("", t, 1) for r, t in lines[at:] if r == rank]
-        ends = (
-            i
-            for i, line in enumerate(block)
-            if line and not line.startswith((" ", "Traceback", *LINKS))
-        )
+        own = [BY_TORCH.sub("", t, 1) for r, t in lines[at:] if r == rank]
         # A chain goes on below the first exception: a blank line, one of LINKS, a blank line, the
         # next traceback.
         end = next(
-            (i for i in ends if not "".join(block[i + 2 : i + 3]).startswith(LINKS)), len(block)
+            (
+                i
+                for i, line in enumerate(own)
+                if EXCEPTION.match(line) and not "".join(own[i + 2 : i + 3]).startswith(LINKS)
+            ),
+            None,
         )
-        return rank, [
-            *_own_frames(block[: end + 1]),
-            *_message(block[end : end + 1], block[end + 1 :]),
-        ]
-    return None, []
+        if end is not None:
+            block = [line for line in own[:end] if _of_a_traceback(line)]
+            return rank, [*_own_frames(block), own[end], *_message(own[end], own[end + 1 :])]
+        cut = cut or (rank, _own_frames([*takewhile(_of_a_traceback, own)]))
+    return cut or (None, [])
 
 
-def _message(first: list[str], more: list[str]) -> list[str]:
+def _of_a_traceback(line: str) -> bool:
+    """Tell a line of a traceback or of a chain from what a rank printed meanwhile."""
+    return (
+        not line or line.startswith((" ", "Traceback", *LINKS)) or EXCEPTION.match(line) is not None
+    )
+
+
+def _message(first: str, more: list[str]) -> list[str]:
     """Take the rest of an exception's message whose first line ends in a colon.
 
     Those of TensorFlow ("Graph execution error:") and MPI ("error stack:") do. The stacks inside it
     are left out.
     """
-    if not first or not first[0].rstrip().endswith(":"):
+    if not first.rstrip().endswith(":"):
         return []
     kept, code = [], False
     for line in more:

@@ -113,6 +113,22 @@ def _killed(number: int, words: str) -> list[tuple[int | None, str]]:
     return [(None, text.format(number, words)) for text in BANNER]
 
 
+HELLO = "Hello from rank 1 of 4 on this-machine"
+
+
+def test_what_a_rank_prints_into_its_traceback_is_not_its_exception() -> None:
+    """Its standard output and its standard error reach the job's on ways of their own."""
+    said = [(1, text) for text in [HEAD, *MINE[:2], HELLO, MINE[2], "ValueError: mine"]]
+    assert failures.first_traceback(said) == (1, [HEAD, *MINE, "ValueError: mine"])
+
+
+def test_a_traceback_that_was_cut_gives_way_to_a_whole_one() -> None:
+    cut = [(1, text) for text in [HEAD, MINE[0], HELLO]]
+    whole = [(3, text) for text in [HEAD, *MINE, "ValueError: mine"]]
+    assert failures.first_traceback([*cut, *whole]) == (3, [HEAD, *MINE, "ValueError: mine"])
+    assert failures.first_traceback(cut) == (1, [HEAD, MINE[0]])
+
+
 @pytest.mark.parametrize(
     ("status", "lines", "words"),
     [
