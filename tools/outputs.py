@@ -12,7 +12,7 @@ import hashlib
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from difflib import SequenceMatcher
 from itertools import groupby
 from pathlib import Path
@@ -74,7 +74,27 @@ def _said(tree: ast.Module) -> list[str]:
     return [(ast.get_docstring(node) or "").partition("\n")[0] for node in checks]
 
 
-def package(folder: Path, source: Path | None = None) -> dict[str, str]:
+def code(folder: Path, names: Iterable[str]) -> str:
+    """The hash of some of a lesson's scripts, of those beside them that they import, and of what all
+    of these use of the modules that labs may import."""
+    todo, reached = list(names), set[str]()
+    while todo:
+        name = todo.pop()
+        if name in reached or not (folder / name).is_file():
+            continue
+        reached.add(name)
+        for node in ast.walk(ast.parse((folder / name).read_bytes())):
+            if isinstance(node, ast.Import):
+                todo += [f"{alias.name}.py" for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                todo.append(f"{node.module}.py")
+    hashes = {name: script_digest(folder / name) for name in sorted(reached)}
+    return digest(repr((hashes, package(folder, names=sorted(reached)))))[:16]
+
+
+def package(
+    folder: Path, source: Path | None = None, names: Iterable[str] | None = None
+) -> dict[str, str]:
     """The hash of what a lesson's scripts use of each module that labs may import, by its name.
 
     That is the definitions that a script names, and all that these name in turn, in the same module
@@ -88,7 +108,7 @@ def package(folder: Path, source: Path | None = None) -> dict[str, str]:
         for module, tree in kit.items()
     }
     todo: list[Place] = []
-    for name in (name for name in scripts(folder) if name.endswith(".py")):
+    for name in (name for name in names or scripts(folder) if name.endswith(".py")):
         with contextlib.suppress(SyntaxError):  # then its own hash is that of its bytes
             tree = ast.parse((folder / name).read_bytes())
             todo += _used(tree, _imported(tree))

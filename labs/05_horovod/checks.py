@@ -127,7 +127,8 @@ def the_ranks_know_each_other(job):
             because = "Ranks are counted from 0, as hvd.rank() does."
         elif rank == there and set(of) != {ranks}:
             because = f"hvd.size() says how many there are. {because}"
-        assert rank == there and of == [ranks] * ranks, (
+        started = all(each["started"] for each in asked)
+        assert started and rank == there and of == [ranks] * ranks, (
             f"expected rank {listed(there)} of {ranks}; saw rank "
             f"{listed(rank)}, of {listed(of)}. {because}"
         )

@@ -44,7 +44,7 @@ def listed(values):
     return f"{', '.join(first)} and {last}"
 
 
-def a_graph(way, gives, calls, looked, same, error, size=0):
+def a_graph(way, gives, calls, looked, same, after, error, size=0):
     """What way_to_classify gave back is one graph of `classify`."""
     assert calls, (
         "expected TODO 1 to give back a function, which classifies when it "
@@ -75,6 +75,11 @@ def a_graph(way, gives, calls, looked, same, error, size=0):
     assert same, (
         "expected the logits that `classify` gives for the images of each "
         "call; saw others. The graph is to compute all of it, each time."
+    )
+    assert after, (
+        "expected the logits of the classifier as it is at each call; saw, "
+        "after its weights had changed, those of the old ones. The graph is "
+        "made before training, and is to read the weights, not a copy."
     )
 
 

@@ -297,10 +297,24 @@ def tensorflow_has_the_threads_that_were_asked_for(job):
 
 def were_set(job):
     """The variables are where a library finds them, and left with --leave."""
-    found, _, _ = seen(job, 3, "set")
-    wanted = {"OMP_NUM_THREADS": "3", "TF_NUM_INTRAOP_THREADS": "3",
-              "TF_NUM_INTEROP_THREADS": "5"}
+    for case, inter in (("set", "5"), ("by itself", "0")):
+        found, _, _ = seen(job, 3, case)
+        as_asked(found, {
+            "OMP_NUM_THREADS": "3", "TF_NUM_INTRAOP_THREADS": "3",
+            "TF_NUM_INTEROP_THREADS": inter,
+        })
     left, _, _ = seen(job, 3, "left")
+    for each in left:
+        saw = each["environ"]
+        assert set(saw.values()) == {"1"}, (
+            "expected --leave to leave the shell's variables at 1; saw "
+            f"{shown_names(saw)}. Set the variables only if args.leave is "
+            "not set."
+        )
+
+
+def as_asked(found, wanted):
+    """Each rank has set each variable to its own value."""
     for rank, each in enumerate(found):
         saw = each["environ"]
         name = next((name for name in wanted if saw[name] != wanted[name]),
@@ -325,15 +339,9 @@ def were_set(job):
         if rank and found[0]["environ"] == wanted:
             because = "Rank 0 alone has set them, and each rank needs them."
         assert saw == wanted == each["libraries"], (
-            f"expected {shown_names(wanted)} for --intra 3 --inter 5; on "
-            f"rank {rank} saw {shown_names(saw)}. {because}"
-        )
-    for each in left:
-        saw = each["environ"]
-        assert set(saw.values()) == {"1"}, (
-            "expected --leave to leave the shell's variables at 1; saw "
-            f"{shown_names(saw)}. Set the variables only if args.leave is "
-            "not set."
+            f"expected {shown_names(wanted)} for --intra 3 --inter "
+            f"{wanted['TF_NUM_INTEROP_THREADS']}; on rank {rank} saw "
+            f"{shown_names(saw)}. {because}"
         )
 
 

@@ -28,6 +28,7 @@ CASES = [
     ("share 12", 12, []),
     ("share 1", 1, []),
     ("set", 12, ["--intra", "3", "--inter", "5"]),
+    ("by itself", 12, ["--intra", "3"]),
     ("left", 12, ["--intra", "3", "--inter", "5", "--leave"]),
     *[(f"{intra} on {cores}", cores, ["--intra", str(intra)])
       for intra, cores in ((3, 6), (2, 5), (3, 7), (5, 7), (3, 4))],

@@ -35,6 +35,8 @@ from ..measuring.metric import LAST_LINES, Metric
 from ..measuring.numbers import NoFigure
 from ..measuring.row import Again, Compared
 from .comparison import Comparison
+from .elsewhere import FILE as ELSEWHERE
+from .elsewhere import kept as kept_elsewhere
 from .intervals import ROUNDS, WITHIN
 
 # What is run and gives a figure; it takes whatever its variants hold.
@@ -104,7 +106,8 @@ def compare(
         What the figures that ranks print make together. Without it they are added up, and of times
         the largest counts; where that is in doubt, the comparison asks for it and ends.
     name : str
-        Of its folder; by default made from all that decides what is measured.
+        Of its folder; by default made from all that decides what is measured. Of a lab's job, what
+        other machines gave under this name, in elsewhere.jsonl beside it, is shown below.
     guess : float, optional
         How many times as fast you expect the last variant to be. It is kept with the hour, before
         the first run, and never changed when the comparison is taken up again.
@@ -144,9 +147,11 @@ def compare(
     by_the_clock = measure.what == "wall_s" and job is launch.run
     round_of = columns(list(asked))
     rows: list[Compared] = []
+    own = _lab(job)
+    there = kept_elsewhere(own.folder / ELSEWHERE, name) if own and name else []
 
     def result() -> Comparison:
-        return Comparison(rows, measure.lower is True, about.metric, journal.folder)
+        return Comparison(rows, measure.lower is True, about.metric, journal.folder, others=there)
 
     def done() -> bool:
         return len(rows) >= len(round_of) and enough(result(), rounds, least)

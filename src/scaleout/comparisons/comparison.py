@@ -5,7 +5,8 @@ import functools
 import html
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,18 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 START = 10  # times the start of a job: of what takes less it is a large part
 RUNS = ("round", "place", "variant", "again", "value", "unit", "run_id", "utc")
+MOST_LISTED = 3  # machines that a sentence names one by one
 FOUND = {"no difference shown": "not shown to differ"}  # behind "is" and "are"
+
+
+@dataclass(frozen=True)
+class Other:
+    """A comparison as another machine gave it."""
+
+    name: str  # of the machine
+    date: str
+    found: "Comparison"
+    facts: Mapping[str, Mapping[str, float]]  # what else was found there, by variant
 
 
 class Comparison:
@@ -49,6 +61,8 @@ class Comparison:
         Where it is kept.
     compared : int
         How many variants there were to choose from, where these are not all of them.
+    others : sequence of Other
+        The same comparison as other machines gave it: drawn below one's own, never mixed with it.
 
     Attributes
     ----------
@@ -85,8 +99,9 @@ class Comparison:
         metric: str = "rate",
         folder: Path | None = None,
         compared: int = 0,
+        others: Sequence[Other] = (),
     ) -> None:
-        self.lower, self.metric, self.folder = lower, metric, folder
+        self.lower, self.metric, self.folder, self.others = lower, metric, folder, others
         kept = [row if isinstance(row, Compared) else Compared.of(row) for row in rows]
         names = list(dict.fromkeys(row.variant for row in kept))
         size = len(names) + 1
@@ -284,6 +299,47 @@ class Comparison:
             )
         return f"{variant}: unclear. It is {times}, but the interval contains 1 ({interval})."
 
+    def elsewhere(self, variant: str) -> dict[str, Ratio]:
+        """Return how many times as fast as the baseline a variant is on each other machine.
+
+        Parameters
+        ----------
+        variant : str
+
+        Returns
+        -------
+        dict
+            {machine: Ratio}, without those that lack the variant or compare it with another one.
+        """
+        return {
+            other.name: other.found.ratio(variant)
+            for other in self.others
+            if other.found.baseline == self.baseline and variant in other.found.variants
+        }
+
+    def elsewhere_sentence(self, variant: str) -> str:
+        """Say in a line how a variant did on the other machines.
+
+        Parameters
+        ----------
+        variant : str
+
+        Returns
+        -------
+        str
+            "" where there are none.
+        """
+        ratios = self.elsewhere(variant)
+        told = sorted(ratios, key=lambda name: ratios[name].middle)
+        if len(told) > MOST_LISTED:
+            low, high = (_times(ratios[name], ratios[name].middle) for name in (told[0], told[-1]))
+            return (
+                f"On {len(told)} other machines {variant} is {low} ({told[0]}) to {high} ({told[-1]}) "
+                "times as fast."
+            )
+        each = [f"{_times(ratios[name], ratios[name].middle)} on {name}" for name in told]
+        return f"Elsewhere {variant} is this many times as fast: {'; '.join(each)}." * bool(each)
+
     @property
     def finding(self) -> str:
         """The one thing to remember: of one or two variants what was found of each, of more the
@@ -412,6 +468,7 @@ class Comparison:
             values=self.summary if len(self.variants) > 2 else "",
             axis={"s": "seconds"}.get(self.unit, self.unit) or self.metric,
             guess=guess,
+            elsewhere={name: self.elsewhere(name) for name in self.variants},
         )
 
     def write(self) -> list[Path]:
@@ -515,6 +572,8 @@ def explain(
         texts[verdict].format(**words) if math.isfinite(ratio.high) else ""
     )  # else too few rounds
     print(told or result.sentence(name))
+    if there := result.elsewhere_sentence(name):
+        print(there)
 
 
 def _listed(names: list[str]) -> str:

@@ -2,7 +2,7 @@
 
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
@@ -14,12 +14,14 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from ..base.words import rounded
 from ..plots.look import DARK, MIDDLE, finish, guess_line, style
 from ..plots.primitives import interval, noise_band
+from .intervals import Ratio
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 NAME = 18  # letters on a line
+LINE = 0.3  # of a row, for another machine's interval
 
 
 @style
@@ -32,20 +34,31 @@ def comparison(
     values: str = "",
     axis: str = "rate",
     guess: float | None = None,
+    elsewhere: Mapping[str, Mapping[str, Ratio]] | None = None,
 ) -> Figure:
-    """Draw each run of each variant, and how many times as fast as the baseline it is."""
+    """Draw each run of each variant, and how many times as fast as the baseline it is.
+
+    Below a variant are its intervals on other machines.
+    """
     names = list(dict.fromkeys(runs.variant))
+    there = {name: (elsewhere or {}).get(name, {}) for name in names}
+    rows, end = [], 0.0
+    for name in names:
+        rows.append(end)
+        end += 1 + LINE * len(there[name])
     figure, (left, right) = plt.subplots(
-        1, 2, sharey=True, figsize=(7.5, 2.0 + 0.55 * len(names)), width_ratios=[1, 1.15]
+        1, 2, sharey=True, figsize=(7.5, 2.0 + 0.55 * end), width_ratios=[1, 1.15]
     )
-    for row, name in enumerate(names):
+    for row, name in zip(rows, names, strict=True):
         _single_runs(left, row, runs[runs.variant == name], disturbed)
-    _ratios(right, table, noise, guess)
-    left.set_yticks(range(len(names)), ["\n".join(textwrap.wrap(name, NAME)) for name in names])
-    left.set_ylim(len(names) - 0.5, -0.5)
+        _elsewhere(left, right, row, there[name])
+    _ratios(right, rows, table, noise, guess)
+    left.set_yticks(rows, ["\n".join(textwrap.wrap(name, NAME)) for name in names])
+    left.set_ylim(end - 0.5, -0.5)
     _values_axis(left, runs.value, axis)
     right.set_xlabel(f"times as fast as {names[0]}")
-    return finish(figure, title, _values(table, noise, values, axis), legend=3)
+    words = _values(table, noise, values, axis, there)
+    return finish(figure, title, words, legend=3)
 
 
 def _values_axis(axes: Axes, values: "pd.Series[float]", name: str) -> None:
@@ -67,7 +80,7 @@ def _values_axis(axes: Axes, values: "pd.Series[float]", name: str) -> None:
 
 
 def _single_runs(
-    axes: Axes, row: int, runs: "pd.DataFrame", disturbed: Sequence[tuple[int, str, int]]
+    axes: Axes, row: float, runs: "pd.DataFrame", disturbed: Sequence[tuple[int, str, int]]
 ) -> None:
     """Draw points for runs, the earlier the higher, and a bar at the median.
 
@@ -97,16 +110,36 @@ def _single_runs(
         axes.scatter(own.value, places, s=110, marker="x", color="black", zorder=4, label=label)
 
 
-def _ratios(axes: Axes, table: "pd.DataFrame", noise: float, guess: float | None) -> None:
+def _elsewhere(left: Axes, right: Axes, row: float, there: Mapping[str, Ratio]) -> None:
+    """Draw the intervals of other machines below one's own, thin, each with its machine's name."""
+    for line, (machine, ratio) in enumerate(there.items()):
+        at = row + 0.5 + LINE * (line + 0.5)
+        interval(
+            right, at, ratio.low, ratio.middle, ratio.high, "elsewhere",
+            fmt="|", color=MIDDLE, capsize=2, linewidth=1, markersize=5,
+        )  # fmt: skip
+        left.annotate(
+            f"{machine}: {ratio.middle:.2f}x",
+            (0.99, at),
+            xycoords=("axes fraction", "data"),
+            ha="right",
+            va="center",
+            fontsize=8,
+        )
+
+
+def _ratios(
+    axes: Axes, rows: Sequence[float], table: "pd.DataFrame", noise: float, guess: float | None
+) -> None:
     """Draw the intervals, a row each, over the noise as a band.
 
     The first row is the baseline against itself.
     """
-    noise_band(axes, noise, "noise: identical variants could differ by this much")
-    for row, line in enumerate(table.iloc[1:].itertuples()):
+    noise_band(axes, noise, "noise: what identical variants may differ by")
+    for row, line in zip(rows, table.iloc[1:].itertuples(), strict=True):
         known = math.isfinite(line.high)
         fmt, inside = ("o", DARK) if row else ("D", "white")
-        label = "ratio and 95 % interval" if row == 1 else ""
+        label = "ratio and 95 % interval" if row == rows[1] else ""
         interval(axes, row, line.low, line.ratio, line.high, label, fmt=fmt, markerfacecolor=inside)
         if row:
             axes.annotate(
@@ -124,7 +157,13 @@ def _ratios(axes: Axes, table: "pd.DataFrame", noise: float, guess: float | None
     axes.margins(x=0.12)
 
 
-def _values(table: "pd.DataFrame", noise: float, first: str, axis: str) -> str:
+def _values(
+    table: "pd.DataFrame",
+    noise: float,
+    first: str,
+    axis: str,
+    there: Mapping[str, Mapping[str, Ratio]],
+) -> str:
     """Write the numbers, for those who do not see the picture."""
     said = [first] if first else []
     for name, line in table.iterrows():
@@ -135,4 +174,7 @@ def _values(table: "pd.DataFrame", noise: float, first: str, axis: str) -> str:
         )
         said.append(f"{name}: median {rounded(line['median'])} ({axis}){ratio}.")
     said.append(f"Noise: {100 * noise:.1f} %.")
+    for name, machines in there.items():
+        told = [f"{each.middle:.2f} on {machine}" for machine, each in machines.items()]
+        said += [f"{name} elsewhere: {'; '.join(told)}."] if told else []
     return " ".join(said)

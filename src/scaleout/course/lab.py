@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ..base.errors import ScaleoutError
 from ..base.paths import home, results, results_path, show, topic
+from ..comparisons import elsewhere
 from ..jobs.environment import interpreter
 from ..jobs.job import TIMEOUT_S, Job, Run
 from ..launch.run import start
@@ -20,6 +21,8 @@ from . import checks, marks, masters
 
 if TYPE_CHECKING:
     from IPython.display import Code
+
+    from ..comparisons.comparison import Other
 
 
 class Lab:
@@ -185,6 +188,21 @@ class Lab:
             return {}
         paths = [str(self.folder), *filter(None, [os.environ.get("PYTHONPATH")])]
         return {"PYTHONPATH": os.pathsep.join(paths)}
+
+    def elsewhere(self, comparison: str) -> "list[Other]":
+        """Read what a headline comparison of this topic gave on other machines.
+
+        Parameters
+        ----------
+        comparison : str
+            Its name.
+
+        Returns
+        -------
+        list of Other
+            For `Comparison(..., others=)`; empty where there are none.
+        """
+        return elsewhere.kept(self.folder / elsewhere.FILE, comparison)
 
     def job_script(
         self,

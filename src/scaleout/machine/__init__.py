@@ -6,6 +6,7 @@ what parses takes the text."""
 
 from .facts import (
     Machine,
+    best_isa,
     cgroup_limits,
     facts,
     memory_gib,
@@ -15,11 +16,13 @@ from .facts import (
     versions,
 )
 from .limits import copy_gb_per_s, sgemm_gflops, speed_limits
-from .topology import Core, cpu_model, read_cores
+from .topology import Core, cache_kib, cpu_model, read_cores
 
 __all__ = [
     "Core",
     "Machine",
+    "best_isa",
+    "cache_kib",
     "cgroup_limits",
     "copy_gb_per_s",
     "cpu_model",

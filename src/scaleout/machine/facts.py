@@ -275,6 +275,22 @@ def facts(
     )
 
 
+def best_isa(isa: Collection[str]) -> str:
+    """Name the best of a processor's instruction sets.
+
+    Parameters
+    ----------
+    isa : collection of str
+        As `Machine.isa` has them.
+
+    Returns
+    -------
+    str
+        "AVX2", "AVX-512", "AVX-512 with BF16" or "AMX"; "" where it is older than these.
+    """
+    return next((words for flag, words in INSTRUCTIONS.items() if flag in isa), "")
+
+
 def versions(packages: Iterable[str]) -> dict[str, str]:
     """Look up which of these packages are installed in this environment.
 
@@ -314,7 +330,7 @@ def stamp(root: Path = ROOT) -> str:
         of what computes, and the day (UTC).
     """
     here = facts(root)
-    parts = [next((words for flag, words in INSTRUCTIONS.items() if flag in here.isa), "")]
+    parts = [best_isa(here.isa)]
     parts.append(count(here.usable_cores, "core"))
     caches = cache_kib(root)
     parts += [f"{_size(caches[level])} of L{level} cache" for level in (2, 3) if level in caches]
