@@ -21,7 +21,7 @@ RUNME = ("runme.py",)
 class Headline(NamedTuple):
     """A comparison, the scripts that it rests on, and what else was found of a variant."""
 
-    name: str
+    name: str  # as `compare(name=)` takes it
     found: Comparison
     scripts: tuple[str, ...] = RUNME
     facts: Mapping[str, Mapping[str, float]] = {}
@@ -89,7 +89,7 @@ def spmd() -> Headlines:
             metric="step_median_s",
             lower=True,
         )
-        yield Headline(f"allreduce, {mib} MiB", found)
+        yield Headline(f"allreduce-{mib}MiB", found)
 
 
 def messages(run: Callable[..., Any]) -> Headline:
@@ -135,7 +135,7 @@ def kmeans() -> Headlines:
     }
     how = {"rows": 1_000_000, "iterations": 10, "script": "fourways.py"}
     found = compare(km.run, ways, rounds=FEW, metric="step_median_s", **how)
-    yield Headline("four ways", found, ("fourways.py",))
+    yield Headline("four-ways", found, ("fourways.py",))
 
 
 def tuned(variants: Mapping[str, Mapping[str, Any]], processes: int, **how: Any) -> Comparison:
@@ -171,7 +171,7 @@ def tuning() -> Headlines:
     last = {"threads": 1, "cycle_ms": 4, "evaluation": "shared", "evaluate_every": 10}
     variants = {"first written": first, "tuned": {**last, "ranks": many}}
     found = tuned(variants, 2 + many, lab="06_tuning", rounds=FEW)
-    yield Headline("whole job", found, ("training.py", "runme.py"))
+    yield Headline("whole-job", found, ("training.py", "runme.py"))
 
 
 def weak() -> Headlines:
@@ -186,7 +186,7 @@ def weak() -> Headlines:
                 "exchange_ms": 1e3 * float(np.median([_exchange_s(each) for each in rows.metrics])),
                 "ring_ms": 1e3 * float(np.median([each["ring_s"] for each in rows.metrics])),
             }
-    yield Headline("weak scaling", found, RUNME, facts)
+    yield Headline("weak-scaling", found, RUNME, facts)
 
 
 def _exchange_s(metrics: Mapping[str, Any]) -> float:
@@ -209,12 +209,12 @@ def precision() -> Headlines:
     }
     for step in dict.fromkeys([isa.steps()[0], top]):
         facts = {"int8": {"wrong_sums": wrong[step]}} if step in wrong else {}
-        yield Headline(f"product, {step}", climbed.numbers(step, "GEMM"), scripts, facts)
-        yield Headline(f"network, {step}", climbed.numbers(step, "CNN"), scripts)
+        yield Headline(f"product-{step}", climbed.numbers(step, "GEMM"), scripts, facts)
+        yield Headline(f"network-{step}", climbed.numbers(step, "CNN"), scripts)
     if len(isa.steps()) > 1:
         for number in ("fp32", "int8"):
             facts = {step: {"wrong_sums": wrong[step]} for step in wrong if number == "int8"}
-            yield Headline(f"{number} by step", climbed.steps(f"GEMM {number}"), scripts, facts)
+            yield Headline(f"{number}-by-step", climbed.steps(f"GEMM {number}"), scripts, facts)
 
 
 def networks() -> Headlines:
@@ -229,7 +229,7 @@ def networks() -> Headlines:
     )  # fmt: skip
     for _, row in job.records.iterrows():
         found = Comparison(row["metrics.runs"], metric="images/s")
-        yield Headline(f"together, {row['metrics.network']}", found, ("turns.py",))
+        yield Headline(f"together-{row['metrics.network']}", found, ("turns.py",))
     if frameworks.python():
         variants = {name: frameworks._by(framework) for framework, name in frameworks.NAMES.items()}
         cell = {"network": "cnn", "batch": 32, "steps": 60, "ranks": 1, "threads": CORES}
@@ -258,7 +258,7 @@ def crossing() -> Headlines:
             for name, again, own in columns
         ]
         found = Comparison(runs, lower=True)
-        yield Headline(f"batch / width {part:g}", found, ("which.py",))
+        yield Headline(f"crossing-{part:g}", found, ("which.py",))
 
 
 def capstone() -> Headlines:
