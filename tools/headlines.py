@@ -178,7 +178,7 @@ def weak() -> Headlines:
     sc = lab("07", solution=True)
     variants: dict[str, dict[str, Any]] = {"1 rank": {"ranks": 1}}
     variants |= {f"{n} ranks": {"ranks": n, "mode": "weak"} for n in steps(2)}
-    found = compare(sc.run, variants, threads=1, steps=60, rounds=ROUNDS)
+    found = compare(sc.run, variants, threads=1, steps=20, rounds=ROUNDS)
     facts = {}
     for variant, rows in found.records.groupby("variant"):
         if variant != found.baseline:
