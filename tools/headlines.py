@@ -1,6 +1,7 @@
 """The headline comparisons of each lesson, as short as an interval allows: what `make elsewhere` measures.
 
 A function a lesson, which yields its comparisons one by one. Ranks go up to all cores: 1, 2, 4 and so on.
+Rows know the scripts that ran, not what stands here: what does other work has another name.
 """
 
 import functools
@@ -68,7 +69,7 @@ def threads() -> Headlines:
         f"{many} copies x 1 thread": {"ranks": many, "intra": 1, "threads": 1},
     }
     run = lab("02", solution=True).run
-    yield Headline("threads", compare(run, variants, rounds=FEW, inter=1, pin=True))
+    yield Headline("threads", compare(run, variants, rounds=FEW + 1, inter=1, pin=True))
 
 
 def spmd() -> Headlines:
@@ -223,20 +224,39 @@ def precision() -> Headlines:
 def networks() -> Headlines:
     nw = lab("09", solution=True)
     frameworks = nw.module("frameworks")
-    many = max(2, CORES)
-    how = {"script": "turns.py", "ranks": 1 + many, "threads": many, "bind": "none"}
-    names = ["cnn", "resnet50"]
-    job = nw.run(
-        networks=names, batches=[8 * many], side=64, rounds=FEW, echo=False,
-        env=frameworks.SHORT_STEPS, timeout=1200, **how,
-    )  # fmt: skip
-    for _, row in job.records.iterrows():
-        found = Comparison(row["metrics.runs"], metric="images/s")
-        yield Headline(f"together-{row['metrics.network']}", found, ("turns.py",))
+    for network, steps_ in (("cnn", 100), ("resnet50", 20)):
+        for n in steps(2):
+            job = nw.run(
+                network=network, ranks=n, threads=1, batch=8 * n, side=64, steps=steps_, warmup=5,
+                env=frameworks.SHORT_STEPS, echo=False, timeout=1200,
+            )  # fmt: skip
+            found = Comparison(by_blocks(job.records.iloc[0]), lower=True)
+            yield Headline(f"together-{network}-{n}", found)
     if frameworks.python():
         variants = {name: frameworks._by(framework) for framework, name in frameworks.NAMES.items()}
         cell = {"network": "cnn", "batch": 32, "steps": 60, "ranks": 1, "threads": CORES}
         yield Headline("frameworks", compare(nw.run, variants, rounds=FEW, **cell))
+
+
+def by_blocks(record: Any) -> list[dict[str, Any]]:
+    """The steps of copies and of ranks that train together, in blocks of one job, as rounds."""
+    rows = []
+    pairs = zip(
+        np.array_split(record["metrics.copies_s"], ROUNDS),
+        np.array_split(record["step_s"], ROUNDS),
+        strict=True,
+    )
+    for number, (copies, together) in enumerate(pairs):
+        for name, again, part in (
+            ("copies", 0, copies[::2]),
+            ("copies", 1, copies[1::2]),
+            ("together", 0, together),
+        ):
+            value = float(np.median(part))
+            rows.append(
+                {"round": number, "variant": name, "again": again, "value": value, "unit": "s"}
+            )
+    return rows
 
 
 def pipelines() -> Headlines:
@@ -268,17 +288,17 @@ def capstone() -> Headlines:
     cap = lab("12", solution=True)
     text = cap.script.read_text(encoding="utf-8")
     edited = cap.module("ours/edit").edited
-    for step in ("evaluation", "gather", "fused"):
-        new = (cap.folder / "ours" / f"{step}.py").read_text(encoding="utf-8")
-        text = edited(text, new)
+    steps_taken = [f"ours/{step}.py" for step in ("evaluation", "gather", "fused")]
+    for step in steps_taken:
+        text = edited(text, (cap.folder / step).read_text(encoding="utf-8"))
     script = results("elsewhere") / "tuned.py"
     script.write_text(text, encoding="utf-8")
     ours = {"script": str(script), "env": {"TF_ENABLE_ONEDNN_OPTS": "1"}}
-    variants = {"as first written": {"ranks": 1, "threads": CORES}}
+    variants = {"first written": {"ranks": 1, "threads": CORES}}
     variants["tuned, 1 rank"] = {**ours, "ranks": 1, "threads": CORES}
     variants |= {f"tuned, {n} ranks": {**ours, "ranks": n, "threads": 1} for n in steps(2)}
     short = {"epochs": 2, "patients": 18, "metric": "train_s", "rounds": FEW}
-    yield Headline("training", compare(cap.run, variants, **short))
+    yield Headline("training", compare(cap.run, variants, **short), (*RUNME, *steps_taken))
 
 
 LESSONS: dict[str, Callable[[], Headlines]] = {

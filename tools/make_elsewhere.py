@@ -41,11 +41,11 @@ def main(names: Iterable[str]) -> int:
                 f"The headlines are measured on MNIST, and here is {data.source()}: "
                 "type  scaleout data fetch mnist"
             )
+        wait_until_quiet()
         for number, measure in headlines.LESSONS.items():
             folder = SOLUTIONS / paths.topic(number)
             if wanted and number not in wanted or not wanted and not lacking(folder):
                 continue
-            wait_until_quiet()
             start = time.monotonic()
             try:
                 rows = [row for one in measure() for row in _rows(folder, one)]
