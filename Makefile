@@ -93,6 +93,7 @@ lint:
 	@$(IN_ENV) mypy
 	@$(IN_ENV) python tools/lint_text.py
 	@$(IN_ENV) python tools/make_environment.py --check
+	@$(IN_ENV) python tools/make_machines.py --check
 
 hub:
 	@exec $(IN_ENV) python tools/make_hub.py
@@ -108,6 +109,7 @@ canary:
 	@exec $(IN_ENV) python tools/canary.py
 
 pages:
+	@$(IN_ENV) python tools/make_machines.py
 	@exec $(IN_ENV) python tools/make_pages.py $(ARGS)
 
 handouts:
