@@ -9,11 +9,8 @@ import json
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-
-import outputs
 
 from scaleout.base.words import day, markdown_table, percent, rounded
 from scaleout.comparisons import elsewhere
@@ -37,9 +34,9 @@ and below it a table for each comparison.
 READ = """Each number says how many times as fast as the baseline a variant is, with its 95 % interval: above
 1 it is faster, below 1 slower. "No difference" stands where the interval reaches no farther than
 5 % from 1, and "unclear" where the measurement does not decide. The *noise* is what two identical
-jobs could differ by on that machine; no smaller difference counts. An asterisk marks what was
-measured with an older version of the lesson's code. [Comparing](compare.md) explains how all this
-is computed, and [hardware](hardware.md) which machine suits which training.
+jobs could differ by on that machine; no smaller difference counts.
+[Comparing](compare.md) explains how all this is computed, and [hardware](hardware.md) which machine
+suits which training.
 """
 # What each headline compares, by its name, or by how the names of several begin or end; {rest} is the
 # other part.
@@ -69,7 +66,7 @@ SAYS = {
     "frameworks": "The same small network, trained by TensorFlow and by PyTorch.",
     "pipeline": "Images for a training: read one after another, and read in parallel and in batches, "
     "with a cache and with prefetching.",
-    "crossing-": "One layer on all ranks: its rows divided (data parallelism), and its weights divided (tensor "
+    "crossing-": "One layer on all ranks: the batch divided (data parallelism), and the weights divided (tensor "
     "parallelism). The batch has {rest} times as many rows as the layer is wide.",
     "training": "The training of the capstone: as it was first written, tuned on one rank, and tuned on several.",
 }
@@ -83,15 +80,6 @@ FACTS = {
     "ring_ms": "the same by the ring's formula (ms)",
 }
 WORDS = {"unclear": ", unclear", "no difference shown": ", no difference"}  # behind a ratio
-
-
-@dataclass(frozen=True)
-class Column:
-    """A comparison on one machine."""
-
-    machine: str
-    other: Other
-    old: bool
 
 
 def says(name: str) -> str:
@@ -109,16 +97,15 @@ def says(name: str) -> str:
 def page(root: Path = ROOT) -> str:
     """The text of the page."""
     files = sorted(root.glob(f"solutions/*/{elsewhere.FILE}"))
-    lessons = {path.parent: elsewhere.read(path)[0] for path in files}
+    lessons = {path.parent.name: elsewhere.read(path)[0] for path in files}
     every = [row for rows in lessons.values() for row in rows]
     if not every:
         return HEAD + NONE
     kinds = _kinds(every)
     parts = [HEAD + READ, f"## The machines\n\n{_machines(kinds, every)}\n"]
-    for folder, rows in lessons.items():
-        told = list(_lesson(folder, rows, kinds))
-        if told:
-            parts += [f"## {_title(root, folder.name)}\n", *told]
+    for topic, rows in lessons.items():
+        if told := list(_lesson(rows, kinds)):
+            parts += [f"## {_title(root, topic)}\n", *told]
     return "\n".join(parts)
 
 
@@ -156,41 +143,38 @@ def _size(kib: int) -> str:
     return f"{kib} KiB" if kib < 1024 else f"{kib / 1024:.3g} MiB"
 
 
-def _lesson(folder: Path, rows: Sequence[Headline], kinds: dict[str, Kind]) -> Iterator[str]:
+def _lesson(rows: Sequence[Headline], kinds: dict[str, Kind]) -> Iterator[str]:
     """A sentence and a table for each headline of a lesson."""
     for name in dict.fromkeys(row.comparison for row in rows):
         own = [row for row in rows if row.comparison == name]
-        columns = []
-        for machine, kind in kinds.items():
-            here = [row for row in own if kind.same(row.machine)]
-            for other in elsewhere.others(here):
-                newest = [row for row in here if row.date == other.date]
-                old = any(row.code != outputs.code(folder, row.scripts) for row in newest)
-                columns.append(Column(machine, other, old))
+        found = {
+            machine: other
+            for machine, kind in kinds.items()
+            for other in elsewhere.others(row for row in own if kind.same(row.machine))
+        }
         # one that compares with another baseline has a table of its own
-        for baseline in dict.fromkeys(column.other.found.baseline for column in columns):
-            some = [column for column in columns if column.other.found.baseline == baseline]
+        for baseline in dict.fromkeys(other.found.baseline for other in found.values()):
+            some = {where: one for where, one in found.items() if one.found.baseline == baseline}
             yield f"**{name}.** {says(name)} The baseline is *{baseline}*.\n\n{_table(some)}\n"
 
 
-def _table(columns: Sequence[Column]) -> str:
+def _table(found: Mapping[str, Other]) -> str:
     """A row a variant, a column a machine; then what else was found, and the noise."""
-    variants = dict.fromkeys(name for one in columns for name in one.other.found.variants)
+    variants = dict.fromkeys(name for one in found.values() for name in one.found.variants)
     facts = dict.fromkeys(
         (variant, fact)
-        for one in columns
-        for variant, found in one.other.facts.items()
-        for fact in found
+        for one in found.values()
+        for variant, told in one.facts.items()
+        for fact in told
     )
-    lines = [[name, *(_ratio(one.other, name) for one in columns)] for name in variants]
+    lines = [[name, *(_ratio(one, name) for one in found.values())] for name in variants]
     for variant, fact in facts:
-        told = [one.other.facts.get(variant, {}).get(fact) for one in columns]
+        values = [one.facts.get(variant, {}).get(fact) for one in found.values()]
         write = percent if fact == "wrong_sums" else rounded
-        cells = ["" if value is None else write(value) for value in told]
+        cells = ["" if value is None else write(value) for value in values]
         lines.append([f"{variant}: {FACTS.get(fact, fact)}", *cells])
-    lines.append(["*noise*", *(percent(one.other.found.noise) for one in columns)])
-    heads = [f"{one.machine}{' (*)' if one.old else ''}" for one in columns]
-    return markdown_table(["", *heads], lines)
+    lines.append(["*noise*", *(percent(one.found.noise) for one in found.values())])
+    return markdown_table(["", *found], lines)
 
 
 def _ratio(other: Other, variant: str) -> str:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import make_machines
 import msgspec
-import outputs
 import pytest
 from helpers import ROOT
 from rows import EPYC, XEON, keep, measured
@@ -17,20 +16,19 @@ def top(tmp_path: Path) -> Path:
     """A repository with three machines: two of one kind, and one of the same name with other caches."""
     (tmp_path / "docs").mkdir()
     lessons = tmp_path / "solutions"
-    code = outputs.code(lessons / "08_precision", [])
     wrong = {"int8": {"wrong_sums": 0.123}}
     keep(
         lessons / "08_precision",
-        measured("product-AVX2", {"bf16": 0.11, "int8": 1.0}, facts=wrong, code=code),
-        measured("product-AVX2", {"bf16": 0.25, "int8": 1.0}, XEON, code="older"),
-        measured("network-AVX512_CORE_AMX", {"bf16": 3.9}, XEON, date="2026-12-02", code=code),
+        measured("product-AVX2", {"bf16": 0.11, "int8": 1.0}, facts=wrong),
+        measured("product-AVX2", {"bf16": 0.25, "int8": 1.0}, XEON),
+        measured("network-AVX512_CORE_AMX", {"bf16": 3.9}, XEON, date="2026-12-02"),
     )
     much = msgspec.structs.replace(EPYC, memory_gib=64)
     other = msgspec.structs.replace(EPYC, l3_kib=262144)
     keep(
         lessons / "00_welcome",
-        measured("pi", {"2 ranks": 1.9}, much, "2026-11-30", "1 rank", code=code),
-        measured("pi", {"2 ranks": 1.5}, other, "2026-11-30", "1 rank", code=code),
+        measured("pi", {"2 ranks": 1.9}, much, "2026-11-30", "1 rank"),
+        measured("pi", {"2 ranks": 1.5}, other, "2026-11-30", "1 rank"),
     )
     (lessons / "00_welcome.ipynb").write_text('{"cells": [{"source": ["# 00 Welcome\\n"]}]}')
     return tmp_path
@@ -53,8 +51,7 @@ def test_every_machine_and_every_headline_has_its_row(top: Path) -> None:
     assert f"**pi.** {says}\n" in first
     assert f"\n|  | {small} | {large} |\n" in first
     assert "\n| 2 ranks | 1.90 (1.88 to 1.92) | 1.50 (1.48 to 1.52) |\n| *noise* | 1." in first
-    # Rows of older code are marked; of another instruction set there is a table of its own.
-    assert f"\n|  | {small} | Xeon Platinum 8488C, AMX, 2 cores (*) |\n" in second
+    assert f"\n|  | {small} | Xeon Platinum 8488C, AMX, 2 cores |\n" in second
     assert "\n| bf16 | 0.110 (0.109 to 0.112) | 0.250 (0.247 to 0.253) |\n" in second
     none = "1.00 (0.986 to 1.01), no difference"
     assert f"\n| int8 | {none} | {none} |\n" in second
