@@ -107,7 +107,8 @@ def machines_picture(found: Mapping[str, Comparison]) -> Figure:
         1, len(variants), squeeze=False, sharey=True, figsize=(7.5, 1.8 + 0.17 * len(rows))
     )
     baseline = next(iter(found.values())).baseline
-    told, values = [], []
+    told: list[str] = []
+    values: list[str] = []
     for axes, variant in zip(grid.flat, variants, strict=True):
         own = {at: found[name] for at, name in enumerate(rows) if variant in found[name].variants}
         words = Counter(one.verdict(variant) for one in own.values())
