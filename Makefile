@@ -94,6 +94,7 @@ lint:
 	@$(IN_ENV) mypy
 	@$(IN_ENV) python tools/lint_text.py
 	@$(IN_ENV) python tools/make_environment.py --check
+	@$(IN_ENV) python tools/make_machines.py --check
 
 hub:
 	@exec $(IN_ENV) python tools/make_hub.py
@@ -112,6 +113,7 @@ elsewhere:
 	@exec $(IN_ENV) python tools/make_elsewhere.py $(ARGS)
 
 pages:
+	@$(IN_ENV) python tools/make_machines.py
 	@exec $(IN_ENV) python tools/make_pages.py $(ARGS)
 
 handouts:

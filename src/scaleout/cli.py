@@ -641,7 +641,7 @@ def _class_words(commands: Any) -> None:
     about = "topics whose solutions it has, such as 00,01 (none)"
     release("--answers", default="", metavar="NN,NN", help=about)
 
-    about = "gather what a class measured: a picture for each topic, and a table"
+    about = "gather what a class measured: a picture for each topic and each headline, and a table"
     collect = _verb(commands, "collect", about, _collect).add_argument
     about = "results folders, or a folder that holds them all"
     collect("folders", nargs="+", type=Path, help=about)

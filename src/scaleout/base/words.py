@@ -1,8 +1,10 @@
 """Numbers and names in words, as every table, figure and message writes them."""
 
+import contextlib
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
 
 VEIL = "***"
 SECRETS = {
@@ -50,6 +52,14 @@ def percent(share: float) -> str:
     if math.isinf(share):
         return "any amount"
     return f"{100 * share:.{1 if 0 < share < 0.0995 else 0}f} %"
+
+
+def day(text: str) -> str:
+    """Write a day as people do, 28 November 2026 for 2026-11-28; what is none stays as it is."""
+    with contextlib.suppress(ValueError):
+        when = date.fromisoformat(text)
+        return f"{when.day} {when:%B %Y}"
+    return text
 
 
 def markdown_table(columns: Sequence[object], rows: Iterable[Sequence[object]]) -> str:

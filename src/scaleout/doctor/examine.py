@@ -22,12 +22,13 @@ from typing import Any
 from .. import machine
 from ..base import paths
 from ..base.errors import ScaleoutError
+from ..comparisons import elsewhere
 from ..jobs import supervise
 from ..jobs.environment import clean_environment
 from ..launch import slurm_commands as slurm
 from ..machine import Machine
 from ..site import Site, host_login, words_of
-from . import checks, remote
+from . import checks, remote, traps
 from .checks import Check, Pair
 
 JOB_LIMIT_S = 90.0  # for two processes that load everything, from a slow disk; a warm one needs 5 s
@@ -72,6 +73,7 @@ def examine(facts: Machine) -> list[Check]:
             checks.thread_variables(environ),
             checks.scheduler(environ),
             *_pytorch(environ),
+            *_traps(facts, environ),
             mpirun,
             _mpirun_on_path(facts),
         ]
@@ -204,6 +206,18 @@ def _pytorch(environ: Mapping[str, str]) -> list[Check]:
     """Check the PyTorch of `make torch`, where there is one."""
     folder = paths.side("torch")
     return [checks.pytorch(_ask_pytorch(folder), environ)] if folder else []
+
+
+def _traps(facts: Machine, environ: Mapping[str, str]) -> list[Check]:
+    """Check what the lessons' rows prove of processors like this one; nothing where there are none."""
+    try:
+        labs = paths.home() / "labs"
+    except ScaleoutError:  # outside of a workshop
+        return []
+    files = sorted(labs.glob(f"*/{elsewhere.FILE}"))
+    rows = {checks.short(path): elsewhere.read(path)[0] for path in files}
+    step = traps.step(facts.isa, environ.get("ONEDNN_MAX_CPU_ISA", ""))
+    return list(traps.found(rows, step))
 
 
 def _ask_pytorch(folder: Path) -> dict[str, Any]:

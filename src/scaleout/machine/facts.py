@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ..base.paths import programs
-from ..base.words import count
+from ..base.words import count, day
 from .topology import (
     ROOT,
     Core,
@@ -345,8 +345,7 @@ def stamp(root: Path = ROOT) -> str:
     parts += [f"{name} {version}" for name, version in found.items()]
     if here.mpi_version:
         parts.append(f"{here.mpi} {here.mpi_version}")
-    today = datetime.now(UTC)
-    parts.append(f"{today.day} {today:%B %Y}")
+    parts.append(day(datetime.now(UTC).date().isoformat()))
     return f"Run on {here.cpu}, {', '.join(part for part in parts if part)}."
 
 

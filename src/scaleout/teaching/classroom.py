@@ -1,7 +1,9 @@
-"""Draw the figure of a class: what everybody's machine reached, and which TODOs are done."""
+"""Draw the figures of a class: what everybody's machine reached, which TODOs are done, and a
+comparison on all of its machines."""
 
+import statistics
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
@@ -9,8 +11,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from ..base.words import count as count_of
+from ..comparisons.comparison import Comparison
 from ..plots.look import DARK, GREY, LIGHT, MIDDLE, PALE, Look, finish, style
-from ..plots.primitives import stacked
+from ..plots.primitives import interval, stacked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,6 +21,9 @@ if TYPE_CHECKING:
 
 EDGE: Look = {"edgecolor": "#555555", "linewidth": 0.6}
 COLOURS = {"passed": DARK, "not yet": LIGHT, "not judged": GREY, "not started": PALE}
+PANELS = 3  # variants that are drawn at most
+SHOWN = ("faster", "slower")  # verdicts of a difference
+THIN: Look = {"capsize": 0, "linewidth": 1, "markersize": 4, "color": DARK}
 STATES = {state: (state, {"color": colour, **EDGE}) for state, colour in COLOURS.items()}
 
 
@@ -77,3 +83,71 @@ def class_picture(best: "pd.DataFrame", states: Mapping[str, Mapping[int, str]])
     passed = sum(state == "passed" for each in states.values() for state in each.values())
     people = count_of(len(states), "attendee")
     return finish(figure, f"{people} passed {passed} of {len(states) * len(todos)} checks.")
+
+
+@style
+def machines_picture(found: Mapping[str, Comparison]) -> Figure:
+    """Draw how many times as fast as the baseline a few variants are on each attendee's machine.
+
+    A machine is a thin line from end to end of its interval, those with the largest ratio of the
+    first variant on top; its marker is filled where a difference is shown.
+
+    Parameters
+    ----------
+    found : Mapping
+        {attendee and machine: the comparison}, all with the same baseline.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    variants = _common(list(found.values()))
+    rows = sorted(found, key=lambda name: _times(found[name], variants[0]), reverse=True)
+    figure, grid = plt.subplots(
+        1, len(variants), squeeze=False, sharey=True, figsize=(7.5, 1.8 + 0.17 * len(rows))
+    )
+    baseline = next(iter(found.values())).baseline
+    told: list[str] = []
+    values: list[str] = []
+    for axes, variant in zip(grid.flat, variants, strict=True):
+        own = {at: found[name] for at, name in enumerate(rows) if variant in found[name].variants}
+        words = Counter(one.verdict(variant) for one in own.values())
+        labels = {True: "a difference is shown", False: "no difference is shown, or it is unclear"}
+        for at, one in own.items():
+            ratio, shown = one.ratio(variant), one.verdict(variant) in SHOWN
+            inside = DARK if shown else "white"
+            ends = (ratio.low, ratio.middle, ratio.high)
+            interval(axes, at, *ends, labels.pop(shown, ""), markerfacecolor=inside, **THIN)
+            values.append(f"{variant}, {rows[at]}: {ends[1]:.2f} ({ends[0]:.2f} to {ends[2]:.2f}).")
+        middle = statistics.median(one.ratio(variant).middle for one in own.values())
+        axes.axvline(middle, color=MIDDLE, linestyle=":", linewidth=2, label="median of the class")
+        axes.axvline(1, color=GREY, linestyle="--", linewidth=1)
+        axes.set_title(_drawable(variant), fontsize=10, loc="left")
+        axes.grid(axis="y", visible=False)
+        than = "" if told else f" than {baseline}"
+        told.append(
+            f"{variant}: faster{than} for {words['faster']} of {count_of(len(own), 'attendee')}, "
+            f"slower for {words['slower']}; in the median {middle:.2f} times as fast."
+        )
+    first = grid[0, 0]
+    first.set_yticks(range(len(rows)), [*map(_drawable, rows)], fontsize=8)
+    first.set_ylim(len(rows) - 0.4, -0.6)
+    label = f"times as fast as {_drawable(baseline)}, with 95 % intervals"
+    grid[0, (len(variants) - 1) // 2].set_xlabel(label)
+    return finish(figure, _drawable(" ".join(told)), " ".join(values), legend=3)
+
+
+def _common(found: Sequence[Comparison]) -> list[str]:
+    """Choose the variants that at least half of all have, or the most common one."""
+    counts = Counter(variant for one in found for variant in one.variants)
+    most = [name for name, number in counts.items() if 2 * number >= len(found)]
+    return most[:PANELS] or [counts.most_common(1)[0][0]]
+
+
+def _times(one: Comparison, variant: str) -> float:
+    return one.ratio(variant).middle if variant in one.variants else 0.0
+
+
+def _drawable(text: str) -> str:
+    """Escape the sign that matplotlib takes for mathematics."""
+    return text.replace("$", r"\$")

@@ -19,11 +19,12 @@ from ..base.errors import ScaleoutError
 from ..base.paths import results
 from ..base.settings import STACKS
 from ..base.words import plain
+from ..comparisons import elsewhere
 from ..course.history import last_states
 from ..course.masters import TOPIC
 from ..kit.fields import wrong
 from ..reports import PAGE, class_page, is_report
-from . import survey
+from . import headlines, survey
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,6 +48,7 @@ class Attendee:
     left_out: list[str]
     report: Path | None = None
     answers: dict[tuple[int, str], str] = field(default_factory=dict)
+    compared: list[headlines.Found] = field(default_factory=list)
 
 
 def gather(folders: Iterable[Path], names: bool = False) -> list[Attendee]:
@@ -68,9 +70,10 @@ def gather(folders: Iterable[Path], names: bool = False) -> list[Attendee]:
             "No results there: each attendee's folder holds results/NN_topic/RUN/records.jsonl, or "
             "a report's page."
         )
+    known = headlines.known()
     called = _told_apart(found) if names else [f"{n:02}" for n in range(1, len(found) + 1)]
     return [
-        _attendee(name, place, _beside_is_own(place, found))
+        _attendee(name, place, _beside_is_own(place, found), known)
         for name, place in zip(called, found, strict=True)
     ]
 
@@ -149,7 +152,9 @@ def _holds_results(folder: Path, inside: str = "") -> bool:
         return False
 
 
-def _attendee(name: str, place: Path, beside: bool) -> Attendee:
+def _attendee(
+    name: str, place: Path, beside: bool, known: Mapping[str, headlines.Known]
+) -> Attendee:
     """Read what one folder holds of runs and checks, or a page alone.
 
     `beside`: a survey.md beside the folder is this person's too. The small jobs of checks are nobody's measurement.
@@ -178,7 +183,10 @@ def _attendee(name: str, place: Path, beside: bool) -> Attendee:
         row |= {name: plain(row[name]) for name in TEXTS}
     kept = report if report.is_file() else None
     answers = survey.read(folder, beside) if folder else {}
-    return Attendee(name, pd.DataFrame(rows, columns=FIELDS), checks, left_out, kept, answers)
+    compared, not_whole = headlines.read(folder, known) if folder else ([], [])
+    records = pd.DataFrame(rows, columns=FIELDS)
+    left_out += not_whole
+    return Attendee(name, records, checks, left_out, kept, answers, compared)
 
 
 def _is_topic(name: str) -> bool:
@@ -193,7 +201,7 @@ def collect(folders: Iterable[Path], names: bool = False) -> Path:
     """Draw what a class measured, and return the folder.
 
     It holds a picture for each topic, table.csv, a page of its reports, and one of its answers in
-    the survey.
+    the survey; of the lessons' headline comparisons a picture each, and headlines.jsonl.
     """
     class_ = gather(folders, names)
     for attendee in class_:
@@ -207,6 +215,7 @@ def collect(folders: Iterable[Path], names: bool = False) -> Path:
         made = Path(scratch) / "made"
         made.mkdir()
         _draw(class_, made)
+        _headlines(class_, made)
         if handed_in := {a.name: a.report for a in class_ if a.report}:
             (made / "reports.html").write_text(class_page(handed_in), encoding="utf-8")
         if answers := [a.answers for a in class_ if a.answers]:
@@ -240,6 +249,27 @@ def _draw(class_: Sequence[Attendee], out: Path) -> None:
             about = a.records.iloc[-1] if len(a.records) else {"cpu": "", "cores": ""}
             cells = [a.name, about["cpu"], about["cores"], len(a.records)]
             table.writerow([*map(_cell, cells), *(passed[t] for t in topics)])
+
+
+def _headlines(class_: Sequence[Attendee], out: Path) -> None:
+    """Write the rows of the headline comparisons, and a picture each, where there are any."""
+    from .classroom import machines_picture
+
+    by_name: dict[str, dict[str, headlines.Found]] = {}
+    for a in class_:
+        for one in a.compared:
+            by_name.setdefault(one.name, {})[a.name] = one
+    lines = [
+        elsewhere.line(row)
+        for own in by_name.values()
+        for attendee, one in own.items()
+        for row in one.rows(attendee)
+    ]
+    if lines:
+        (out / headlines.FILE).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    for name, own in by_name.items():
+        found = {f"{who}: {one.machine.name}": one.comparison for who, one in own.items()}
+        machines_picture(found).savefig(out / f"headline-{name}.png")
 
 
 def _cell(value: object) -> object:

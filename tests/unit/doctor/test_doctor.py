@@ -4,13 +4,18 @@ import json
 import os
 import resource
 import sys
+from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rows import EPYC, XEON, keep, measured
 
 from scaleout import cli, machine
+from scaleout.base.errors import ScaleoutError
+from scaleout.comparisons.elsewhere import Headline
 from scaleout.doctor import checks, examine
 from scaleout.doctor import report as doctor
 from scaleout.doctor.checks import Check, Pair
@@ -302,6 +307,122 @@ def test_onednn_off() -> None:
     assert "off by default on this CPU" in checks.onednn(silent, {}).seen
     off = {"TF_ENABLE_ONEDNN_OPTS": "0"}
     assert "because TF_ENABLE_ONEDNN_OPTS=0" in checks.onednn(silent, off).seen
+
+
+# What rows of the lessons prove
+
+ISA = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16")
+HERE = "on a processor like this (EPYC 7B13, AVX2, 2 cores, 28 November 2026)"
+FILE = "labs/08_precision/elsewhere.jsonl"
+
+
+@pytest.fixture
+def lesson(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workshop without rows, and the folder of a lesson in it."""
+    for folder in ("labs/08_precision", "notebooks"):
+        (tmp_path / folder).mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "labs/08_precision"
+
+
+def products(
+    step: str, bf16: float, int8: float, machine: Any = EPYC, wrong: float = 0.0
+) -> list[Headline]:
+    facts = {"int8": {"wrong_sums": wrong}}
+    return measured(f"product-{step}", {"bf16": bf16, "int8": int8}, machine, facts=facts)
+
+
+def networks(step: str, bf16: float, int8: float, machine: Any = EPYC) -> list[Headline]:
+    return measured(f"network-{step}", {"bf16": bf16, "int8": int8}, machine)
+
+
+def trapped(
+    facts: machine.Machine, limit: str = "", isa: tuple[str, ...] = (*ISA, "amx_tile")
+) -> dict[str, str]:
+    environ: Mapping[str, str] = {"ONEDNN_MAX_CPU_ISA": limit} if limit else {}
+    found = examine._traps(replace(facts, isa=isa), environ)
+    assert all(check.status == "ok" and not check.fix for check in found), "no fault of a machine"
+    return {check.name: check.seen for check in found}
+
+
+def test_the_doctor_names_a_trap_with_its_source(
+    lesson: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keep(
+        lesson,
+        networks("AVX2", 0.11, 1.6),
+        products("AVX2", 0.09, 1.9, wrong=0.123),
+        networks("AVX512_CORE_AMX", 3.9, 2.5, XEON),
+        products("AVX512_CORE_AMX", 7.1, 9.0, XEON),
+    )
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "AVX2")  # of any machine of the course
+    monkeypatch.setattr(examine, "pair", lambda *_: nullcontext(job))
+    cli.main(["doctor", "--json"])
+    found = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
+    assert found["bf16"]["seen"] == (
+        f"never bf16 here: {HERE} a network ran at 0.11 times its speed in fp32 (with AMX: 3.9), "
+        f"and a product of matrices at 0.09 times (with AMX: 7.1). Source: {FILE}"
+    )
+    assert found["int8"]["seen"] == (f"int8 gives wrong sums: 12 % of them {HERE}. Source: {FILE}")
+    assert {found[name]["status"] for name in ("bf16", "int8")} == {"ok"}
+
+
+def test_a_processor_is_like_another_with_the_same_instructions_that_count(
+    facts: machine.Machine, lesson: Path
+) -> None:
+    keep(
+        lesson,
+        networks("AVX2", 0.11, 1.6),
+        networks("AVX512_CORE", 0.5, 1.6),
+        networks("AVX512_CORE_VNNI", 0.6, 1.6),
+        networks("AVX512_CORE_BF16", 1.9, 0.7),
+    )
+    assert "at 0.11 times" in trapped(facts, "AVX2")["bf16"]
+    assert "at 0.11 times" in trapped(facts, isa=("avx2",))["bf16"]
+    assert "at 0.11 times" in trapped(facts, "avx2_vnni")["bf16"]
+    assert "at 0.5 times" in trapped(facts, "AVX512_CORE")["bf16"]
+    assert "at 0.6 times" in trapped(facts, isa=ISA[:3])["bf16"]
+    assert list(trapped(facts, "AVX512_CORE_FP16")) == ["int8"]
+    assert list(trapped(facts, isa=ISA)) == list(trapped(facts, "NO_SUCH", ISA)) == ["int8"]
+    for none in (
+        "AVX512_CORE_AMX",
+        "",
+        "AVX",
+        "SSE41",
+    ):  # of AMX, and of less than AVX2, are no rows
+        assert not trapped(facts, none)
+    assert not trapped(facts, isa=("avx",))
+
+
+def test_a_trap_is_one_on_every_processor_like_this(facts: machine.Machine, lesson: Path) -> None:
+    slow = networks("AVX2", 0.11, 0.5)
+    keep(lesson, slow, networks("AVX2", 0.3, 1.0, XEON))
+    found = trapped(facts, "AVX2")
+    assert list(found) == ["bf16"]
+    assert found["bf16"].startswith(
+        "never bf16 here: on 2 processors like this (EPYC 7B13, AVX2, 2 cores, 28 November 2026; "
+        "Xeon Platinum 8488C, AMX, 2 cores, held to AVX2, 28 November 2026) "
+        "a network ran at 0.11 to 0.3 times its speed in fp32. Source: "
+    )
+    keep(lesson, slow, products("AVX2", 1.0, 1.4, wrong=0.0002))
+    found = trapped(facts, "AVX2")
+    assert found["bf16"].startswith("no bf16 in networks here: on a processor like this (")
+    assert "; int8 gives wrong sums: less than 0.1 % of them on a" in found["int8"]
+
+
+def test_where_there_are_no_rows_or_no_workshop_there_are_no_traps(
+    facts: machine.Machine, lesson: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not trapped(facts, "AVX2")
+    path = keep(lesson, networks("AVX2", 1.5, 2.0), measured("pi", {"2 ranks": 0.5}))
+    path.write_text("{}\n[]\n" + path.read_text())  # damaged lines
+    assert not trapped(facts, "AVX2")
+
+    def nowhere() -> Path:
+        raise ScaleoutError("No workshop here")
+
+    monkeypatch.setattr(examine.paths, "home", nowhere)
+    assert not trapped(facts, "AVX2")
 
 
 # The probe, its job, and the table

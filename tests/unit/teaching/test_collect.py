@@ -6,13 +6,17 @@ import os
 import shutil
 from pathlib import Path
 
+import measured
+import numpy as np
 import pytest
+import rows
 
 from scaleout import records
 from scaleout.base.settings import STACKS
+from scaleout.comparisons import elsewhere
 from scaleout.course import history
 from scaleout.reports import page
-from scaleout.teaching import collect
+from scaleout.teaching import classroom, collect, headlines
 
 
 @pytest.fixture
@@ -239,3 +243,133 @@ def test_a_mark_that_an_editor_put_at_the_start_hides_no_record(person: Path, ma
     (found,) = collect.gather([person])
     assert len(found.records) == 1 and found.checks == {("04_kmeans", 1): "passed"}
     assert not found.left_out
+
+
+# The headline comparisons of a class
+
+KINDS = (
+    "AMD EPYC 7B13",
+    "Intel(R) Xeon(R) Platinum 8488C",
+    "Intel(R) Core(TM) i7-1165G7 @ 2.80GHz",
+)
+PI = {"1 rank": ["a"], "2 ranks": ["b"]}
+
+
+@pytest.fixture
+def knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A workshop whose lesson 00 knows the headline `pi`."""
+    (tmp_path / "workshop/notebooks").mkdir(parents=True)
+    of_pi = rows.measured("pi", {"2 ranks": 1.9}, baseline="1 rank")
+    rows.keep(tmp_path / "workshop/labs/00_welcome", of_pi)
+    monkeypatch.chdir(tmp_path / "workshop")
+    return tmp_path / "workshop"
+
+
+def compared(
+    results: Path, ratios: dict[str, float], name: str = "pi", cpu: str = KINDS[0],
+    spread: float = 0.0, **more: object,
+) -> Path:  # fmt: skip
+    """A comparison of an attendee, on a machine whose runs vary by such a share."""
+    commands = {"1 rank": ["a"], **{variant: ["b", variant] for variant in ratios}}
+    place = measured.compared(results, name, commands, [100.0, *(100 * r for r in ratios.values())])
+    about = json.loads((place / "compare.json").read_text())
+    (place / "compare.json").write_text(json.dumps({**about, "machine": [cpu, 2], **more}))
+    lines = [json.loads(line) for line in (place / "runs.jsonl").read_text().splitlines()]
+    chance = np.random.default_rng(int(1e6 * sum(ratios.values())))
+    varied = [{**line, "value": line["value"] * chance.normal(1, spread)} for line in lines]
+    (place / "runs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in varied))
+    return place
+
+
+def test_thirty_machines_become_rows_and_a_picture_without_names(
+    class_: Path, knows: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = {}
+    kept = classroom.machines_picture
+
+    def keep(found: dict[str, object]) -> object:
+        drawn.update(found=found, figure=kept(found))
+        return drawn["figure"]
+
+    monkeypatch.setattr(classroom, "machines_picture", keep)
+    for number, ratio in enumerate(np.linspace(1.97, 0.95, 30)):
+        results = class_ / f"person-{number}/results"
+        compared(results, {"2 ranks": ratio}, cpu=KINDS[number % 3], spread=0.03)
+        compared(results, {"2 ranks": ratio}, name="mine")  # a comparison of one's own
+    out = collect.collect([class_])
+    assert {"headline-pi.png", "headlines.jsonl"} <= {path.name for path in out.iterdir()}
+    assert not list(out.glob("*mine*"))
+    lines = [json.loads(line) for line in (out / "headlines.jsonl").read_text().splitlines()]
+    assert [line["attendee"] for line in lines] == [f"{n:02}" for n in range(1, 31) for _ in "ab"]
+    assert "person" not in (out / "headlines.jsonl").read_text()
+    assert {line["comparison"] for line in lines} == {"pi"} and lines[0]["date"] == "2026-01-01"
+    # They are rows like those of a lesson: read again, each kind of machine is one.
+    back, left_out = elsewhere.read(out / "headlines.jsonl")
+    assert len(back) == 60 and not left_out
+    names = ["EPYC 7B13, 2 cores", "Xeon Platinum 8488C, 2 cores", "Core i7-1165G7, 2 cores"]
+    assert [other.name for other in elsewhere.others(back)] == names
+    # The picture: all thirty, from the largest ratio to the smallest, told by number and processor.
+    axes = drawn["figure"].axes[0]
+    labels = [text.get_text() for text in axes.get_yticklabels()]
+    assert labels[0] == "01: EPYC 7B13, 2 cores" and len(labels) == 30
+    medians = [line[0].get_xdata()[0] for line in axes.containers]
+    assert medians == sorted(medians, reverse=True) and len(medians) == 30
+    shown = [line[0].get_markerfacecolor() != "white" for line in axes.containers]
+    title = " ".join(drawn["figure"].get_suptitle().split())
+    assert title == (
+        "2 ranks: faster than 1 rank for 26 of 30 attendees, slower for 1; in the median "
+        f"{np.median(medians):.2f} times as fast."
+    )
+    assert shown.count(True) == 27 and medians[-1] < 1 < medians[0]
+    assert "2 ranks, 01: EPYC 7B13, 2 cores: 1.95 (1." in drawn["figure"].get_label()
+
+
+def test_of_several_variants_those_of_half_a_class_are_drawn(knows: Path, tmp_path: Path) -> None:
+    found = {}
+    for who, ratios in enumerate([{"a$_": 2.0, "b": 3.0}, {"b": 2.0}, {"b": 1.0, "c": 1.0}]):
+        compared(tmp_path / str(who), ratios)
+        ((one,), _) = headlines.read(tmp_path / str(who), headlines.known())
+        found[f"0{who}"] = one.comparison
+    assert [axes.get_title("left") for axes in classroom.machines_picture(found).axes] == ["b"]
+    two = {name: found[name] for name in ("00", "01")}
+    figure = classroom.machines_picture(two)
+    assert [axes.get_title("left") for axes in figure.axes] == [r"a\$_", "b"]
+    assert [text.get_text() for text in figure.axes[0].get_yticklabels()] == ["00", "01"]
+
+
+@pytest.mark.parametrize(
+    ("about", "runs", "says"),
+    [
+        ({"lower": True}, {}, "pi: it is another comparison of that name; left out."),
+        ({}, {"variant": "four"}, "pi: it is another comparison of that name; left out."),
+        ({}, {"quick": True}, "pi: it was measured in the short form (SCALEOUT_QUICK); left out."),
+        ({}, {"round": 0}, "pi: There is no whole round to compare: measure at least one."),
+        ({"machine": ["", 0]}, {}, "pi: it does not say which machine it is of; left out."),
+        ({}, {"value": "x"}, "pi/runs.jsonl, line 1: no record (its value is another kind, or out"),
+        ({}, {"again": 0}, "pi: its rounds are not whole; left out."),
+    ],
+)
+def test_what_is_no_headline_is_said_and_left_out(
+    person: Path,
+    knows: Path,
+    capsys: pytest.CaptureFixture[str],
+    about: dict[str, object],
+    runs: dict[str, object],
+    says: str,
+) -> None:
+    place = compared(person, {"2 ranks": 1.9}, **about)
+    lines = [json.loads(line) | runs for line in (place / "runs.jsonl").read_text().splitlines()]
+    (place / "runs.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    out = collect.collect([person])
+    assert f"01: compare/{says}" in capsys.readouterr().out
+    assert not list(out.glob("headline*"))
+
+
+def test_too_few_rounds_are_no_headline(
+    person: Path, knows: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = compared(person, {"2 ranks": 1.9})
+    lines = (place / "runs.jsonl").read_text().splitlines()
+    (place / "runs.jsonl").write_text("\n".join(lines[:6]))  # of three runs each
+    assert not list(collect.collect([person]).glob("headline*"))
+    assert "01: compare/pi: it has fewer than 3 whole rounds; left out." in capsys.readouterr().out
