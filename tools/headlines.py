@@ -227,7 +227,7 @@ def networks() -> Headlines:
     for network, steps_ in (("cnn", 100), ("resnet50", 20)):
         for n in steps(2):
             job = nw.run(
-                network=network, ranks=n, threads=1, batch=8 * n, side=64, steps=steps_, warmup=5,
+                network=network, ranks=n, threads=1, batch=8 * n, side=96, steps=steps_, warmup=5,
                 env=frameworks.SHORT_STEPS, echo=False, timeout=1200,
             )  # fmt: skip
             found = Comparison(by_blocks(job.records.iloc[0]), lower=True)

@@ -61,8 +61,7 @@ SAYS = {
     "product-": "A product of two matrices in fp32, in bf16 and in int8, with instructions up to {rest}.",
     "network-": "A small convolutional network in fp32, in bf16 and in int8, with instructions up to {rest}.",
     "-by-step": "A product of two matrices in {rest}, with the oldest instructions and with newer ones.",
-    "together-": "A training of {rest}: one process with all cores, and several that share them, as independent copies "
-    "or with averaged gradients.",
+    "together-": "A training step of {rest}: as independent copies, and with averaged gradients.",
     "frameworks": "The same small network, trained by TensorFlow and by PyTorch.",
     "pipeline": "Images for a training: read one after another, and read in parallel and in batches, "
     "with a cache and with prefetching.",
@@ -90,7 +89,10 @@ def says(name: str) -> str:
         rest = name.removeprefix(part) if part.endswith("-") else name.removesuffix(part)
         if rest != name and ("-" in (part[0], part[-1])):
             step = STEPS[rest][1] if rest in STEPS else rest.replace("MiB", " MiB")
-            return text.format(rest=NETWORKS.get(rest, step))
+            network, _, ranks = rest.rpartition("-")
+            if network in NETWORKS:
+                step = f"{NETWORKS[network]} on {ranks} ranks"
+            return text.format(rest=step)
     raise KeyError(name)
 
 
