@@ -41,7 +41,7 @@ clean:
 
 # From here on: not in the copy that a class gets (scaleout release cuts it off at this line).
 
-.PHONY: test quick test-slurm test-all lint masters pictures pages handouts hub canary image pack lock
+.PHONY: test quick test-slurm test-all lint masters elsewhere pictures pages handouts hub canary image pack lock
 
 help::
 	@echo
@@ -52,6 +52,7 @@ help::
 	@echo "make test-slurm  those with a queue: a real Slurm of four nodes on this machine, 3 to 6 minutes"
 	@echo "make lint   check the code's style, and that outputs belong to their code"
 	@echo "make masters  run the solutions' notebooks again whose outputs are stale  (ARGS=05: that one)"
+	@echo "make elsewhere  measure the lessons' headlines on this kind of machine, 20 minutes  (ARGS=05: that one)"
 	@echo "make pictures  README's two pictures anew, from the masters and from JupyterLab  (needs chromium)"
 	@echo "make pages  the course as web pages, in results/pages  (ARGS=--with-answers: the solutions)"
 	@echo "make handouts  what a class gets on paper: two pages a day, all exercises, tasks for the quick"
@@ -106,6 +107,9 @@ pictures:
 
 canary:
 	@exec $(IN_ENV) python tools/canary.py
+
+elsewhere:
+	@exec $(IN_ENV) python tools/make_elsewhere.py $(ARGS)
 
 pages:
 	@exec $(IN_ENV) python tools/make_pages.py $(ARGS)

@@ -362,6 +362,18 @@ def links(path: Path) -> Problems:
             yield f"a picture without words: {alt!r}"
 
 
+def elsewhere(path: Path) -> Problems:
+    """Each row that another machine measured is of today's code."""
+    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        row = json.loads(text)
+        if row["code"] != outputs.code(path.parent, row["scripts"]):
+            yield (
+                f"line {number}, {row['comparison']}, is of older code: "
+                f"make elsewhere ARGS={path.parent.name[:2]}"
+            )
+            return
+
+
 def folders() -> Problems:
     """The same two digits and topic name everywhere."""
     names = {book.stem for book in BOOKS}
@@ -473,6 +485,7 @@ RULES: list[tuple[list[Path], list[Callable[[Path], Problems]]]] = [
     (BOOKS, [questions, ending, pictures]),
     (BOOKS, [simple, noisy, measured, minutes, links]),
     (PAGES, [links]),
+    (sorted((ROOT / "solutions").glob("*/elsewhere.jsonl")), [elsewhere]),
 ]
 
 

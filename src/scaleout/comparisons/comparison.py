@@ -4,6 +4,7 @@ they allow."""
 import functools
 import html
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -332,12 +333,12 @@ class Comparison:
         ratios = self.elsewhere(variant)
         told = sorted(ratios, key=lambda name: ratios[name].middle)
         if len(told) > MOST_LISTED:
-            low, high = (_times(ratios[name], ratios[name].middle) for name in (told[0], told[-1]))
+            low, high = (f"{ratios[name].middle:.2f}" for name in (told[0], told[-1]))
             return (
                 f"On {len(told)} other machines {variant} is {low} ({told[0]}) to {high} ({told[-1]}) "
                 "times as fast."
             )
-        each = [f"{_times(ratios[name], ratios[name].middle)} on {name}" for name in told]
+        each = [f"{ratios[name].middle:.2f} on {name}" for name in told]
         return f"Elsewhere {variant} is this many times as fast: {'; '.join(each)}." * bool(each)
 
     @property
@@ -470,6 +471,49 @@ class Comparison:
             guess=guess,
             elsewhere={name: self.elsewhere(name) for name in self.variants},
         )
+
+    def plot_over_ranks(self, variants: str, efficiency: bool = False) -> "Figure":
+        """Draw how many times as fast as the baseline it is over ranks, here and on the largest of
+        the other machines.
+
+        Parameters
+        ----------
+        variants : str
+            A pattern that the names of the variants match whole; its group is the number of ranks,
+            as in r"tuned, (\\d+) ranks?".
+        efficiency : bool
+            Draw the ratio by the number of ranks.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+
+        Raises
+        ------
+        ScaleoutError
+            No variant has such a name.
+        """
+        from . import picture
+
+        own = self._over_ranks(variants)
+        if not own:
+            raise ScaleoutError(f"No variant matches {variants!r}: {', '.join(self.variants)}.")
+        curves = {"here": own}
+        there = {other.name: other.found._over_ranks(variants) for other in self.others}
+        if largest := max(there, key=lambda name: max(there[name], default=0), default=""):
+            curves |= {largest: there[largest]} if there[largest] else {}
+        last = [
+            f"{curve[n].middle / (n if efficiency else 1):.2f} on {n} ranks, {name}"
+            for name, curve in curves.items()
+            for n in [max(curve)]
+        ]
+        what = "An efficiency of" if efficiency else "Times as fast:"
+        return picture.over_ranks(curves, self.baseline, efficiency, f"{what} {'; '.join(last)}.")
+
+    def _over_ranks(self, variants: str) -> dict[int, Ratio]:
+        """Return the ratio at each number of ranks that the pattern's group gives."""
+        named = {name: re.fullmatch(variants, name) for name in self.variants}
+        return {int(at[1]): self.ratio(name) for name, at in named.items() if at}
 
     def write(self) -> list[Path]:
         """Write the figure and the table into the comparison's folder.

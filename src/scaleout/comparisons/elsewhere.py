@@ -135,12 +135,18 @@ def line(row: Headline) -> str:
     return msgspec.json.encode(row).decode()
 
 
-def kept(path: Path, comparison: str) -> list[Other]:
-    """Read one comparison as each machine gave it last; of a damaged line it is said that it is none."""
+def kept(path: Path, *comparisons: str) -> list[Other]:
+    """Read a comparison as each machine gave it last; of several, the last that a machine has.
+
+    Of a damaged line it is said that it is none.
+    """
     rows, left_out = read(path)
     if left_out:
         print(f"{show(path)}{left_out}.")
-    return [*others(row for row in rows if row.comparison == comparison)]
+    found: dict[str, Other] = {}
+    for name in comparisons:
+        found |= {one.name: one for one in others(row for row in rows if row.comparison == name)}
+    return [*found.values()]
 
 
 def others(rows: Iterable[Headline]) -> Iterator[Other]:

@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from ..base.words import rounded
-from ..plots.look import DARK, MIDDLE, finish, guess_line, style
+from ..base.words import count, rounded
+from ..plots.look import DARK, GREY, MIDDLE, finish, guess_line, style
 from ..plots.primitives import interval, noise_band
 from .intervals import Ratio
 
@@ -59,6 +59,52 @@ def comparison(
     right.set_xlabel(f"times as fast as {names[0]}")
     words = _values(table, noise, values, axis, there)
     return finish(figure, title, words, legend=3)
+
+
+@style
+def over_ranks(
+    curves: Mapping[str, Mapping[int, Ratio]], baseline: str, efficiency: bool, title: str
+) -> Figure:
+    """Draw ratios over the number of ranks, a curve each machine, one's own first."""
+    figure, axes = plt.subplots(figsize=(7, 4))
+    for nth, (name, curve) in enumerate(curves.items()):
+        at = sorted(curve)
+        middle, low, high = (
+            np.array([getattr(curve[n], end) / (n if efficiency else 1) for n in at])
+            for end in ("middle", "low", "high")
+        )
+        axes.errorbar(
+            np.array(at) * 1.04**nth,  # beside one another
+            middle,
+            [middle - low, high - middle],
+            label=name,
+            fmt="D--" if nth else "o-",
+            color=MIDDLE if nth else DARK,
+            markerfacecolor="white" if nth else DARK,
+            capsize=3,
+            linewidth=1.2,
+        )
+    ticks = sorted({1}.union(*curves.values()))
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(ticks, [str(tick) for tick in ticks])
+    axes.minorticks_off()
+    axes.set_xlim(0.85, 1.25 * ticks[-1])
+    if efficiency:
+        axes.axhline(1, color=GREY, linestyle=":", label="ideal")
+        axes.set_ylim(0, max(1.1, axes.get_ylim()[1]))
+    else:
+        axes.plot(ticks, ticks, color=GREY, linestyle=":", label="ideal")
+        axes.set_yscale("log", base=2)
+        axes.yaxis.set_major_formatter(lambda value, place: f"{value:g}")
+    axes.set_xlabel("ranks")
+    axes.set_ylabel("parallel efficiency" if efficiency else f"times as fast as {baseline}")
+    part = {n: n if efficiency else 1 for n in ticks}
+    words = [
+        f"{name}: "
+        + ", ".join(f"{curve[n].middle / part[n]:.2f} on {count(n, 'rank')}" for n in sorted(curve))
+        for name, curve in curves.items()
+    ]
+    return finish(figure, title, f"{'. '.join(words)}.", legend=3)
 
 
 def _values_axis(axes: Axes, values: "pd.Series[float]", name: str) -> None:

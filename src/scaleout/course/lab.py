@@ -189,20 +189,21 @@ class Lab:
         paths = [str(self.folder), *filter(None, [os.environ.get("PYTHONPATH")])]
         return {"PYTHONPATH": os.pathsep.join(paths)}
 
-    def elsewhere(self, comparison: str) -> "list[Other]":
+    def elsewhere(self, *comparisons: str) -> "list[Other]":
         """Read what a headline comparison of this topic gave on other machines.
 
         Parameters
         ----------
-        comparison : str
-            Its name.
+        *comparisons : str
+            Its name; of several, each machine's last one counts, as for steps of instructions that
+            not all machines have.
 
         Returns
         -------
         list of Other
             For `Comparison(..., others=)`; empty where there are none.
         """
-        return elsewhere.kept(self.folder / elsewhere.FILE, comparison)
+        return elsewhere.kept(self.folder / elsewhere.FILE, *comparisons)
 
     def job_script(
         self,
