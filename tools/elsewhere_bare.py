@@ -468,14 +468,15 @@ def inside(out: Path, end: float, lessons: Sequence[str]) -> int:
 def keep(out: Path, lesson: str, one: "Headline") -> None:
     """Append the rows of a headline to its lesson's file, and say what was found."""
     from scaleout.base import paths
+    from scaleout.base.words import count
     from scaleout.comparisons import elsewhere
 
     topic = paths.topic(lesson)
     with out.joinpath(f"{topic}.jsonl").open("a", encoding="utf-8") as file:
         file.write("".join(f"{elsewhere.line(row)}\n" for row in rows(topic, one)))
     found = one.found
-    few = "" if found.rounds >= LEAST else f" There are {found.rounds} rounds of {LEAST} at least."
-    print(f"{topic}, {one.name}, {found.rounds} rounds: {found.summary}{few}", flush=True)
+    few = "" if found.rounds >= LEAST else f" A verdict takes {LEAST} rounds."
+    print(f"{topic}, {one.name}, {count(found.rounds, 'round')}: {found.summary}{few}", flush=True)
 
 
 def rows(topic: str, one: "Headline") -> "list[Any]":
