@@ -6,12 +6,15 @@ Rows know the scripts that ran, not what stands here: what does other work has a
 
 import functools
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from scaleout import Comparison, compare, lab, machine, scaling
 from scaleout.base.paths import results
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ROUNDS = 5
 FEW = 3  # rounds of what takes long
@@ -180,6 +183,11 @@ def weak() -> Headlines:
     variants: dict[str, dict[str, Any]] = {"1 rank": {"ranks": 1}}
     variants |= {f"{n} ranks": {"ranks": n, "mode": "weak"} for n in steps(2)}
     found = compare(sc.run, variants, threads=1, steps=20, rounds=ROUNDS)
+    yield Headline("weak-scaling", found, RUNME, exchanges(found))
+
+
+def exchanges(found: Comparison) -> dict[str, dict[str, float]]:
+    """The time of the exchange in each variant of weak scaling, and what the ring's formula says."""
     facts = {}
     for variant, rows in found.records.groupby("variant"):
         if variant != found.baseline:
@@ -187,7 +195,7 @@ def weak() -> Headlines:
                 "exchange_ms": 1e3 * float(np.median([_exchange_s(each) for each in rows.metrics])),
                 "ring_ms": 1e3 * float(np.median([each["ring_s"] for each in rows.metrics])),
             }
-    yield Headline("weak-scaling", found, RUNME, facts)
+    return facts
 
 
 def _exchange_s(metrics: Mapping[str, Any]) -> float:
@@ -272,7 +280,12 @@ def crossing() -> Headlines:
     job = lab("11", solution=True).run(
         ranks=max(2, CORES), threads=1, script="which.py", repeats=ROUNDS, echo=False
     )
-    for part, rows in job.records.groupby("metrics.ratio"):
+    yield from crossings(job.records)
+
+
+def crossings(records: "pd.DataFrame") -> Headlines:
+    """A comparison for each batch of a job of which.py."""
+    for part, rows in records.groupby("metrics.ratio"):
         times = rows.set_index("variant")["step_s"]
         columns = [("data", 0, "data"), ("data", 1, "data again"), ("tensor", 0, "tensor")]
         runs = [
