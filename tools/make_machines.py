@@ -52,6 +52,8 @@ SAYS = {
     "allreduce-": "The sum of {rest} over a rank on each core: sent to one rank and back to all, around a ring, and as "
     "the MPI library does it.",
     "k-means": "K-means with 64 clusters on a million points: on one thread, on several threads, and on several ranks.",
+    "k-means-numpy": "K-means in NumPy, with its sums over the ranks by MPI: on one rank, and on several.",
+    "ddp": "A training step by PyTorch's DistributedDataParallel: on one rank and on several, bound to cores or not.",
     "four-ways": "One clustering of a million points on all cores: by scikit-learn, and by daal4py with threads or "
     "with ranks.",
     "efficiency": "A training with Horovod: one rank, independent copies, and ranks that average their "
@@ -89,9 +91,11 @@ def says(name: str) -> str:
         rest = name.removeprefix(part) if part.endswith("-") else name.removesuffix(part)
         if rest != name and ("-" in (part[0], part[-1])):
             step = STEPS[rest][1] if rest in STEPS else rest.replace("MiB", " MiB")
-            network, _, ranks = rest.rpartition("-")
-            if network in NETWORKS:
-                step = f"{NETWORKS[network]} on {ranks} ranks"
+            if found := re.fullmatch(r"(.+)-(\d+)(?:-ranks)?", rest):
+                step = (
+                    f"{NETWORKS.get(found[1], found[1].replace('MiB', ' MiB'))} on {found[2]} ranks"
+                )
+            step = NETWORKS.get(step, step)
             return text.format(rest=step)
     raise KeyError(name)
 
