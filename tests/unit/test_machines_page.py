@@ -94,4 +94,4 @@ def test_each_headline_that_is_measured_has_a_sentence() -> None:
     for name in [*names, "product-AVX2", "network-AVX512_CORE_AMX"]:
         assert make_machines.says(name).endswith(".") and "{" not in make_machines.says(name)
     assert make_machines.says("allreduce-4MiB").startswith("The sum of 4 MiB over")
-    assert make_machines.says("together-resnet50").startswith("A training of ResNet-50: one")
+    assert make_machines.says("together-resnet50-2").startswith("A training step of ResNet-50 on 2")
