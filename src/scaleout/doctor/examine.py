@@ -22,13 +22,12 @@ from typing import Any
 from .. import machine
 from ..base import paths
 from ..base.errors import ScaleoutError
-from ..comparisons import elsewhere
 from ..jobs import supervise
 from ..jobs.environment import clean_environment
 from ..launch import slurm_commands as slurm
 from ..machine import Machine
 from ..site import Site, host_login, words_of
-from . import checks, remote, traps
+from . import checks, remote
 from .checks import Check, Pair
 
 JOB_LIMIT_S = 90.0  # for two processes that load everything, from a slow disk; a warm one needs 5 s
@@ -210,6 +209,11 @@ def _pytorch(environ: Mapping[str, str]) -> list[Check]:
 
 def _traps(facts: Machine, environ: Mapping[str, str]) -> list[Check]:
     """Check what the lessons' rows prove of processors like this one; nothing where there are none."""
+    from ..comparisons import (
+        elsewhere,
+    )  # not where a side environment is asked, which lacks msgspec
+    from . import traps
+
     try:
         labs = paths.home() / "labs"
     except ScaleoutError:  # outside of a workshop

@@ -3,6 +3,7 @@
 import json
 import os
 import resource
+import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -448,3 +449,9 @@ def test_the_exit_status_the_json_and_the_frame(
     assert [check["name"] for check in said["checks"]] == [check.name for check in found]
     frame = doctor.frame()
     assert list(frame.columns) == ["check", "status", "seen", "fix"] and len(frame) == len(found)
+
+
+def test_a_side_environment_needs_none_of_our_packages_to_be_asked() -> None:
+    """PyTorch's has only what a lab imports."""
+    load = "import sys; sys.modules['msgspec'] = None; import scaleout.doctor.probe"
+    assert subprocess.run([sys.executable, "-c", load], check=False).returncode == 0
