@@ -15,12 +15,13 @@ from pathlib import Path
 
 import headlines
 import outputs
-from make_masters import wait_until_quiet
+from quiet import wait_until_quiet
 
 from scaleout import data
 from scaleout.base import jsonlines, paths
 from scaleout.base.errors import ScaleoutError
 from scaleout.comparisons import elsewhere
+from scaleout.teaching.headlines import Known, read
 
 SOLUTIONS = Path(__file__).resolve().parents[1] / "solutions"
 
@@ -84,6 +85,20 @@ def keep(folder: Path, new: list[elsewhere.Headline]) -> None:
         and not ((row.comparison, row.variant) in names and row.machine.same(new[0].machine))
     ]
     jsonlines.write(path, "".join(elsewhere.line(row) + "\n" for row in [*kept, *new]))
+
+
+def of_results(folder: Path, results: Path) -> list[elsewhere.Headline]:
+    """The rows of a lesson's headlines among the comparisons of a run of its notebook."""
+    names = {row.comparison: row for row in elsewhere.read(folder / elsewhere.FILE)[0]}
+    known = {name: Known(row.baseline, row.lower) for name, row in names.items()}
+    return [
+        row
+        for one in read(results, known)[0]
+        for scripts in [names[one.name].scripts]
+        for row in elsewhere.headlines(
+            one.comparison, one.name, outputs.code(folder, scripts), scripts
+        )
+    ]
 
 
 def is_old(folder: Path, row: elsewhere.Headline) -> bool:

@@ -22,18 +22,18 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import make_elsewhere
 import nbformat
 import numpy as np
 import outputs
-import psutil
 from nbclient import NotebookClient
 from nbclient.exceptions import CellControlSignal, DeadKernelError
 from nbformat import NotebookNode
+from quiet import wait_until_quiet
 
 from scaleout import data, machine
 from scaleout.base import jsonlines, paths
 from scaleout.base.errors import ScaleoutError
-from scaleout.base.words import count
 from scaleout.comparisons.comparison import Comparison
 from scaleout.comparisons.intervals import paired
 from scaleout.kit import fields
@@ -42,8 +42,6 @@ Pair = tuple[list[float], list[float]]  # what two identical parts of a job gave
 
 SOLUTIONS = Path(__file__).resolve().parents[1] / "solutions"
 CELL_LIMIT_S = 3600  # of a cell that never ends; the proof of 12 takes half an hour
-PATIENCE_S, LOOK_S = 600, 4
-MOST_LOAD, MOST_BUSY = 0.25, 5  # jobs a CPU over a minute; per cent of all CPUs
 MOST_RUNS, MOST_NOISE = 3, outputs.MOST_NOISE
 KEPT = ("SCALEOUT_DATA", "SCALEOUT_LEASES")  # the others would make another notebook of it
 
@@ -109,7 +107,7 @@ def make(path: Path, wait: bool = True) -> None:
     After each run the quietest so far is written, so breaking off loses no run that has ended."""
     text, lesson = path.read_bytes(), path.with_suffix("")
     code = {"scripts": outputs.scripts(lesson), "package": outputs.package(lesson)}
-    seen, quietest, minutes, runs = text, math.inf, 0.0, 0
+    seen, quietest, minutes, runs, headlines = text, math.inf, 0.0, 0, []
     best = nbformat.reads(text.decode(), as_version=4)
     while runs < MOST_RUNS and quietest > MOST_NOISE:
         runs += 1
@@ -123,6 +121,7 @@ def make(path: Path, wait: bool = True) -> None:
         noise = null_pair(results, earlier)
         print(f"{seconds / 60:.1f} minutes, identical jobs could differ by {100 * noise:.0f} %")
         if noise < quietest:
+            headlines = make_elsewhere.of_results(lesson, results)
             quietest, best, minutes = noise, book, round(seconds / 60, 1)
         if path.read_bytes() != seen:
             raise ScaleoutError(f"{path.stem} was edited while it ran, and is left as it is.")
@@ -134,6 +133,8 @@ def make(path: Path, wait: bool = True) -> None:
         partial.write_text(nbformat.writes(best) + "\n", encoding="utf-8")
         os.replace(partial, path)
         seen = path.read_bytes()
+    if headlines:
+        make_elsewhere.keep(lesson, headlines)
 
 
 def bring_earlier(stem: str, results: Path) -> None:
@@ -143,20 +144,6 @@ def bring_earlier(stem: str, results: Path) -> None:
         if runs and other.name < stem:
             for kept in (runs[-1], *runs[-1].parent.glob("sweep")):
                 shutil.copytree(kept, results / kept.name, dirs_exist_ok=True)
-
-
-def wait_until_quiet(within_s: float = PATIENCE_S) -> None:
-    """Wait until others leave the machine alone; a ScaleoutError where they do not."""
-    end, cpus = time.monotonic() + within_s, psutil.cpu_count() or 1
-    while True:
-        busy, load = psutil.cpu_percent(LOOK_S), os.getloadavg()[0]
-        if busy <= MOST_BUSY and load <= MOST_LOAD * cpus:
-            return
-        if time.monotonic() > end:
-            raise ScaleoutError(
-                f"The machine is not quiet: others take {busy:.0f} % of its CPUs, and the load is "
-                f"{load:.1f} on {count(cpus, 'CPU')}; run it again when they are done."
-            )
 
 
 def run(path: Path, text: str, results: Path) -> tuple[NotebookNode, float]:

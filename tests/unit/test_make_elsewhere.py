@@ -8,7 +8,7 @@ import msgspec
 import outputs
 import pytest
 
-from scaleout import Comparison
+from scaleout import Comparison, compare
 from scaleout.comparisons import elsewhere
 
 OTHER = elsewhere.Kind(cpu="Another", isa="AVX2", cores=2)
@@ -84,6 +84,23 @@ def test_a_machine_has_its_rows_once_and_leaves_those_of_others(lesson: Path) ->
     assert machines(lesson) == [OTHER.cpu] * 2 + [elsewhere.Kind.here().cpu] * 2
     found = elsewhere.kept(lesson / elsewhere.FILE, "pi")
     assert [round(one.found.ratio("2 ranks").middle, 2) for one in found] == [2.0, 3.0]
+
+
+def test_what_a_notebooks_run_measured_under_a_headlines_name_is_kept(
+    lesson: Path, results: Path
+) -> None:
+    make_elsewhere.keep(lesson, at(OTHER, rows(lesson)))
+    variants = {"1 rank": {"n": 1}, "2 ranks": {"n": 3}}
+    for name in ("pi", "another"):
+        compare(lambda n: float(n), variants, name=name, rounds=3)
+    new = make_elsewhere.of_results(lesson, results)
+    assert [(row.comparison, row.variant, row.values) for row in new] == [
+        ("pi", "1 rank", [1.0] * 3),
+        ("pi", "2 ranks", [3.0] * 3),
+    ]
+    make_elsewhere.keep(lesson, new)
+    assert machines(lesson) == [OTHER.cpu] * 2 + [elsewhere.Kind.here().cpu] * 2
+    assert list(lint_text.elsewhere(lesson / elsewhere.FILE)) == []
 
 
 def test_a_lesson_that_is_none_is_named(capsys: pytest.CaptureFixture[str]) -> None:

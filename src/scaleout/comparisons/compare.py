@@ -31,6 +31,7 @@ from ..launch import run as launch
 from ..measuring import command
 from ..measuring.asked import Comparing
 from ..measuring.journal import Journal, folder_name, scripts
+from ..measuring.kind import Kind
 from ..measuring.metric import LAST_LINES, Metric
 from ..measuring.numbers import NoFigure
 from ..measuring.row import Again, Compared
@@ -56,7 +57,13 @@ SHORT_S = 10.0  # a job's start is no large part of more
 ROUND = "{ROUND}"  # in a command
 MOST_BYTES = 200_000  # of a script whose text is kept
 MORE = 2  # rounds at most that take the place of disturbed ones
-BESIDE = ("guess", "guessed", "typed", "limits")  # told of a comparison, and no part of what it is
+BESIDE = (
+    "guess",
+    "guessed",
+    "typed",
+    "limits",
+    "kind",
+)  # told of a comparison, and no part of what it is
 
 
 def compare(
@@ -159,7 +166,7 @@ def compare(
     with journal.held():
         about = _as_before(journal, about, guess)
         if not about.limits:
-            about = msgspec.structs.replace(about, limits=_limits(job))
+            about = msgspec.structs.replace(about, limits=_limits(job), kind=Kind.here())
         if guess is not None and about.guess is None:
             (echo or print)("This guess is not kept, as its comparison has runs already.")
         rows += _whole_rounds(journal, about, len(round_of), echo or print)

@@ -4,12 +4,11 @@ machine, with the values of every round.
 Ratios, intervals and noise are computed when they are shown, as one's own are.
 """
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -17,8 +16,8 @@ from msgspec import Meta
 from .. import machine
 from ..base import jsonlines
 from ..base.paths import show
-from ..base.words import count
-from ..measuring.row import Compared, Count, Positive, Share, Some
+from ..measuring.kind import Kind as Kind
+from ..measuring.row import Compared, Positive
 from .comparison import Comparison, Other
 from .intervals import ROUNDS
 
@@ -27,45 +26,6 @@ PACKAGES = (
     *("numpy", "tensorflow", "tensorflow-cpu", "horovod", "torch"),
     *("daal4py", "scikit-learn", "scikit-learn-intelex", "mpi4py", "mpich"),
 )
-NO_NAME = re.compile(
-    r"\((?:R|TM)\)|\b(?:Intel|AMD|CPU|Processor|\d+-Core)\b|@.*$", re.IGNORECASE
-)  # what a processor is called beside its name
-
-
-class Kind(msgspec.Struct, frozen=True, kw_only=True):
-    """A kind of machine: two of the same kind are one."""
-
-    cpu: str
-    isa: str  # the best of its instruction sets, as a stamp has it
-    cores: Some  # that a job may fill
-    l2_kib: Count = 0  # 0 where nobody knows
-    l3_kib: Count = 0
-    memory_gib: Share = 0.0
-
-    @classmethod
-    def here(cls) -> Self:
-        """Return the kind of this machine."""
-        facts, caches = machine.facts(), machine.cache_kib()
-        return cls(
-            cpu=facts.cpu,
-            isa=machine.best_isa(facts.isa),
-            cores=facts.usable_cores,
-            l2_kib=caches.get(2, 0),
-            l3_kib=caches.get(3, 0),
-            memory_gib=round(facts.memory_limit_gib or facts.memory_gib or 0.0),
-        )
-
-    @property
-    def name(self) -> str:
-        """Such as "Xeon, AMX, 2 cores"."""
-        short = " ".join(NO_NAME.sub(" ", self.cpu).split()) or self.cpu
-        return ", ".join(filter(None, [short, self.isa, count(self.cores, "core")]))
-
-    def same(self, other: "Kind") -> bool:
-        """Tell whether another is of the same kind, however much memory each has."""
-        return msgspec.structs.replace(self, memory_gib=0.0) == msgspec.structs.replace(
-            other, memory_gib=0.0
-        )
 
 
 class Headline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -3,6 +3,8 @@ line as it was typed."""
 
 import msgspec
 
+from .kind import Kind
+
 
 class Way(msgspec.Struct, frozen=True, kw_only=True):
     """What a variant asks of its job, as far as that is a command."""
@@ -32,6 +34,7 @@ class Comparing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     guessed: str = ""
     typed: list[str] = []  # a command line; [] for a call in Python
     limits: dict[str, float] = {}  # of the machine, as they were then: see `machine.speed_limits`
+    kind: Kind | None = None  # of the machine; None in older files
 
     def way(self, variant: str) -> Way:
         """Return what a variant asks; what is no part of a command is left out."""

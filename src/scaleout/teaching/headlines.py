@@ -105,7 +105,8 @@ def _read(place: Path, headline: Known) -> tuple[Found | None, str]:
     if comparison.rounds < ROUNDS:
         raise ScaleoutError(f"it has fewer than {ROUNDS} whole rounds; left out.")
     day = min(row.utc for row in rows)[:10]
-    machine = Kind(cpu=cpu, isa="", cores=cores)  # a run does not keep its instructions
+    machine = about.kind or Kind(cpu=cpu, isa="", cores=cores)  # older files tell no more
+    machine = msgspec.structs.replace(machine, cpu=cpu, isa=plain(machine.isa), cores=cores)
     return Found(place.name, comparison, machine, plain(day)), damaged and (
         f"/runs.jsonl{plain(damaged, 200)}"
     )
