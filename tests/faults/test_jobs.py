@@ -358,6 +358,62 @@ def test_when_the_command_is_ended_its_job_ends(
     assert "[0] up 0\n" in (folder / "output.txt").read_text()  # what came so far is kept
 
 
+HEARS = """
+import os, signal, time
+from mpi4py import MPI
+told = []
+signal.signal(signal.SIGUSR{number}, lambda n, _: told.append(n))
+{forks}
+print("up", MPI.COMM_WORLD.rank, flush=True)
+while not told:
+    time.sleep(0.01)
+print("saved", MPI.COMM_WORLD.rank, len(told))
+"""
+CHILD = "if not os.fork():\n    time.sleep(0.5)\n    os._exit(0)"  # which has the handler, too
+
+
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("forks", ["", CHILD], ids=["", "forks"])
+def test_a_warning_goes_to_the_ranks_that_listen_and_the_job_goes_on(
+    script: Write, results: Path, run_id, no_process_left, number: int, forks: str
+) -> None:
+    started = Started(script(HEARS.format(number=number, forks=forks)))
+    started.wait_for("up 0", "up 1")
+    os.kill(started.process.pid, getattr(signal, f"SIGUSR{number}"))
+    assert started.end(within_s=BUSY_S) == "" and started.process.returncode == 0
+    output = (results / "train" / run_id() / "output.txt").read_text()
+    assert "[0] saved 0 1" in output and "[1] saved 1 1" in output
+    no_process_left(run_id())
+
+
+@pytest.mark.parametrize("name", ["SIGUSR1", "SIGUSR2", "SIGALRM", "SIGXCPU", "SIGPWR"])
+def test_a_signal_that_nobody_listens_for_ends_the_job_in_order(
+    script: Write, results: Path, run_id, no_process_left, name: str
+) -> None:
+    started = Started(script(SLEEP))
+    started.wait_for("up 0", "up 1")
+    os.kill(started.process.pid, getattr(signal, name))
+    said = started.end(within_s=GRACE_S + BUSY_S)
+    assert said.startswith(f"scaleout: Interrupted by {name} after ")
+    assert started.process.returncode == 130
+    assert (results / "train" / run_id() / "run.json").exists()
+    no_process_left(run_id())
+
+
+@pytest.mark.parametrize("line", ["loaded shard 7", "epoch: 3", "Done:"])
+def test_the_reason_is_told_whatever_a_rank_prints_beside_it(
+    script: Write, results: Path, line: str
+) -> None:
+    """Its two streams come by pipes of their own, and in any order."""
+    text = (
+        f"import threading\nfrom mpi4py import MPI\ndef says():\n    while True: print({line!r})\n"
+    )
+    text += "threading.Thread(target=says, daemon=True).start()\ndef deep(n):\n"
+    text += "    return deep(n - 1) if n else {}['labels']\ndeep(9)\n"
+    with pytest.raises(JobFailed, match="KeyError: 'labels'\nAll it said: "):
+        _run(script(text), ranks=1)
+
+
 def test_a_module_runs_as_behind_python(results: Path) -> None:
     package = results.parent / "pkg"
     package.mkdir()

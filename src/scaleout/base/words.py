@@ -7,6 +7,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 
 VEIL = "***"
+STEERING = re.compile("[\x1b\x9b\x9d\b]")  # signs with which what steers a terminal begins
+# Colours and the like (CSI, ECMA-48), links and titles (OSC), sets of letters, and short ones.
+STEERS = re.compile(
+    "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]"
+    "|(?:\x1b\\]|\x9d)[^\x07\x1b\x9c]*(?:\x07|\x1b\\\\|\x9c)?"
+    "|\x1b[ -/]+[0-~]|\x1b[0-Z\\\\^-~]"
+)
 SECRETS = {
     *("APIKEY", "AUTH", "CREDENTIAL", "CREDENTIALS", "KEY", "PASS", "PASSPHRASE", "PASSWD"),
     *("PASSWORD", "PAT", "SECRET", "SECRETS", "TOKEN", "TOKENS"),
@@ -102,6 +109,25 @@ def veiled_words(command: Sequence[str]) -> list[str]:
 def sentence(text: str) -> str:
     """Take out of a sentence the signs that would steer the terminal."""
     return "".join(c if c.isprintable() or c in "\n\t" else "?" for c in text)
+
+
+def visible(line: str) -> str:
+    """Return a line as a terminal shows it: without colours and links, and with what \\b overwrites
+    gone."""
+    if not STEERING.search(line):
+        return line
+    shown: list[str] = []
+    begin = at = 0
+    for sign in STEERS.sub("", line):
+        if sign == "\b":
+            at = max(begin, at - 1)
+        elif sign == "\r":  # the next picture of a bar
+            shown.append(sign)
+            begin = at = len(shown)
+        else:
+            shown[at : at + 1] = [sign]
+            at += 1
+    return "".join(shown)
 
 
 def sort_key(value: int | str | None) -> tuple[float, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from ..base.stacks import DONE
 from . import supervise
 from .failures import BY_TORCH, LINKS, TRACEBACK
-from .output import Line
+from .output import Line, Stderr
 
 PATIENCE_S = 10.0  # what the other ranks get to end by themselves
 
@@ -40,7 +40,8 @@ class FailedRanks:
         """Take what was said since the last look."""
         for rank, text in lines[self._read :]:
             said = BY_TORCH.sub("", text, 1)
-            if rank is not None and said.strip() and said != DONE:
+            # What came by standard output is no part of a traceback.
+            if rank is not None and isinstance(text, Stderr) and said.strip() and said != DONE:
                 self._take(rank, said)
         self._read = len(lines)
         ended = [rank for rank, at in self._at.items() if at == "end"]

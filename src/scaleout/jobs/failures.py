@@ -4,30 +4,39 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import Path
 
 from ..base.errors import FULL, WHEN_FULL
 from ..base.paths import show
 from ..base.stacks import DONE
+from ..base.words import visible
 from . import messages
 from .job import Run
-from .output import Line
+from .output import Line, Stderr
 
 LINKS = (
     "During handling of the above",
     "The above exception was",
 )  # between the tracebacks of a chain
 MESSAGE_LINES = 8
-MEANS, ALL = "What it means: ", "All it said: "  # before where more is told
-POINTERS = (MEANS, ALL)
+# Before where more is told, and what to do.
+MEANS, ALL, DO = "What it means: ", "All it said: ", "What to do: "
+POINTERS = (MEANS, ALL, DO)
 MOST_PLACES = 8  # ranks whose place is told
 # Of a rank that is in no line of its script: before it has said anything, and after.
 OUTSIDE = "not begun its script, or had come to its end", "come to the end of its script"
+FAILED = "failed, as its traceback says"
+# Of a script that starts its own workers, as torch.multiprocessing.spawn and torchrun do.
+OWN_WORKERS = re.compile(
+    r"torch/multiprocessing/spawn\.py|\.spawn\.Process(?:Raised|Exited)Exception"
+    r"|torch/distributed/(?:run|launcher/\w+)\.py|accelerate/launchers\.py"
+)
 BY_TORCH = re.compile(r"\[rank\d+\]: ?")  # what torch puts before each line of a traceback
 TRACEBACK = "Traceback (most recent call last)"
+RECENT = "(most recent call "  # in the line above any stack
 # Of a traceback, the line that ends it: a name, and what the exception says of itself.
-EXCEPTION = re.compile(r"[A-Za-z_][\w.<>]*(:|$)")
+EXCEPTION = re.compile(r"(?!(?:DEBUG|INFO|WARNING|ERROR|CRITICAL):)[A-Za-z_][\w.<>]*(:|$)")
 FATAL = "Fatal Python error: "  # faulthandler's, before the stack of a process that crashes
 # What faulthandler and UCX say of a rank that crashes in native code.
 CRASHED = re.compile(rf"{FATAL}|\[.*\] Caught signal \d+ ")
@@ -58,13 +67,16 @@ def explain(run: Run) -> str:
     banner = "\n".join(text for rank, text in lines if rank is None)
     killed = re.search(r"EXIT STRING: (.+) \(signal (\d+)\)", banner)
     how = f"exit status {run.status}"
-    # A rank that ends by sys.exit("a sentence") leaves no traceback: that sentence came last.
+    # A rank that ends by sys.exit("a sentence") leaves no traceback: that sentence came last, or
+    # what it printed last has come after it.
     if rank is None and not killed and run.status in (1, 2):
-        block = [text for r, text in lines if r is not None and text.strip()][-1:]
+        said = [text for r, text in lines if r is not None and text.strip()]
+        errors = [text for text in said if isinstance(text, Stderr)]
+        block = list(dict.fromkeys([*said[-1:], *errors[-1:]]))
     if not any(r is not None for r, _ in lines):  # no rank has begun: the launcher says why
         block = [text for _, text in lines if text.strip()][:3]
         if any(os.strerror(number) in banner for number in FULL):
-            block.append(f"What to do: {WHEN_FULL}.")
+            block.append(f"{DO}{WHEN_FULL}.")
     if killed and (not block or rank is None or _crashed(lines) == rank):
         how = SIGNALS.get(
             killed[2], f"a rank was ended by signal {killed[2]} ({killed[1].lower()})"
@@ -78,10 +90,35 @@ def explain(run: Run) -> str:
         how = f"mpirun itself was ended by signal {-run.status}"
     who = f"{run.name} failed" + ("" if rank is None else f" first on rank {rank}")
     waited = " The others waited for it, and were ended." if run.waited else ""
-    told = [f"{who}: {how}, after {run.wall_s:.1f} s.{waited}", *block]
+    told = [f"{who}: {how}, after {run.wall_s:.1f} s.{waited}", *block, *own_workers(run)]
     if page := messages.section("\n".join(told), run.output):
         told.append(f"{MEANS}{page}")
     return "\n".join([*told, f"{ALL}{show(run.folder / 'output.txt')}"])
+
+
+def out_of_time(run: Run, limit_s: float) -> str:
+    """Say that a job's time was up, what it waited for, and where its ranks stood."""
+    lines = without_stacks(run.lines)
+    stood = last_places(run.lines, lambda file: not _of_a_library(file))
+    gone = [(rank, text) for rank, text in lines if rank not in stood]
+    rank, block = first_traceback([line for line in gone if isinstance(line[1], Stderr)])
+    kept = show(run.folder / "output.txt")
+    end = f"{run.name} did not end within {limit_s:g} s and was ended"
+    if rank is None:
+        first = [
+            f"{end}; give it longer with --timeout (timeout=). What it said so far is in {kept}."
+        ]
+    else:
+        first = [f"{end}: rank {rank} had failed, and the others waited for it.", *block]
+        first.append(f"{ALL}{kept}")
+    return "\n".join([*first, *own_workers(run), *where_ranks_stood(run)])
+
+
+def own_workers(run: Run) -> list[str]:
+    """Say of a script that starts workers of its own on each of several ranks what to do."""
+    if run.ranks < 2 or not OWN_WORKERS.search(run.output):
+        return []
+    return [f"{DO}the script starts workers of its own, on each rank once more: type  -n 1"]
 
 
 def without_stacks(lines: Sequence[Line]) -> list[Line]:
@@ -129,7 +166,11 @@ def where_ranks_stood(run: Run) -> list[str]:
         set(range(run.ranks)) - last_places(run.lines, lambda file: True).keys() if told else ()
     )
     begun = {rank for rank, _ in run.lines}
-    told |= {rank: f"rank {rank} had {OUTSIDE[rank in begun]}" for rank in silent}
+    failed = {rank for rank, text in run.lines if isinstance(text, Stderr) and TRACEBACK in text}
+    told |= {
+        rank: f"rank {rank} had {FAILED if rank in failed else OUTSIDE[rank in begun]}"
+        for rank in silent
+    }
     return [told[rank] for rank in sorted(told)][:MOST_PLACES]
 
 
@@ -174,29 +215,41 @@ def _of_a_library(file: str) -> bool:
 def first_traceback(lines: Sequence[Line]) -> tuple[int | None, list[str]]:
     """Find the rank that failed first, and its own traceback without the frames of the launcher.
 
-    Later tracebacks are echoes: ranks that lost their partner. One that was cut, as that of a rank
-    killed while it prints is, counts only where none is whole. (None, []) when nobody printed one.
+    It is looked for in what came by standard error: what a rank prints meanwhile may stand between
+    two lines of it. Only where there is none it is looked for in all lines. Later tracebacks are
+    echoes: ranks that lost their partner. One that was cut, as that of a rank killed while it
+    prints is, counts only where none is whole. (None, []) when nobody printed one.
     """
+    errors = [line for line in lines if isinstance(line[1], Stderr)]
+    found = _first_traceback(errors)
+    return found if found[1] else _first_traceback(lines)
+
+
+def _first_traceback(lines: Sequence[Line]) -> tuple[int | None, list[str]]:
     cut = None
     for at, (rank, text) in enumerate(lines):
-        if not BY_TORCH.sub("", text, 1).startswith(TRACEBACK):
+        if not BY_TORCH.sub("", visible(text), 1).startswith(TRACEBACK):
             continue
-        own = [BY_TORCH.sub("", t, 1) for r, t in lines[at:] if r == rank]
-        # A chain goes on below the first exception: a blank line, one of LINKS, a blank line, the
-        # next traceback.
-        end = next(
-            (
-                i
-                for i, line in enumerate(own)
-                if EXCEPTION.match(line) and not "".join(own[i + 2 : i + 3]).startswith(LINKS)
-            ),
-            None,
-        )
+        own = [BY_TORCH.sub("", visible(t), 1) for r, t in lines[at:] if r == rank]
+        end = next((i for i in range(len(own)) if _ends(own, i)), None)
         if end is not None:
             block = [line for line in own[:end] if _of_a_traceback(line)]
             return rank, [*_own_frames(block), own[end], *_message(own[end], own[end + 1 :])]
         cut = cut or (rank, _own_frames([*takewhile(_of_a_traceback, own)]))
     return cut or (None, [])
+
+
+def _ends(own: Sequence[str], at: int) -> bool:
+    """Tell whether a line is the exception at the end of a traceback.
+
+    A chain goes on below the first one: a blank line, one of LINKS, a blank line, the next
+    traceback. And a line below which frames go on is what another thread said meanwhile.
+    """
+    if not EXCEPTION.match(own[at]) or "".join(own[at + 2 : at + 3]).startswith(LINKS):
+        return False
+    more = islice(own, at + 1, None)
+    below = next((line for line in more if RECENT in line or line.startswith('  File "')), RECENT)
+    return RECENT in below
 
 
 def _of_a_traceback(line: str) -> bool:

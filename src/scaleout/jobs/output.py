@@ -17,6 +17,13 @@ from . import supervise
 Line = tuple[int | None, str]  # a rank, None where mpirun itself speaks, and what it said
 HELD = 65536  # bytes of a line that is not whole yet
 READ_BYTES = 2**20
+DRAWN_S = 1.0  # between two looks at a bar that grows
+
+
+class Stderr(str):
+    """What came by standard error; a plain `str` came by standard output, or nobody knows."""
+
+    __slots__ = ()
 
 
 def prefixed(rank: int | None, text: str) -> str:
@@ -31,14 +38,15 @@ def mark(run_id: str) -> str:
 
 class Pieces:
     """Puts the marked pieces of one stream together to whole lines, a buffer for each rank. In a
-    stream of one rank's own, `rank`, nothing is marked."""
+    stream of one rank's own, `rank`, nothing is marked. `kind` is the type of its lines."""
 
-    def __init__(self, run_id: str, rank: int | None = None) -> None:
+    def __init__(self, run_id: str, rank: int | None = None, kind: type[str] = str) -> None:
         # with the id: no output can look like it by chance
         self.mark = re.compile(rb"\x1e%b:(\d+)\x1f" % re.escape(run_id.encode()))
         self.held = b""
-        self.own = self.rank = rank
+        self.own, self.rank, self.kind = rank, rank, kind
         self.partial: dict[int | None, list[bytes]] = {}
+        self.drawn_at = 0.0
 
     def feed(self, data: bytes) -> Iterator[Line]:
         """Yield the lines that `data` completes.
@@ -46,20 +54,42 @@ class Pieces:
         b"" says that no more will come, and yields the rest.
         """
         more, data = bool(data), self.held + data
-        *lines, rest = data.split(b"\n")
-        self.held = b""
-        if more and len(rest) <= HELD:
-            rest, self.held = b"", rest
-        elif more and (cut := re.search(rb"\x1e[^\x1f\n]{0,60}\Z", rest)):  # a mark, not yet whole
-            rest, self.held = rest[: cut.start()], rest[cut.start() :]
+        *lines, self.held = data.split(b"\n")
         for line in lines:
             self._take(line)
             yield self.rank, self._text(self.rank)
             self.rank = self.own  # without a mark, the next line of a shared stream is mpirun's
-        if rest:
-            self._take(rest)
+        if len(self.held) > HELD:
+            self._take_held()
         if not more:
+            self._take(self.held)
+            self.held = b""
             yield from [(rank, self._text(rank)) for rank in list(self.partial)]
+
+    def drawn(self) -> Iterator[Line]:
+        """Yield, once in a while, what bars have drawn on a line that has no end yet.
+
+        A bar begins each of its pictures with a carriage return. The last one may not be whole.
+        """
+        if time.monotonic() < self.drawn_at + DRAWN_S:
+            return
+        if b"\r" in self.held:
+            self._take_held()
+        begun = [rank for rank, own in self.partial.items() if any(b"\r" in text for text in own)]
+        for rank in begun:
+            pictures, _, last = b"".join(self.partial[rank]).rpartition(b"\r")
+            if last and pictures.strip(b"\r"):  # else the line may end here
+                self.drawn_at = time.monotonic()
+                self.partial[rank] = [pictures]
+                yield rank, self._text(rank)
+                self.partial[rank] = [last]
+
+    def _take_held(self) -> None:
+        """Take what is held, but a mark that is not whole yet."""
+        cut = re.search(rb"\x1e[^\x1f\n]{0,60}\Z", self.held)
+        at = cut.start() if cut else len(self.held)
+        held, self.held = self.held[:at], self.held[at:]
+        self._take(held)
 
     def _take(self, data: bytes) -> None:
         first, *marked = self.mark.split(data)  # text, rank, text, rank, text ...
@@ -69,7 +99,8 @@ class Pieces:
                 self.partial.setdefault(self.rank, []).append(text)
 
     def _text(self, rank: int | None) -> str:
-        return b"".join(self.partial.pop(rank, [])).decode("utf-8", "replace").rstrip("\r")
+        text = b"".join(self.partial.pop(rank, [])).decode("utf-8", "replace")
+        return self.kind(text.strip("\r"))
 
 
 def read(
@@ -81,11 +112,11 @@ def read(
     standard error.
     """
     with selectors.DefaultSelector() as ready:
-        for pipe in (job.stdout, job.stderr):
+        for pipe, kind in ((job.stdout, str), (job.stderr, Stderr)):
             assert pipe is not None
-            ready.register(pipe, selectors.EVENT_READ, Pieces(run_id))
+            ready.register(pipe, selectors.EVENT_READ, Pieces(run_id, kind=kind))
         for rank, own in enumerate(errors):
-            ready.register(own, selectors.EVENT_READ, Pieces(run_id, rank))
+            ready.register(own, selectors.EVENT_READ, Pieces(run_id, rank, Stderr))
         while ready.get_map():
             events = ready.select(max(0.0, min(1.0, end - time.monotonic())))
             for key, _ in events:
@@ -93,7 +124,7 @@ def read(
                 yield list(key.data.feed(data))
                 if not data:
                     ready.unregister(key.fileobj)
-            yield []
+            yield [line for key in ready.get_map().values() for line in key.data.drawn()]
             gone = ready.get_map() and supervise.has_ended(job.pid) and not ready.select(0.2)
             if time.monotonic() >= end or gone:
                 # out of time, or mpirun is gone and only what it has lost still holds the pipe

@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterator, Sequence
 from io import FileIO
 
 from ..base.errors import FULL, WHEN_FULL, ScaleoutError
-from ..base.paths import show
 from ..jobs import meeting, rank, supervise, talking
 from ..jobs.binding import Placement, place
 from ..jobs.environment import inherited_environment, program
 from ..jobs.failed_ranks import FailedRanks
-from ..jobs.failures import explain, where_ranks_stood
+from ..jobs.failures import explain, out_of_time
 from ..jobs.job import EndJob, Job, JobFailed, JobInterrupted, JobTimeout, Run, new_run
 from ..jobs.output import Transcript, mark, read
 from ..site import words_of
+from .signals import handed_on
 
 # What ranks on other hosts get beyond the job's own limit, before they end by themselves.
 BEYOND_S = 30.0
@@ -120,11 +120,11 @@ def _follow(
     try:
         with contextlib.suppress(EndJob):
             _stream(job, run, line, environment, say, errors)
-    except KeyboardInterrupt:
-        seconds = time.monotonic() - start
+    except KeyboardInterrupt as stop:
+        seconds, by = time.monotonic() - start, f" by {stop}" * bool(str(stop))
         left = supervise.descendants(os.getpid()) if run.status is None else []
         how = "is being ended" if left else "has been ended"
-        raise JobInterrupted(f"Interrupted after {seconds:.1f} s: the job {how}.") from None
+        raise JobInterrupted(f"Interrupted{by} after {seconds:.1f} s: the job {how}.") from None
     finally:
         run.wall_s = time.monotonic() - start
         run.keep()
@@ -152,6 +152,7 @@ def _stream(
     with (
         Transcript(run.name, run.folder, run.lines, say) as transcript,
         _supervised(line, environment, job.stdin, inherited, take_quietly) as started,
+        handed_on(lambda: _ranks(started.pid)),
     ):
         failed = FailedRanks(started.pid)
         for lines in read(started, run.id, end, own):
@@ -188,6 +189,12 @@ def _processes(supervisor: int) -> tuple[list[int], list[int]]:
     ranks = [pid for _, there in launched for pid in there]
     workers = [pid for rank in ranks for pid in supervise.descendants(rank)]
     return ranks + workers, hydra + [pid for proxies, _ in launched for pid in proxies]
+
+
+def _ranks(supervisor: int) -> list[int]:
+    """List the processes of the ranks on this machine; none where another launcher starts them."""
+    launched = map(supervise.ranks, supervise.children(supervisor))
+    return [pid for both in launched if both for pid in both[1]]
 
 
 @contextlib.contextmanager
@@ -259,11 +266,7 @@ def _tidy() -> None:
 def _judged(job: Job, run: Run, say: Callable[[str], None]) -> Run:
     """Return the run if it ended well; else raise what its end calls for."""
     if run.status is None:
-        sentence = (
-            f"{run.name} did not end within {job.timeout:g} s and was ended; give it longer with "
-            f"--timeout (timeout=). What it said so far is in {show(run.folder / 'output.txt')}."
-        )
-        raise JobTimeout("\n".join([sentence, *where_ranks_stood(run)]), run)
+        raise JobTimeout(out_of_time(run, job.timeout), run)
     if run.status:
         raise JobFailed(explain(run), run)
     if run.copies:

@@ -1,15 +1,13 @@
 """The verb `run`: one job, on this machine, on hosts, or through Slurm, as the site says."""
 
-import contextlib
-import signal
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ..jobs import unreadable
 from ..jobs.job import TIMEOUT_S, Job, Run
 from ..site import Site
 from . import hosts
+from .signals import like_ctrl_c
 
 
 def run(
@@ -80,24 +78,9 @@ def start(job: Job, echo: Callable[[str], None] | None = print) -> Run:
     """Run a job where its site says, to its end; a script that Python cannot read is refused."""
     unreadable.refuse(job.command)
     say = echo or (lambda text: None)
-    with _like_ctrl_c():
+    with like_ctrl_c():
         if job.queued:
             from . import slurm  # only here: what runs on this machine is to start at once
 
             return slurm.submit(job, say)
         return hosts.run(job, say)
-
-
-@contextlib.contextmanager
-def _like_ctrl_c() -> Iterator[None]:
-    """Take a kill, and a terminal that is closed, as Ctrl-C, unless somebody else takes them."""
-    before = {}
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) == signal.SIG_DFL:  # nohup ignores SIGHUP
-                before[number] = signal.signal(number, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

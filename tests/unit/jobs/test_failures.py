@@ -7,6 +7,7 @@ import pytest
 
 from scaleout.jobs import failures
 from scaleout.jobs.job import Run
+from scaleout.jobs.output import Line, Stderr
 
 ID = "20300101T000000-abcdef"
 HEAD = "Traceback (most recent call last):"
@@ -120,6 +121,59 @@ def test_what_a_rank_prints_into_its_traceback_is_not_its_exception() -> None:
     """Its standard output and its standard error reach the job's on ways of their own."""
     said = [(1, text) for text in [HEAD, *MINE[:2], HELLO, MINE[2], "ValueError: mine"]]
     assert failures.first_traceback(said) == (1, [HEAD, *MINE, "ValueError: mine"])
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        "loaded shard 1",
+        "epoch: 3",
+        "NameOfAModel:",
+        "done",
+        "Traceback (most recent call last):",
+        "ValueError: is what this test is about",
+    ],
+)
+@pytest.mark.parametrize("at", range(5))
+def test_what_comes_by_standard_output_is_no_part_of_a_traceback(printed: str, at: int) -> None:
+    whole = [HEAD, *MINE, "ValueError: mine"]
+    said: list[Line] = [(1, Stderr(text)) for text in whole]
+    said.insert(at, (1, printed))
+    assert failures.first_traceback(said) == (1, whole)
+
+
+@pytest.mark.parametrize(
+    ("others", "at"),
+    [
+        (["WARNING:root:slow", "loading: 10%"], 1),
+        (["step: 3"], 3),
+        (["INFO:data:shard 8"], 4),
+        (["Thread: 2", "  is late"], 1),
+    ],
+)
+def test_what_another_thread_says_meanwhile_is_not_the_exception(
+    others: list[str], at: int
+) -> None:
+    more = ['  File "b.py", line 9, in deep', "    raise ValueError"]
+    whole = [HEAD, *MINE, *more, "ValueError: mine"]
+    said: list[Line] = [(0, Stderr(t)) for t in [*whole[:at], *others, *whole[at:]]]
+    rank, block = failures.first_traceback(said)
+    assert rank == 0 and block[0] == HEAD and block[-1] == "ValueError: mine"
+
+
+def test_a_coloured_traceback_is_read() -> None:
+    said: list[Line] = [
+        (0, Stderr(f"\x1b[35m{text}\x1b[0m")) for text in [HEAD, "ValueError: mine"]
+    ]
+    assert failures.first_traceback(said) == (0, [HEAD, "ValueError: mine"])
+
+
+def test_a_rank_that_ends_with_a_sentence_has_it_shown_whatever_it_printed_last(
+    tmp_path: Path,
+) -> None:
+    said: list[Line] = [(0, "step 1"), (0, Stderr("no labels in shard 7")), (0, "closing files")]
+    run = Run(ID, "a", "mpirun", tmp_path, 1, 1, 1, 1.0, said)
+    assert failures.explain(run).splitlines()[1:3] == ["closing files", "no labels in shard 7"]
 
 
 def test_a_traceback_that_was_cut_gives_way_to_a_whole_one() -> None:
@@ -242,3 +296,52 @@ def test_where_the_launcher_finds_no_room_it_is_told_what_to_do(tmp_path: Path) 
     said = "[proxy:0@node1] HYDU_create_process (launch.c:24): pipe error (Too many open files)"
     run = Run(ID, "train", "mpirun", tmp_path, 4, 1, status=255, lines=[(None, said)])
     assert "What to do: this machine has no room for more now: take" in failures.explain(run)
+
+
+@pytest.mark.parametrize("failed", [0, 1])
+def test_of_a_rank_that_failed_nobody_says_that_it_needs_longer(
+    tmp_path: Path, failed: int
+) -> None:
+    waits = [
+        ABORTED,
+        "Current thread 0x1 (most recent call first):",
+        '  File "a.py", line 3 in <module>',
+    ]
+    said: list[Line] = [(failed, "step 1")]
+    said += [(failed, Stderr(text)) for text in [HEAD, *MINE, "ValueError: mine"]]
+    said += [(1 - failed, Stderr(text)) for text in waits]
+    run = Run(ID, "a", "mpirun", tmp_path, 2, 1, None, 9.0, said)
+    text = failures.out_of_time(run, 9)
+    assert f"rank {failed} had failed, and the others waited for it.\n{HEAD}" in text
+    assert "ValueError: mine" in text and "longer" not in text and "end of its script" not in text
+    assert f"rank {1 - failed} stood in a.py, line 3" in text
+    assert f"rank {failed} had failed, as its traceback says" in text
+
+
+def test_a_traceback_that_a_rank_lived_through_is_no_reason(tmp_path: Path) -> None:
+    said: list[Line] = [(0, Stderr(text)) for text in [HEAD, *MINE, "ValueError: caught"]]
+    stack = [
+        ABORTED,
+        "Current thread 0x1 (most recent call first):",
+        '  File "a.py", line 3 in <module>',
+    ]
+    said += [(0, Stderr(text)) for text in stack]
+    text = failures.out_of_time(Run(ID, "a", "mpirun", tmp_path, 1, 1, None, 9.0, said), 9)
+    assert "give it longer" in text and "had failed" not in text
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '  File "/e/torch/multiprocessing/spawn.py", line 88 in join',
+        "torch.multiprocessing.spawn.ProcessRaisedException: ",
+        '  File "/e/torch/distributed/launcher/api.py", line 138, in __call__',
+    ],
+)
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_script_that_starts_its_own_workers_belongs_on_one_rank(
+    tmp_path: Path, line: str, ranks: int
+) -> None:
+    run = Run(ID, "a", "mpirun", tmp_path, ranks, 1, 1, 9.0, [(0, Stderr(line))])
+    for text in (failures.explain(run), failures.out_of_time(run, 9)):
+        assert ("once more: type  -n 1" in text) == (ranks > 1)

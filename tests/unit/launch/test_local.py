@@ -65,6 +65,41 @@ def test_it_does_not_matter_where_the_stream_is_cut() -> None:
         )
 
 
+def test_each_line_knows_whether_it_came_by_standard_error() -> None:
+    (line,) = output.Pieces(ID, 3, output.Stderr).feed(b"so\n")
+    assert line == (3, "so") and isinstance(line[1], output.Stderr)
+    (line,) = output.Pieces(ID).feed(_mark(3) + b"so\n")
+    assert line == (3, "so") and not isinstance(line[1], output.Stderr)
+
+
+@pytest.mark.parametrize(
+    ("said", "drawn", "rest"),
+    [
+        (b"\r10 %\r20 %\r30", "10 %\r20 %", "30"),
+        (b"\r10 %", None, "10 %"),
+        (b"10 %\r", None, "10 %"),  # a line of Windows, whose end has not come
+        (b"no bar", None, "no bar"),
+        (b"10 %\r20 %\r30 %" + b"." * output.HELD, "10 %\r20 %", "30 %" + "." * output.HELD),
+    ],
+)
+def test_a_bar_is_shown_while_it_grows(said: bytes, drawn: str | None, rest: str) -> None:
+    pieces = output.Pieces(ID)
+    assert list(pieces.feed(_mark(2) + said)) == []
+    assert list(pieces.drawn()) == ([] if drawn is None else [(2, drawn)])
+    assert list(pieces.drawn()) == [], "once a second at most"
+    assert list(pieces.feed(b"")) == [(2, rest)]
+
+
+def test_a_bar_that_is_shown_loses_nothing_where_a_mark_is_cut() -> None:
+    pieces = output.Pieces(ID)
+    assert list(pieces.feed(_mark(0) + b"1 %\r2 %" + _mark(1)[:9])) == []
+    assert list(pieces.drawn()) == [(0, "1 %")]
+    assert list(pieces.feed(_mark(1)[9:] + b"one\n" + _mark(0) + b"\r3 %\n")) == [
+        (1, "one"),
+        (0, "2 %\r3 %"),
+    ]
+
+
 def _allow(
     monkeypatch: pytest.MonkeyPatch, cores: list[tuple[int, ...]], allowed: set[int]
 ) -> None:
