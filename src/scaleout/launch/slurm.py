@@ -14,14 +14,15 @@ from ..base.paths import results_path, show
 from ..base.words import count
 from ..jobs import failures, talking
 from ..jobs.job import Job, JobFailed, JobInterrupted, JobTimeout, Run, new_run
-from ..jobs.output import READ_BYTES, Line, Pieces, Transcript
+from ..jobs.output import READ_BYTES, Line, Pieces, Stderr, Transcript
 from ..site import Site
 from . import slurm_commands
 from .jobscript import STATUS, job_script
 from .slurm_commands import ENDS, LIVE, QUEUED
 
 LOOK_S = (0.5, 5.0)  # how often the state is asked for: at first, and in the end
-CANCEL_S = 60.0  # for a cancelled job to go: Slurm kills it 30 s after it has asked it to end
+ERRORS = "stderr-"  # how the file of a rank's standard error begins
+LATE_S = 10.0  # for the output of a job that has ended to be seen: a file system may hold it back
 # What Slurm and the launchers say of an end; a job that is cancelled has it in one sentence.
 LAUNCHERS = re.compile(
     r"slurmstepd[\w-]*: |srun: |mpirun: |\[(mpiexec|proxy)[:@]|=+$|=  |YOUR APPLICATION |"
@@ -131,12 +132,17 @@ class Follower:
         with Transcript(self.run.name, self.run.folder, self.run.lines, self.say) as transcript:
             try:
                 state = self._watch(time.monotonic() + self.job.timeout, transcript)
-            except KeyboardInterrupt:
-                raise self._interrupted(transcript) from None
+            except KeyboardInterrupt as stop:
+                by = f" by {stop}" * bool(str(stop))
+                became = self._cancel(transcript)
+                raise JobInterrupted(f"Interrupted{by}: job {self.number} {became}.") from None
+            except ScaleoutError as error:
+                error.args = (f"{error} Job {self.number} {self._cancel(transcript)}.",)
+                raise
             except BaseException:
                 self._cancel(transcript)
                 raise
-            self._take_output(transcript, last=True)
+            self._wait_for_output(transcript)
         self.run.talked = self.talk.verdict()
         self._judge(state)
 
@@ -154,7 +160,7 @@ class Follower:
                 waits = f"in the queue: {self.waiting}"
                 where = waits if state["JobState"] in QUEUED else "running"
                 raise JobTimeout(
-                    f"Job {self.number} was cancelled after {self.job.timeout:g} s, still {where}; "
+                    f"Job {self.number} did not end within {self.job.timeout:g} s, still {where}; "
                     "give it longer with --timeout (timeout=).",
                     self.run,
                 )
@@ -182,11 +188,13 @@ class Follower:
     def _take_output(self, transcript: Transcript, last: bool = False) -> None:
         """Take what the files hold by now; at last also lines that have no end."""
         for name in self._files():
-            pieces = self._pieces.setdefault(name, Pieces(self.run.id))
+            kind = Stderr if name.startswith(ERRORS) else str
+            pieces = self._pieces.setdefault(name, Pieces(self.run.id, kind=kind))
             data = self._more(name)
             while data:
                 self._add(transcript, pieces.feed(data))
                 data = self._more(name) if last else b""
+            self._add(transcript, pieces.drawn())
         for pieces in self._pieces.values() if last else ():
             self._add(transcript, pieces.feed(b""))
 
@@ -203,7 +211,7 @@ class Follower:
             found = os.listdir(self.output.parent)  # makes a shared folder look again
         except OSError:  # it may be away for a moment
             return []
-        return sorted(n for n in found if n == self.output.name or n.startswith("stderr-"))
+        return sorted(n for n in found if n == self.output.name or n.startswith(ERRORS))
 
     def _more(self, name: str) -> bytes:
         """Read what a file holds behind what was read of it before."""
@@ -230,29 +238,33 @@ class Follower:
         by_srun = rank is None and self.job.site.start == "srun"
         label = re.match(r" *(\d+): (.*)", text) if by_srun else None
         if label and int(label[1]) < self.job.ranks:
-            return int(label[1]), label[2]
+            return int(label[1]), type(text)(label[2])
         return line
 
-    def _interrupted(self, transcript: Transcript) -> JobInterrupted:
-        """Cancel the job; at a second Ctrl-C Slurm has been told so already."""
-        job = f"Interrupted: job {self.number}"
-        try:
-            self._cancel(transcript)
-        except KeyboardInterrupt:
-            return JobInterrupted(f"{job} is being cancelled; `squeue --me` shows when it is gone.")
-        return JobInterrupted(f"{job} has been cancelled.")
+    def _wait_for_output(self, transcript: Transcript) -> None:
+        """Take what the job printed, for which a shared folder may need some seconds."""
+        end = time.monotonic() + LATE_S
+        while not self.output.exists() and time.monotonic() < end:
+            self._files()
+            time.sleep(0.2)
+        if not self.output.exists():
+            self.say(
+                f"The output of job {self.number} cannot be seen yet: it will be in "
+                f"{show(self.output)}"
+            )
+        self._take_output(transcript, last=True)
 
-    def _cancel(self, transcript: Transcript) -> None:
-        """Cancel the job and wait until it is gone."""
-        end = time.monotonic() + CANCEL_S
-        slurm_commands.ask("scancel", self.number)
-        while time.monotonic() < end and not self.gone:
-            state = slurm_commands.state(self.number)  # {} where nobody can be asked right now
-            self.gone = bool(state) and state["JobState"] not in LIVE
-            time.sleep(0 if self.gone else 0.3)
+    def _cancel(self, transcript: Transcript) -> str:
+        """Cancel the job, wait until it is gone, and say what became of it."""
+        try:
+            became = slurm_commands.cancel(self.number)
+        except KeyboardInterrupt:  # a second one: Slurm has been told
+            return slurm_commands.GOING
+        self.gone = became == slurm_commands.GONE
         # Where that cannot be written, the job is cancelled for just this reason.
         with contextlib.suppress(ScaleoutError):
             self._take_output(transcript, last=True)
+        return became
 
     def _judge(self, state: Mapping[str, str]) -> None:
         """Raise what the end calls for."""

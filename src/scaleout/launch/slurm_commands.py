@@ -27,6 +27,11 @@ UNANSWERED = re.compile(
     r"(send|receive) failure|Zero Bytes were|Transport endpoint|Unexpected message|standby mode"
 )
 FIND_S = 10.0  # for a job to come into the queue after that
+DEAF_S = 10.0  # without an answer, after which nobody waits for Slurm any longer
+CANCEL_S = 60.0  # for a cancelled job to go: Slurm kills it 30 s after it has asked it to end
+# What became of a job that was cancelled, behind "job 7"; one that Slurm did not cancel has more.
+GONE = "has been cancelled"
+GOING = "is being cancelled; `squeue --me` shows when it is gone"
 # The states of a job that waits in the queue, and those of any that has not ended.
 QUEUED = ("PENDING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD")
 LIVE = (
@@ -191,21 +196,21 @@ def _queued(path: Path, run_id: str) -> str:
         said = [line.strip() for line in done.stdout.splitlines() if line.strip()]
         numbers = [found[1] for line in said if (found := NUMBER.fullmatch(line))]
         if not numbers:
-            withdraw(run_id)
+            became = withdraw(run_id)
             last = f"its last line was  {plain(said[-1], 100)}" if said else "it said nothing"
             raise ScaleoutError(
-                f"sbatch gave no job number ({last}), so the job was cancelled: try it with  "
-                f"sbatch --parsable {show(path)}  and show what that says to those who run the cluster."
+                f"sbatch gave no job number ({last}); {became}. Try it with  sbatch --parsable "
+                f"{show(path)}  and show what that says to those who run the cluster."
             )
         return numbers[-1]
     if done.returncode == LATE:
-        withdraw(run_id)
+        became = withdraw(run_id)
         if "temporarily unable to accept" in done.stderr:
             raise ScaleoutError(
                 "The queue is full, Slurm takes no more jobs: try later; `squeue --me` shows yours."
             )
         raise ScaleoutError(
-            f"Slurm did not answer within {ASK_LIMIT_S:g} s: ask with  scontrol ping"
+            f"Slurm did not answer within {ASK_LIMIT_S:g} s: ask with  scontrol ping ; {became}."
         )
     # However sbatch failed, the job may be in the queue; Slurm may put it there a little later.
     why, end = complaint(done.stderr) or f"status {done.returncode}", time.monotonic() + FIND_S
@@ -239,10 +244,36 @@ def complaint(said: str) -> str:
     )
 
 
-def withdraw(run_id: str) -> None:
-    """Cancel a job whose number nobody knows."""
-    for number in _numbers(run_id):
-        ask("scancel", number)
+def cancel(number: str) -> str:
+    """Cancel a job, wait until it is gone, and say what became of it: GONE, GOING, or that it may
+    go on."""
+    answered = time.monotonic()
+    end, heard, why = answered + CANCEL_S, False, ""
+    while True:
+        if not heard:
+            done = ask("scancel", number)
+            heard, why = done.returncode == 0, complaint(done.stderr) or "it does not say why"
+        now = state(number)
+        if now and now["JobState"] not in LIVE:
+            return GONE
+        if now and heard:
+            answered = time.monotonic()
+        if time.monotonic() > min(end, answered + DEAF_S):
+            break
+        time.sleep(0.3)
+    if heard:
+        return GOING
+    return (
+        f"may go on, as Slurm did not cancel it ({why}): type  scancel {number}  and look with  "
+        "squeue --me"
+    )
+
+
+def withdraw(run_id: str) -> str:
+    """Cancel a job whose number nobody knows, and say what became of it."""
+    numbers = _numbers(run_id)
+    told = [f"job {number} {cancel(number)}" for number in numbers]
+    return "; ".join(told) or "no job of it was found in the queue (look with  squeue --me )"
 
 
 def _numbers(run_id: str) -> list[str]:

@@ -323,6 +323,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> Slurm:
     monkeypatch.setattr(slurm_commands, "ask", made.ask)
     monkeypatch.setattr(slurm_commands, "there_is", lambda program: True)
     monkeypatch.setattr(slurm, "LOOK_S", (0.01, 0.01))
+    monkeypatch.setattr(slurm, "LATE_S", 0.05)
     monkeypatch.setattr(slurm.time, "sleep", lambda seconds: None)
     return made
 
@@ -377,6 +378,85 @@ def test_what_cannot_be_brought_home_is_said_and_stays(
     assert f"it is still in {away}" in said[-1]
 
 
+REFUSED = "scancel: error: Kill job error on job id 7: Unable to contact slurm controller"
+MAY = "job 7 may go on, as Slurm did not cancel it"
+
+
+@pytest.mark.parametrize(
+    ("scancel", "state", "words"),
+    [
+        ("", "CANCELLED", "job 7 has been cancelled"),
+        ("", "COMPLETED", "job 7 has been cancelled"),
+        ("", "RUNNING", "job 7 is being cancelled; `squeue --me` shows when it is gone"),
+        ("", "", "job 7 is being cancelled"),
+        (REFUSED, "", f"{MAY} (scancel: error: Kill job error on job id 7: Unable to contact"),
+        (REFUSED, "RUNNING", f"{MAY} (scancel"),
+        (REFUSED, "CANCELLED", "job 7 has been cancelled"),
+    ],
+)
+@pytest.mark.parametrize("end", ["Ctrl-C", "time", "for ever"])
+def test_a_job_is_called_cancelled_only_where_it_is_gone(
+    played: Slurm,
+    follower: Follower,
+    monkeypatch: pytest.MonkeyPatch,
+    scancel: str,
+    state: str,
+    words: str,
+    end: str,
+) -> None:
+    monkeypatch.setattr(slurm_commands, "DEAF_S", 0.02)
+    monkeypatch.setattr(slurm_commands, "CANCEL_S", 0.05)
+    answer, told = played.ask, []
+
+    def ask(*command: str) -> "subprocess.CompletedProcess[str]":
+        if command[0] == "scancel":
+            told.append(command)
+            return subprocess.CompletedProcess(command, bool(scancel), "", scancel)
+        if command[0] != "scontrol" or not told:
+            return answer(*command)
+        return subprocess.CompletedProcess(command, not state, f"JobState={state}", "timed out")
+
+    monkeypatch.setattr(slurm_commands, "ask", ask)
+    how = {"Ctrl-C": _interrupt, "for ever": lambda *_: _for_ever(follower)}
+    if end in how:
+        monkeypatch.setattr(slurm.Follower, "_say_why", how[end])
+    follower.job = replace(follower.job, timeout=0.02)
+    with pytest.raises((JobTimeout, JobInterrupted, JobFailed)) as caught:
+        follower.until_end()
+    assert words in str(caught.value).replace("Job 7", "job 7")
+    assert follower.gone == ("has been" in words)
+
+
+def _for_ever(follower: Follower) -> None:
+    raise JobFailed("It would wait for ever.", follower.run)
+
+
+@pytest.mark.parametrize("looks", [1, 3, 9])
+def test_output_that_comes_late_is_waited_for(
+    played: Slurm, follower: Follower, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks: int
+) -> None:
+    played.state = "COMPLETED"
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == looks:
+            (tmp_path / "slurm.txt").write_text("late, and whole\n")
+
+    monkeypatch.setattr(slurm, "LATE_S", 10.0)
+    monkeypatch.setattr(slurm.time, "sleep", sleep)
+    follower.until_end()
+    assert [text for _, text in follower.run.lines] == ["late, and whole"]
+
+
+def test_output_that_never_comes_is_said(played: Slurm, follower: Follower) -> None:
+    played.state = "COMPLETED"
+    said: list[str] = []
+    follower.say = said.append
+    follower.until_end()
+    assert "The output of job 7 cannot be seen yet: it will be in" in said[-1]
+
+
 @pytest.mark.parametrize("how", ["saves", "never goes", "nobody can be asked", "second Ctrl-C"])
 def test_a_job_that_may_still_be_saving_keeps_its_folder(
     played: Slurm, tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch, how: str
@@ -385,7 +465,8 @@ def test_a_job_that_may_still_be_saving_keeps_its_folder(
     looks: list[int] = []
     answer = played.ask
     if how != "saves":
-        monkeypatch.setattr(slurm, "CANCEL_S", 0.05)
+        monkeypatch.setattr(slurm_commands, "DEAF_S", 0.05)
+        monkeypatch.setattr(slurm_commands, "CANCEL_S", 0.05)
 
     def ask(*command: str) -> "subprocess.CompletedProcess[str]":
         if command[0] != "scontrol" or not played.cancelled:

@@ -61,10 +61,12 @@ def test_the_number_is_the_last_line_that_is_one(played: Played, said: str, numb
 )
 def test_an_answer_without_a_number_withdraws_the_job(played: Played, said: str) -> None:
     played.says |= {"sbatch": said, "squeue": "4201 ID\n4202 OTHER\n"}
+    played.says["scontrol"] = "JobId=4201 JobState=CANCELLED"
     with pytest.raises(ScaleoutError, match="sbatch gave no job number") as caught:
         slurm_commands.sbatch(Path("job.sh"), "ID")
     assert ["scancel", "4201"] in played.asked and ["scancel", "4202"] not in played.asked
     assert (said.strip() or "it said nothing") in str(caught.value)
+    assert "; job 4201 has been cancelled. Try it with" in str(caught.value)
     assert "sbatch --parsable job.sh" in str(caught.value) and "\n" not in str(caught.value)
 
 
