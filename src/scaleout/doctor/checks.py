@@ -116,6 +116,11 @@ def cores(facts: Machine) -> Check:
     )
     if facts.layout_source == "unknown":
         seen += "; which of them share a core is unknown"
+    if facts.slow:
+        slow = {cpu for core in facts.slow for cpu in core.cpus}
+        fast = ",".join(str(cpu) for cpu in facts.allowed if cpu not in slow)
+        seen += f"; {facts.cores - len(facts.slow)} fast and {len(facts.slow)} slow: ranks wait for these"
+        return Check("cores", "warn", seen, f"taskset -cp {fast} $$   (to measure on equal ones)")
     if facts.usable_cores > 1:
         return Check("cores", "ok", seen)
     seen += ". Ranks will share one core: all of it runs, nothing gets faster"

@@ -23,6 +23,23 @@ SCHEDULERS = (
 )
 
 
+PROXIES = [
+    text
+    for name in ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
+    for text in (name, name.upper())
+]
+HERE = "127.0.0.1", "localhost"
+
+
+def _past_the_proxy(environment: Mapping[str, str]) -> dict[str, str]:
+    """Except this machine from the proxy: gRPC would ask it for ranks that are here."""
+    names = ("no_proxy", "NO_PROXY")
+    known = next((environment[name] for name in names if environment.get(name)), "")
+    excepted = [text for text in known.split(",") if text]
+    text = ",".join([*excepted, *(host for host in HERE if host not in excepted)])
+    return dict.fromkeys(names, text)
+
+
 def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Drop from the environment what a scheduler or another MPI job left in it.
 
@@ -73,11 +90,14 @@ def inherited_environment(slurm: bool = False, alone: bool = False) -> dict[str,
     """Return the variables that a job on this machine inherits.
 
     This environment's programs come first, and nothing of another job's is left. With `slurm` the
-    variables of the allocation around us stay; `alone` keeps UCX on the loopback interface.
+    variables of the allocation around us stay; `alone` keeps UCX on the loopback interface, and what
+    is meant for this machine from a proxy.
     """
     kept = {**clean_environment(os.environ), "PATH": search_path()}
     if alone and not kept.keys() & {"UCX_NET_DEVICES", "UCX_TLS"}:
         kept["UCX_NET_DEVICES"] = "lo"
+    if alone and not kept.keys().isdisjoint(PROXIES):
+        kept |= _past_the_proxy(kept)
     if slurm:
         kept |= {name: text for name, text in os.environ.items() if name.startswith("SLURM")}
         kept["SLURM_OVERLAP"] = "1"  # we may be a step of that job, which holds all its cores

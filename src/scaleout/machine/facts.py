@@ -17,6 +17,7 @@ from .topology import (
     parse_cpuinfo,
     read_cores,
     read_text,
+    slow_cores,
     to_int,
 )
 
@@ -70,6 +71,8 @@ class Machine:
         All physical cores.
     layout_source : str
         "sysfs", "cpuinfo" or "unknown": the weakest source that was needed for the layout.
+    slow : tuple of Core
+        Those of the allowed ones that are slower than the others, of which many laptops have some.
     """
 
     host: str
@@ -88,6 +91,7 @@ class Machine:
     mpi_version: str
     layout: tuple[Core, ...]
     layout_source: str
+    slow: tuple[Core, ...] = ()
 
 
 def parse_mpi_version(text: str) -> tuple[str, str]:
@@ -272,6 +276,7 @@ def facts(
         mpi_version=version,
         layout=layout,
         layout_source=source,
+        slow=slow_cores([core for core in layout if {*core.cpus} & {*mine}], root),
     )
 
 

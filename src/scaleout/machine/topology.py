@@ -2,12 +2,14 @@
 
 `lscpu` would do, but it ends with a segmentation fault where a container shows half of /sys."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path("/")
 SYSTEM = "sys/devices/system"
+SPEEDS = "cpu_capacity", "cpufreq/cpuinfo_max_freq"
+SLOW = 0.8
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,33 @@ def parse_cpuinfo(text: str) -> dict[int, dict[str, str]]:
         if fields.get("processor", "").isdigit():
             cpus[int(fields["processor"])] = fields
     return cpus
+
+
+def slow_cores(cores: Sequence[Core], root: Path = ROOT) -> tuple[Core, ...]:
+    """Find the cores that are slower than the fastest by a fifth and more.
+
+    A few that may be clocked higher for a while make no two kinds.
+
+    Parameters
+    ----------
+    cores : sequence of Core
+    root : Path
+        The folder that holds `sys`.
+
+    Returns
+    -------
+    tuple of Core
+        () where all are alike, or nobody says what they can.
+    """
+    speeds = {core: _speed(root / SYSTEM / f"cpu/cpu{core.cpus[0]}") for core in cores}
+    fastest = max(speeds.values(), default=0)
+    return tuple(core for core, speed in speeds.items() if 0 < speed < SLOW * fastest)
+
+
+def _speed(folder: Path) -> int:
+    """Read what the kernel's scheduler counts on of a CPU, else its largest frequency."""
+    found = (to_int(read_text(folder / name), 0) for name in SPEEDS)
+    return next(filter(None, found), 0)
 
 
 def cpu_model(root: Path = ROOT) -> str:

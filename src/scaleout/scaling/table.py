@@ -3,6 +3,7 @@
 import csv
 import math
 import re
+import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,9 @@ from ..measuring.numbers import one_number
 
 COUNTS = ("nodes", "ranks", "gpus", "cores")
 RATE, STRONG, WEAK = "rate", "seconds", "weak_seconds"
+HARDLY = 1.2  # times as much on the most as on the fewest
+APART = 1.05  # series whose rates are so many times each other, and in one order, are no repeats
+REPEATS = ("run", "runs", "repeat", "rep", "trial", "seed", "round")  # columns that tell no series
 # How benchmarks of MPI name their first column: OSU's, and Intel's IMB.
 MESSAGES = re.compile(r"(message |msg |data)?(size|#?bytes)\b", re.IGNORECASE)
 
@@ -46,6 +50,19 @@ class Measured:
         return [
             (n if weak else 1.0) / value for n, value in zip(self.nodes, self.values, strict=True)
         ]
+
+    @property
+    def remark(self) -> str:
+        """Ask whether a rate that hardly changes is that of one alone; "" where it changes."""
+        few, many = min(self.nodes), max(self.nodes)
+        at = {n: v for n, v in zip(self.nodes, self.values, strict=True)}
+        if self.what != RATE or many < 2 * few or at[many] > HARDLY * at[few]:
+            return ""
+        one = self.count.removesuffix("s")
+        return (
+            f"The rate hardly changes with the {self.count}: if it is that of one {one}, give the rate of "
+            f"all together, {self.count} times as much."
+        )
 
     def seconds(self, nodes: float, rate: float) -> float:
         """Say in seconds what the table's own work takes at a rate on so many nodes."""
@@ -98,6 +115,8 @@ def read_measured(path: Path | str) -> Measured:
         for name, one in zip(wanted, values, strict=True):
             columns[name].append(one)
     count = _count({name: columns[name] for name in wanted[:-1]}, shown)
+    _refuse_a_sum(columns[count], columns[what], rows, shown)
+    _refuse_series(names, [_cells(line) for _, line in rows], columns[count], columns[what], shown)
     return Measured(count, what, columns[count], columns[what])
 
 
@@ -152,6 +171,45 @@ def _count(columns: Mapping[str, list[float]], shown: str) -> str:
             "--predict is not to count."
         )
     return (change or list(columns))[0]
+
+
+def _refuse_a_sum(counts: list[float], values: list[float], rows: "Lines", shown: str) -> None:
+    """Refuse a last line that adds up those above it, as a spreadsheet's does."""
+    sums = [math.fsum(column[:-1]) for column in (counts, values)]
+    if len(counts) > 3 and all(map(math.isclose, sums, (counts[-1], values[-1]))):
+        raise ScaleoutError(f"{shown}, line {rows[-1][0]} is the sum of those above: leave it out.")
+
+
+def _refuse_series(
+    names: list[str], cells: list[list[str]], counts: list[float], values: list[float], shown: str
+) -> None:
+    """Refuse a table whose other column tells series apart that are far from each other."""
+    for at, name in enumerate(names):
+        if name in (*COUNTS, RATE, STRONG, WEAK, *REPEATS):
+            continue
+        found: dict[str, dict[float, list[float]]] = {}
+        for line, count, value in zip(cells, counts, values, strict=True):
+            if key := line[at].strip() if at < len(line) else "":
+                found.setdefault(key, {}).setdefault(count, []).append(value)
+        series = {
+            key: {count: statistics.median(given) for count, given in by_count.items()}
+            for key, by_count in found.items()
+        }
+        both = set.intersection(*(set(one) for one in series.values())) if series else set()
+        if len(series) < 2 or len(both) < 2:
+            continue
+        orders = {tuple(sorted(series, key=lambda key: series[key][n])) for n in both}
+        apart = [
+            max(one[n] for one in series.values()) / min(one[n] for one in series.values())
+            for n in sorted(both)
+        ]
+        if len(orders) == 1 and min(apart) > APART:
+            given = ", ".join(series)
+            raise ScaleoutError(
+                f"{shown} holds several series: its column {name} ({plain(given, 60)}) tells rates apart "
+                f"that are {min(apart):.2f} to {max(apart):.2f} times each other. Give one at a time, in "
+                "a table of its own."
+            )
 
 
 def _text(path: Path | str, shown: str) -> str:

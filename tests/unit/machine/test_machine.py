@@ -9,6 +9,7 @@ import pytest
 
 from scaleout import machine
 from scaleout.base.paths import programs
+from scaleout.doctor import checks
 from scaleout.machine.topology import cache_kib
 
 CPU = """processor\t: {cpu}
@@ -204,3 +205,27 @@ def test_this_machine() -> None:
     assert set(facts.allowed) == os.sched_getaffinity(0)
     assert 1 <= facts.usable_cores <= facts.cores <= len(facts.layout) <= facts.hardware_threads
     assert facts.mpi != "unknown" and Path(facts.mpirun) == programs() / "mpirun"
+
+
+@pytest.mark.parametrize(
+    ("speeds", "slow"),
+    [
+        ({"cpu_capacity": ["1024", "1024", "610", "610"]}, 2),
+        ({"cpufreq/cpuinfo_max_freq": ["4700000", "4700000", "3500000", "3500000"]}, 2),
+        ({"cpufreq/cpuinfo_max_freq": ["4900000", "4700000", "4700000", "4700000"]}, 0),
+        ({}, 0),
+    ],
+)
+def test_slow_cores_are_told_from_fast_ones(
+    tmp_path: Path, speeds: dict[str, list[str]], slow: int
+) -> None:
+    root = plain(tmp_path, cpus=4)
+    for name, each in speeds.items():
+        lay(root, {f"sys/devices/system/cpu/cpu{n}/{name}": text for n, text in enumerate(each)})
+    facts = machine.facts(root, allowed=range(4), mpirun=tmp_path / "none")
+    assert [core.cpus[0] for core in facts.slow] == [2, 3][:slow]
+    found = checks.cores(facts)
+    assert (found.status, "2 fast and 2 slow" in found.seen) == (
+        ("warn", True) if slow else ("ok", False)
+    )
+    assert "taskset -cp 0,1 " in found.fix or not slow

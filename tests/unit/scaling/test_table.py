@@ -178,3 +178,57 @@ def test_faster_than_proportional_is_said(
         assert float(high) >= 2 * table.rates[-1]
     with pytest.raises(ScaleoutError, match=f"measure on at least 10000 {table.count}"):
         scaling.fit_rates(table.nodes, [n for n in table.nodes], table.count).predict(160000)
+
+
+def _series(name: str, **series: list[float]) -> str:
+    """A table with a column that tells these apart, on 1, 2, 4 nodes and so on."""
+    lines = [f"{one},{2**n},{v}" for one, values in series.items() for n, v in enumerate(values)]
+    return "\n".join([f"{name},nodes,rate", *lines])
+
+
+F32, BF16 = [100, 195, 380, 738], [150, 292, 568, 1100]
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        (_series("dtype", float32=F32, bfloat16=BF16), "its column dtype (float32, bfloat16)"),
+        (_series("model", alexnet=[5148, 8816], resnet50=[736, 1406]), "column model"),
+        (_series("batch", b32=F32, b64=[1.12 * rate for rate in F32]), "1.12 to 1.12 times"),
+        (_series("host", a=F32, b=[2 * rate for rate in F32[:2]]), "column host (a, b)"),
+        ("nodes,rate\n1,10\n2,19\n4,36\n8,70\n15,135\n", "line 6 is the sum of those above"),
+    ],
+)
+def test_a_table_of_several_series_predicts_nothing(tmp_path: Path, text: str, named: str) -> None:
+    with pytest.raises(ScaleoutError) as caught:
+        scaling.read_measured(_file(tmp_path, text))
+    assert named in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        _series("run", a=F32, b=[1.2 * rate for rate in F32]),
+        _series("day", mon=[100, 195, 390], tue=[108, 190, 380]),
+        _series("note", a=[100], b=[195]),
+        "nodes,rate,efficiency\n1,10,1\n2,19,0.95\n4,36,0.9\n",
+    ],
+)
+def test_another_column_that_tells_no_series_is_left_out(tmp_path: Path, text: str) -> None:
+    assert scaling.read_measured(_file(tmp_path, text)).nodes[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("gpus,rate\n1,736\n2,703\n4,681\n8,660\n", "the rate of all together, gpus times"),
+        ("nodes,rate\n1,10\n4,11\n", "that of one node"),
+        ("nodes,rate\n1,10\n4,38\n", ""),
+        ("nodes,seconds\n1,10\n4,10\n", ""),
+    ],
+)
+def test_of_a_rate_that_hardly_changes_it_is_asked_whose_it_is(
+    tmp_path: Path, text: str, asked: str
+) -> None:
+    said = scaling.read_measured(_file(tmp_path, text)).remark
+    assert asked in said and bool(said) == bool(asked)
