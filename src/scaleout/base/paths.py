@@ -22,6 +22,21 @@ def search_path() -> str:
     return os.pathsep.join([str(programs()), os.environ.get("PATH", os.defpath)])
 
 
+def give_libraries_a_folder() -> None:
+    """Where the home cannot be written, as in many containers, give matplotlib a folder that lasts as
+    long as this process: else it complains, among what people read."""
+    top = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    while top and not os.path.exists(top):
+        top = os.path.dirname(top)
+    if "MPLCONFIGDIR" not in os.environ and not os.access(top or "~", os.W_OK):
+        import atexit  # these three only here: most homes can be written
+        import shutil
+        import tempfile
+
+        os.environ["MPLCONFIGDIR"] = tempfile.mkdtemp(prefix="matplotlib-")
+        atexit.register(shutil.rmtree, os.environ["MPLCONFIGDIR"], ignore_errors=True)
+
+
 def home() -> Path:
     """Find the workshop's folder.
 
@@ -69,9 +84,10 @@ def results(*inside: str) -> Path:
 
 
 def _not_writable(folder: Path, why: str | None) -> ScaleoutError:
+    own = "$HOME" if os.access(os.path.expanduser("~"), os.W_OK) else "/tmp"
     return ScaleoutError(
         f"Results cannot be written to {show(folder)} ({why}): "
-        "type  export SCALEOUT_RESULTS=$HOME/scaleout-results  and run again."
+        f"type  export SCALEOUT_RESULTS={own}/scaleout-results  and run again."
     )
 
 

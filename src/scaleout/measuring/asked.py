@@ -64,5 +64,7 @@ class Sweeping(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     site: dict[str, object] = {}
     grid: dict[str, list[str]] = {}
     only: dict[str, list[str]] = {}  # {axis: [other axis, its value]}
+    prepare: str = ""
+    shell: dict[str, str] = {}  # variables of the shell that limit threads, whatever -t says
     typed: list[str] = []
     limits: dict[str, float] = {}

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import os
 import stat
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -19,6 +20,7 @@ from ..base.paths import results, show
 from ..base.words import secret
 from .row import Row, wrong
 
+AHEAD_S = 120.0  # by which the clock of a file server may be ahead
 MOST_LETTERS = 60  # of a folder's name
 About = TypeVar("About", bound=msgspec.Struct)
 Kind = TypeVar("Kind", bound=Row)
@@ -50,6 +52,19 @@ class Journal(Generic[About, Kind]):
                 if error.filename is None:  # a full disk does not say which one
                     error.filename = show(self.folder)
                 raise
+
+    def clock(self) -> str:
+        """Say that the clock went back since the newest measurement beside this one; "" if not."""
+        beside = self.folder.parent.glob(f"*/{self.path.name}")
+        newest = max(beside, key=lambda path: path.stat().st_mtime, default=None)
+        if newest is None or newest.stat().st_mtime < time.time() + AHEAD_S:
+            return ""
+        hours = (newest.stat().st_mtime - time.time()) / 3600
+        return (
+            f"This machine's clock is {hours:.1f} hours behind {show(newest.parent)}, which was measured "
+            "before: a report goes by the clock, so give it the folders in the order of your story, "
+            f"scaleout report {show(newest.parent)} {show(self.folder)}"
+        )
 
     def description(self) -> About | None:
         """Read what is measured here; None where nothing says so, or it is damaged."""

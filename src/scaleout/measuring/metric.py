@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from ..base.errors import ScaleoutError
-from .numbers import NoFigure
+from ..base.words import visible
+from .numbers import NoFigure, clash
 from .numbers import read as read_number
 
 if TYPE_CHECKING:
@@ -54,7 +55,14 @@ STEPS = re.compile(
     re.IGNORECASE,
 )
 BYTES = re.compile(r"[kKMGT]?i?[bB](?:ytes|its?)?/", re.ASCII)  # a download's rate, most likely
+# Of what is called so, less is better; and what it is of a rate.
+LESS = re.compile(
+    r"(?i)(?<![a-z])(?:loss(?:es)?|errors?|err|perplexity|ppl|r?mse|ma?pe|mae|nll|[wc]er|latency|time"
+    r"|runtime|elapsed|seconds|took)(?![a-z])"
+)
+RATE = re.compile(r"(?i)/ ?s|per[_ ]s|throughput|rate|speed")
 FIGURE = f"({NUMBER}[kKMGT]?)"
+ENOUGH = 100  # figures of a rank, after which their unit is known
 LONGEST = 500  # characters of a line that a person would read a rate in
 EXAMPLE = (
     "wall_s  for the seconds that the job takes, or  --metric 'images/s: ([0-9.]+)'  with the words "
@@ -81,7 +89,7 @@ class Figure:
     unit: str = ""
     ranks: Mapping[str, list[float]] = field(default_factory=dict)
     steps: bool = field(default=False, compare=False)  # it counts steps
-    blank: str = field(default="", compare=False)  # what may be one number with blanks in it
+    behind: tuple[str, ...] = field(default=(), compare=False)  # the words behind its numbers
 
 
 @dataclass(frozen=True)
@@ -175,13 +183,12 @@ class Metric:
         return ""
 
     def remark(self, figure: Figure) -> str:
-        """Say what may have been read otherwise than it was meant; "" where nothing is."""
-        if not figure.blank:
+        """Ask whether less is better, where the figure's name or unit says so and nobody else does."""
+        called = LESS.search(self.what.removeprefix("metrics.").replace("_", " "))
+        if self.lower or RATE.search(self.what) or not (called or figure.unit == "s"):
             return ""
-        return (
-            f"{figure.blank!r} was read as columns: if it is one number, put all of it in "
-            "parentheses, such as  ([0-9 ]+[0-9.]*)"
-        )
+        what = f"a figure called {called[0]!r}" if called else "a time"
+        return f"Of {what} less is better, most likely: if so, add  --lower."
 
     def combine(self, ranks: Mapping[str, Sequence[float]], of: int) -> float:
         """Make one figure of those that each rank has printed."""
@@ -195,7 +202,7 @@ class Metric:
         return statistics.median(statistics.median(given) for given in ranks.values())
 
     def _read(self, found: object) -> Figure:
-        if isinstance(found, (int, float)):
+        if isinstance(found, (int, float)) and not isinstance(found, bool):
             return Figure(float(found))
         if self.what == "wall_s" and hasattr(found, "wall_s"):
             return Figure(float(found.wall_s), "s")
@@ -218,20 +225,23 @@ class Metric:
 
     def _printed(self, run: Printed) -> Figure:
         values: dict[str, list[float]] = {}
-        unit, blank, steps = "", "", False
+        unit, behind, steps = "", dict[str, None](), False
         parts = ((rank, part) for rank, text in _of_ranks(run.lines) for part in text.split("\r"))
         for rank, text in parts:
             line = _upright(text) if "/s" in self.pattern else text
             for match in re.finditer(self.pattern, line):
-                found = read_number(match)
+                found = read_number(match, units=len(values.get(rank, ())) < ENOUGH)
                 values.setdefault(rank, []).append(found.value)
-                unit, blank = unit or found.unit, blank or found.blank
+                unit = unit or found.unit
+                behind |= {word: None for word in (found.unit, found.behind) if word}
                 steps = steps or bool(STEPS.match(line[match.end() :].lstrip()))
         if not values:
             raise NoFigure(self._nothing(run.lines))
+        if words := clash({"the job": behind}):
+            raise NoFigure(words)
         copies = run.talked is False and not self.reduce
         value = self.of_copies(values) if copies else self.combine(values, getattr(run, "ranks", 1))
-        return Figure(value, unit, values, steps, blank)
+        return Figure(value, unit, values, steps, tuple(behind))
 
     def _nothing(self, lines: Lines) -> str:
         said = [text.strip() for _, text in _of_ranks(lines) if text.strip()]
@@ -283,12 +293,12 @@ def _escaped(words: str) -> str:
 
 
 def _of_ranks(lines: Lines) -> list[tuple[str, str]]:
-    """List (rank, text) of what the ranks print, mpirun's own lines left out.
+    """List (rank, text) of what the ranks print, as a person sees it, mpirun's own lines left out.
 
     All are UNTOLD where mpirun does not tell them apart, as Open MPI's does not.
     """
-    marked = [(str(rank), text) for rank, text in lines if rank is not None]
-    return marked or [(UNTOLD, text) for _, text in lines]
+    marked = [(str(rank), visible(text)) for rank, text in lines if rank is not None]
+    return marked or [(UNTOLD, visible(text)) for _, text in lines]
 
 
 def _recorded(frame: "pd.DataFrame", name: str) -> Figure:

@@ -1,8 +1,9 @@
 """Numbers as programs print them: of a pattern that finds a part of one, the whole is read, or refused
 where two people would read it differently."""
 
+import itertools
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from ..base.errors import ScaleoutError
@@ -22,22 +23,36 @@ ODD = re.compile(
     r"|(?<!\w)0x[0-9A-Fa-f]+"
     r"|[0-9.,]+ ?[x×*·] ?10(?:\^|\*\*|[⁰¹²³⁴-⁹⁻])\S*"
 )
-# Units before which k, M, G and T stand: kit/s, GB/s, Mbits/sec, GFLOPS, ktok/s, kIOPS.
+# Units before which k, M, G, T and P stand: kit/s, GB/s, Mbits/sec, GFLOPS, ktok/s, kIOPS, MLUPS.
 UNITS = (
-    r"(?:(?:[bB](?:its?|ytes?|ps)?|it|(?i:flops?)|Hz)(?![A-Za-z])"
-    r"|(?i:tok|img|image|sample|iops|ops|read|writ|req|row|step|word|event|quer|frame|item|rec))"
+    r"(?:(?:[bB](?:its?|ytes?|ps)?|it|(?i:flops?|lups|teps)|[rp]ps|Hz)(?![A-Za-z])"
+    r"|(?i:tok|img|image|sample|iops|ops|read|writ|req|row|step|word|event|quer|frame|item|rec"
+    r"|cell|elem|point|pixel|particle|atom|edge|packet|pkt|op(?![a-z])))"
 )
-# What multiplies the number before it: 10.4k, 1.2 GB/s, 3.1kit/s, 12.5 ms.
-SCALE = re.compile(
-    r"[ \u00a0\u202f]?(?:(?P<si>[kKMGT])"
-    rf"(?:(?P<binary>i)?(?={UNITS})|(?![A-Za-z0-9=:]))"
-    r"|(?P<time>ns|us|µs|μs|ms|s|min|h)(?![A-Za-z0-9=:]))"
-)
-THOUSAND = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
-SECONDS = {
-    **{"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3},
-    **{"s": 1.0, "min": 60.0, "h": 3600.0},
+# The words for times, and the seconds of one.
+TIMES = {
+    1e-9: "ns nsec nsecs nanosecond nanoseconds",
+    1e-6: "us µs μs usec usecs µsec μsec microsecond microseconds",
+    1e-3: "ms msec msecs millisecond milliseconds",
+    1.0: "s sec secs second seconds",
+    60.0: "min mins minute minutes",
+    3600.0: "h hr hrs hour hours",
+    86400.0: "day days",
 }
+SECONDS = {word: seconds for seconds, words in TIMES.items() for word in words.split()}
+TIME = "|".join(sorted(SECONDS, key=len, reverse=True))
+BLANK = "[ \\t\u00a0\u202f]"
+# What multiplies the number before it: 10.4k, 1.2 GB/s, 3.1kit/s, 12.5 ms; not the ns of 12.3 ns/day.
+SCALE = re.compile(
+    rf"(?:{BLANK}?(?P<si>[kKMGTP])(?:(?P<binary>i)?(?={UNITS})|(?![A-Za-z0-9=:]))"
+    rf"|{BLANK}*(?P<time>{TIME})(?![A-Za-z0-9=:]|(?:/| per )(?:{TIME}|d)(?![A-Za-z])))"
+)
+PREFIXES = "kKMGTP"
+ANY = "~"
+THOUSAND = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
+# The words behind a number: images/s, kcells per second, %. Before = or : they belong to the next one.
+WORDS = "[A-Za-zµμ%°]+"
+BEHIND = re.compile(rf"(?P<gap>{BLANK}*)(?P<words>{WORDS}(?:(?:/| per ){WORDS})*)(?![\w/]*\s*[=:])")
 # A number of two or three parts with plain blanks between them, or two columns.
 BLANKS = re.compile(r"(?<![\w.,])[1-9][0-9]{0,2}(?: [0-9]{3})+(?![\w,])(?:\.[0-9]+)?(?!\w)")
 FAR = 80  # characters beside what was found, in which the number may go on
@@ -53,14 +68,15 @@ class Number:
 
     value: float
     unit: str = ""  # "s" where the line, and not the pattern, says what time it is
-    blank: str = ""  # the words that may be one number with plain blanks
+    behind: str = ""  # the words behind it, which nothing has scaled: images/s, see `_behind`
 
 
-def read(match: re.Match[str]) -> Number:
+def read(match: re.Match[str], units: bool = True) -> Number:
     """Read the number that a pattern's group finds, or is a part of.
 
     What the pattern itself names beside its group, such as the comma of ",([0-9.]+)" or the unit of
-    "([0-9.]+) ms", is no part of the number. NoFigure for what cannot be read.
+    "([0-9.]+) ms", is no part of the number. NoFigure for what cannot be read. What stands behind it
+    is looked for where `units` are asked for.
     """
     line, group = match.string, _group(match)
     start, end = match.span(group)
@@ -97,22 +113,87 @@ def read(match: re.Match[str]) -> Number:
                 "which is no plain number: let the program print it as 1234.5 (a time in seconds)"
             )
     text = line[first:last].replace("\u2212", "-").rstrip(".")
-    times, unit = 1.0, ""
+    times, unit, after = 1.0, "", last
     if scale := SCALE.match(line, last):
-        kind, letters = ("time", SECONDS) if scale["time"] else ("si", ("", *THOUSAND))
-        if not fixed(*scale.span(kind), {"\0", *letters} - {scale[kind]}):
+        kind, own = ("time", scale["time"]) if scale["time"] else ("si", scale["si"])
+        # no other that begins alike: a pattern with "ms" finds msec, too
+        unlike = [word for word in SECONDS if not (word.startswith(own) or own.startswith(word))]
+        others = unlike if kind == "time" else [one for one in ("", *THOUSAND) if one != own]
+        if not fixed(*scale.span(kind), ["\0", *others]):
             times, unit = _scaled(scale)
+            after = scale.end()
     elif scale := re.search("[kKMGT]$", text):  # inside of the group
         times, text = 1000.0 ** THOUSAND[scale[0]], text[:-1].rstrip()
     value = one_number(text)
     if value is None:
         raise _refused(words, line, text)
     parts = next((m for m in BLANKS.finditer(line, *near) if m.start() <= first < m.end()), None)
-    blank = ""
     if parts and " " not in words:
         beside = [at for at in (first - 1, last) if parts.start() <= at < parts.end()]
-        blank = "" if any(map(named, beside)) else parts[0]
-    return Number(times * value, unit, blank)
+        if not any(map(named, beside)):
+            raise NoFigure(
+                f"--metric finds {words!r} in the line {line.strip()[:160]!r}, a part of {parts[0]!r}: "
+                "if that is one number, put all of it in parentheses, such as  ([0-9 ]+[0-9.]*);  if it "
+                "is two, write the blank between them into the pattern, outside of the parentheses"
+            )
+    behind_it = _behind(line, after, fixed) if units and not unit else ""
+    return Number(times * value, unit, behind_it)
+
+
+def _behind(line: str, at: int, fixed: Callable[[int, int, Iterable[str]], bool]) -> str:
+    """Return the words that stand behind a number; "" where the pattern itself spells them.
+
+    ANY stands before words for which the pattern has a place, such as \\S+, but does not spell them.
+    """
+    if not (found := BEHIND.match(line, at)):
+        return ""
+    text = found["words"]
+    known = re.match(f"[{PREFIXES}]?i?{UNITS}", text) or "/" in text or text in SECONDS
+    if len(found["gap"]) > 1 and not known:  # the next column
+        return ""
+    if not fixed(*found.span("words"), [""]):
+        return text
+    return "" if fixed(*found.span("words"), ["k" + text, text[1:]]) else ANY + text
+
+
+def clash(told: Mapping[str, Iterable[str]]) -> str:
+    """Say which words behind the numbers of two runs, by what they ran, are of two units; "" for none.
+
+    What is scaled already is seconds, "s".
+    """
+    all_ = [(name, word) for name, words in told.items() for word in words]
+    for (name, word), (other, theirs) in itertools.combinations(all_, 2):
+        plain, other_plain = word.lstrip(ANY), theirs.lstrip(ANY)
+        if (one := _unit(plain)) == (two := _unit(other_plain)):
+            continue
+        spelled = ANY not in word + theirs and name != other
+        strangers = spelled and not _units(told[name]) & _units(told[other])
+        if strangers or _alike(one, two):
+            where = (f" in {name}", f" in {other}") if name != other else ("", "")
+            return (
+                f"Behind the number stands {plain!r}{where[0]}, and {other_plain!r}{where[1]}, so the "
+                "figures cannot be compared: let all print the same unit (timeit:  -u msec).  If the two "
+                r"mean the same, give what stands there a place in the pattern, as in  ([0-9.]+) \S+"
+            )
+    return ""
+
+
+def _units(words: Iterable[str]) -> set[str]:
+    return {_unit(word.lstrip(ANY)) for word in words}
+
+
+def _unit(words: str) -> str:
+    """Write a unit in one way: images per second and image/sec are image/s."""
+    one, *per = words.replace(" per ", "/").split("/")
+    times = [f"{SECONDS[word]:g} s" if word in SECONDS else word for word in per]
+    return "/".join([one[:-1] if len(one) > 1 and one.endswith("s") else one, *times])
+
+
+def _alike(one: str, other: str) -> bool:
+    """Tell whether two units differ by what multiplies them alone: kcells/s, Mcells/s, cells/min."""
+    bare = [{unit, unit[1:]} if unit[0] in "kKMGTPmunµμ" else {unit} for unit in (one, other)]
+    (first, *per), (second, *over) = one.split("/"), other.split("/")
+    return bool(bare[0] & bare[1] - {""}) or (first == second and bool(per) and bool(over))
 
 
 def one_number(text: str) -> float | None:

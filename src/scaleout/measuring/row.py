@@ -45,6 +45,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     metric: str = ""  # the pattern that they were read by
     reduce: str = ""  # how they were put together; "" as the metric does
     remark: str = ""  # how the figure was read, where that may be otherwise than it was meant
+    behind: list[str] = []  # the words behind the numbers that were read: images/s
+    ignored: str = ""  # that a setting had no effect, in a sentence
     copies: str = ""  # that its ranks never talked, in a sentence
     ranks: Some = 1
     threads: Some | None = None  # of a rank; None where the job chose

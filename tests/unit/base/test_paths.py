@@ -96,3 +96,27 @@ def test_paths_are_shown_as_one_would_type_them(
     assert paths.show(workshop / "labs/00_tiny/runme.py") == "labs/00_tiny/runme.py"
     monkeypatch.chdir(workshop / "notebooks")
     assert paths.show(workshop / "labs/00_tiny/runme.py") == "../labs/00_tiny/runme.py"
+
+
+@pytest.mark.parametrize(
+    ("variables", "writable", "given"),
+    [
+        ({"HOME": "/"}, False, True),
+        ({"HOME": "/nowhere/at/all"}, False, True),
+        ({"XDG_CONFIG_HOME": "/proc"}, False, True),
+        ({"HOME": "/", "MPLCONFIGDIR": "/mine"}, False, False),
+        ({"HOME": "/tmp"}, True, False),
+    ],
+)
+def test_a_home_that_cannot_be_written_is_made_up_for(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], writable: bool, given: bool
+) -> None:
+    for name in ("MPLCONFIGDIR", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, text in variables.items():
+        monkeypatch.setenv(name, text)
+    before = os.environ.get("MPLCONFIGDIR")
+    monkeypatch.setattr(paths.os, "access", lambda path, mode: writable)
+    paths.give_libraries_a_folder()
+    now = os.environ.pop("MPLCONFIGDIR", None)
+    assert (now != before) == given and (not given or Path(now).is_dir())

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from scaleout.jobs import environment
+from scaleout.jobs import environment, ignored
 
 
 def test_exports_come_out_of_a_shell_as_they_went_in() -> None:
@@ -44,3 +44,57 @@ def test_a_job_is_not_given_the_key_to_a_jupyterlab(monkeypatch: pytest.MonkeyPa
     for name in keys:
         monkeypatch.setenv(name, "secret")
     assert not keys & environment.inherited_environment().keys()
+
+
+@pytest.mark.parametrize(
+    ("shell", "excepted"),
+    [
+        ({"http_proxy": "http://p:1"}, "127.0.0.1,localhost"),
+        ({"HTTPS_PROXY": "http://p:1", "NO_PROXY": "a.org"}, "a.org,127.0.0.1,localhost"),
+        ({"grpc_proxy": "p", "no_proxy": "localhost,b"}, "localhost,b,127.0.0.1"),
+        ({"no_proxy": "c"}, "c"),
+    ],
+)
+def test_what_is_meant_for_this_machine_goes_past_a_proxy(
+    monkeypatch: pytest.MonkeyPatch, shell: dict[str, str], excepted: str
+) -> None:
+    for name in (*environment.PROXIES, "no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    for name, text in shell.items():
+        monkeypatch.setenv(name, text)
+    kept = environment.inherited_environment(alone=True)
+    assert kept["no_proxy"] == excepted and kept.get("NO_PROXY", excepted) == excepted
+    elsewhere = environment.inherited_environment()
+    assert elsewhere.get("no_proxy") == shell.get("no_proxy")
+
+
+@pytest.mark.parametrize(
+    ("shell", "threads", "words"),
+    [
+        (
+            {"OPENBLAS_NUM_THREADS": "1"},
+            [1, 2],
+            "OPENBLAS_NUM_THREADS=1 of this shell goes before -t",
+        ),
+        (
+            {"MKL_NUM_THREADS": "4"},
+            [2],
+            "type  unset MKL_NUM_THREADS  first, or add  --env MKL_NUM",
+        ),
+        ({"OMP_THREAD_LIMIT": "1"}, [2], "OMP_THREAD_LIMIT=1"),
+        ({"MKL_NUM_THREADS": "1", "BLIS_NUM_THREADS": "1"}, [2], "of this shell go before -t"),
+        ({"OMP_THREAD_LIMIT": "64"}, [2], ""),
+        ({"OPENBLAS_NUM_THREADS": "2"}, [2], ""),
+        ({"OPENBLAS_NUM_THREADS": "1"}, [], ""),
+        ({"GOTO_NUM_THREADS": "1"}, [2], ""),
+    ],
+)
+def test_a_variable_of_the_shell_that_undoes_the_threads_is_named(
+    monkeypatch: pytest.MonkeyPatch, shell: dict[str, str], threads: list[int], words: str
+) -> None:
+    for name in ignored.BESIDE:
+        monkeypatch.delenv(name, raising=False)
+    for name, text in shell.items():
+        monkeypatch.setenv(name, text)
+    said = ignored.undone(threads, given={"GOTO_NUM_THREADS"})
+    assert words in said and bool(said) == bool(words)

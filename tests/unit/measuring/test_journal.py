@@ -1,6 +1,8 @@
 """A damaged points.jsonl or sweep.json: what is whole is read, what is not is named once."""
 
 import json
+import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scaleout import sweeps
+from scaleout.measuring.asked import Comparing
+from scaleout.measuring.journal import Journal
+from scaleout.measuring.row import Compared
 
 ROW: dict[str, Any] = {
     "schema": 1,
@@ -77,3 +82,21 @@ def test_a_damaged_sweep_json_is_as_good_as_none(tmp_path: Path, text: str) -> N
 def test_no_line_is_too_strange_to_read(tmp_path: Path, changes: dict[str, Any]) -> None:
     result = sweeps.read(_write(tmp_path, DEFAULT, ROW | changes, ROW | {"ranks": 3}))
     assert 3 in result.frame.ranks.tolist() and repr(result)
+
+
+@pytest.mark.parametrize(
+    ("ahead_s", "said"),
+    [(5 * 3600, "5.0 hours behind"), (600, "0.2 hours behind"), (-5, ""), (20, "")],
+)
+@pytest.mark.parametrize("kind", ["compare", "sweep"])
+def test_a_clock_that_went_back_is_told(
+    results: Path, monkeypatch: pytest.MonkeyPatch, ahead_s: float, said: str, kind: str
+) -> None:
+    monkeypatch.chdir(results.parent)
+    first, second = (Journal(kind, name, "x.jsonl", Comparing, Compared) for name in ("a", "b"))
+    assert first.clock() == ""
+    first.path.touch()
+    os.utime(first.path, (time.time() + ahead_s,) * 2)
+    told = second.clock()
+    assert said in told and bool(told) == bool(said)
+    assert f"scaleout report results/{kind}/a results/{kind}/b" in told or not said

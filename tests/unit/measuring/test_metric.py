@@ -193,6 +193,10 @@ def test_the_whole_number_is_read_of_which_the_pattern_finds_a_part(
         (S, "images/s: 1.234,5", "'1.234,5'"),
         ("([0-9.]+) images/s", "1.234.567 images/s", "'1.234.567'"),
         (S, "images/s: 1,23,456", "'1,23,456'"),
+        (S, "images/s: 1 234.5", "a part of '1 234.5': if that is one number"),
+        ("([0-9.]+) images/s", "12 345 images/s", "a part of '12 345'"),
+        (S, "images/s: 1 234 567", "a part of '1 234 567'"),
+        (S, "images/s: 12 kwidgets/s\rimages/s: 1 Mwidgets/s", "'Mwidgets/s'"),
         (S, "images/s: 1\u202f234,5", "'1\\u202f234,5'"),
         ("([0-9.]+) steps", "-5.0 steps", "is -5,"),
         ("real +([0-9.]+)", "real 0m1.234s", "'0m1.234'"),
@@ -209,18 +213,50 @@ def test_a_number_that_can_be_read_in_two_ways_is_shown_whole_and_refused(
 
 
 @pytest.mark.parametrize(
-    ("pattern", "line", "remark"),
+    ("pattern", "line", "value"),
     [
-        (S, "images/s: 1 234.5", "'1 234.5' was read as columns"),
-        ("([0-9.]+) images/s", "12 345 images/s", "'12 345' was read as columns"),
-        ("[0-9] ([0-9.]+) images/s", "12 345 images/s", ""),  # the pattern names the blank
-        ("([0-9.]+) images/s", "step 100 12.5 images/s", ""),
+        ("[0-9] ([0-9.]+) images/s", "12 345 images/s", 345),  # the pattern names the blank
+        ("images/s: ([0-9.]+) ", "images/s: 1 234.5", 1),
+        ("([0-9.]+) images/s", "step 100 12.5 images/s", 12.5),
     ],
 )
-def test_a_blank_between_thousands_is_remarked_upon(job, pattern: str, line: str, remark) -> None:
-    metric = Metric(pattern)
-    said = metric.remark(metric.read(job([(0, line)])))
-    assert remark in said and bool(said) == bool(remark)
+def test_a_blank_that_the_pattern_names_parts_two_numbers(
+    job, pattern: str, line: str, value: float
+) -> None:
+    assert Metric(pattern).read(job([(0, line)])).value == value
+
+
+@pytest.mark.parametrize("found", [True, False])
+def test_whether_something_is_so_is_no_figure(found: bool) -> None:
+    with pytest.raises(NoFigure, match="The job returned bool"):
+        Metric().read(found)
+
+
+E = "\x1b["
+
+
+@pytest.mark.parametrize(
+    ("pattern", "line", "value"),
+    [
+        ("speed: .*?([0-9.]+)", f"speed: {E}1;36m1234.5{E}0m images/s", 1234.5),
+        ("images/s: ([0-9.]+)", f"{E}32mimages/s{E}0m: {E}1m987.6{E}0m", 987.6),
+        ("speed: [^0-9]*([0-9.]+)", f"speed: {E}38;5;208m1234.5{E}0m", 1234.5),
+        ("speed: .*?([0-9.]+)", f"speed: {E}38;2;255;128;0m617.2", 617.2),
+        ("speed: .*?([0-9.]+)", "speed: \x9b36m12.5\x9b0m", 12.5),
+        ("speed: .*?([0-9.]+)", "speed: \x1b]8;;http://a.org/8\x1b\\99\x1b]8;;\x1b\\", 99),
+        ("speed: .*?([0-9.]+)", "\x1b]0;job 7\x07speed: \x1b(B5", 5),
+        ("([0-9.]+) images/s", "10.0\b\b\b\b1234.5 images/s", 1234.5),
+        ("([0-9.]+) images/s", "1/2 9 images/s\b\b\b\b\b\r2/2 11 images/s", 10),
+        ("rate", f"speed: 1234.5 {E}32mimages/s{E}0m", 1234.5),
+        ("rate", f"{E}2K{E}1A{E}35mspeed{E}39m: {E}1m1234.5{E}0m images/s", 1234.5),
+    ],
+)
+def test_signs_that_steer_a_terminal_are_no_part_of_a_line(
+    job, pattern: str, line: str, value: float
+) -> None:
+    run = job([(0, line)])
+    metric = Metric(pattern).settled(run)
+    assert metric.read(run).value == value and "\x1b" not in metric.what
 
 
 @pytest.mark.parametrize("text", ["12,3", "fast", "nan", "0", "-1", "inf"])

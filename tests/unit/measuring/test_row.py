@@ -61,6 +61,8 @@ def test_a_job_of_a_sweep_forgets_nothing_as_a_run_of_a_comparison() -> None:
         "values": {"0": [7.0]},
         "remark": "r",
         "copies": "c",
+        "behind": ["rows/s"],
+        "ignored": "i",
     }
     told |= {"metric": "m", "reduce": "sum", "command": "mpirun", "run_id": "x", "utc": "2026"}
     told |= {"start_s": 0.5, "others": 0.25, "cpu": "A", "cores": 2, "versions": {"numpy": "2"}}
