@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import __version__
 from .base.errors import FULL, WHEN_FULL, ScaleoutError
+from .base.paths import give_libraries_a_folder
 from .base.words import plain, sentence
 
 if TYPE_CHECKING:
+    from .comparisons.comparison import Comparison
     from .jobs.job import Job
     from .scaling import Measured, RateFit
     from .site import Site
@@ -25,6 +27,7 @@ Verb = Callable[[argparse.Namespace, list[str]], int]
 LAB = "a topic such as 04_kmeans, or a script's path"
 THREADS = "threads of each rank (usable cores / ranks)"
 SITE = "how this machine launches jobs, see sites/"
+MINUTES, GATE = 10.0, 0.05  # of a gate, and of one to be tried
 KEPT = (".jsonl", ".md", ".png", ".sbatch", ".sh")  # of a sweep's folder, what a person opens
 
 
@@ -44,6 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         words, rest = words[:at], words[at + 1 :]
     args = parser().parse_args(words)
     args.typed = ["scaleout", *words, *(["--", *rest] if rest else [])]
+    give_libraries_a_folder()
     try:
         status: int = args.call(args, rest)
         return status
@@ -77,9 +81,13 @@ def _doctor(args: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _run(args: argparse.Namespace, rest: list[str]) -> int:
+    from .jobs.ignored import undone
     from .launch.run import start
 
-    start(_job(args, rest, site=_site(args), bind=args.bind, stdin=True), _say)
+    job = _job(args, rest, site=_site(args), bind=args.bind, stdin=True)
+    if said := undone([args.threads] if args.threads else [], job.env):
+        _say(said)
+    start(job, _say)
     return 0
 
 
@@ -105,6 +113,7 @@ def _sweep(args: argparse.Namespace, rest: list[str]) -> int:
     from .base.paths import show
     from .sweeps import points, sweep
 
+    say = _beside(args.json)
     result = sweep(
         rest,
         ranks=points.typed_counts("-n", args.ranks),
@@ -118,45 +127,131 @@ def _sweep(args: argparse.Namespace, rest: list[str]) -> int:
         timeout=args.timeout,
         name=args.name,
         site=_site(args),
-        echo=_say,
+        echo=say,
         typed=args.typed,
+        prepare=args.prepare,
     )
-    _say(f"\n{result}")
+    say(f"\n{result}")
     if not math.isnan(result.drift):
-        _say(f"The default drifted by {100 * result.drift:+.1f} % from the first to the last time.")
+        say(f"The default drifted by {100 * result.drift:+.1f} % from the first to the last time.")
     assert result.folder is not None
     kept = sorted(path.name for path in result.folder.iterdir() if path.suffix in KEPT)
-    _say(f"{show(result.folder)}/ holds {', '.join(kept)}")
+    say(f"{show(result.folder)}/ holds {', '.join(kept)}")
+    if args.json:
+        from .measuring import document
+        from .sweeps.document import document as of_sweep
+
+        document.write(of_sweep(result, args.metric, args.typed), args.json)
     return 0 if result.best is not None else 1
 
 
 def _compare(args: argparse.Namespace, rest: list[str]) -> int:
+    from .comparisons import refs
+    from .comparisons.variants import of_itself, of_refs, variants
+
+    if args.calibrate:
+        return _calibrated(args, of_itself(rest, args.env))
+    if not args.refs:
+        return _compared(args, variants(rest, args.env))
+    say = _beside(args.json)
+    names = refs.parse(args.refs)
+    if changed := refs.dirty():
+        say(changed)
+    with refs.worktrees(names) as found:
+        return _compared(args, of_refs(found, rest, args.env))
+
+
+def _compared(args: argparse.Namespace, asked: dict[str, dict[str, Any]]) -> int:
+    """Compare the variants, and return the status of the gate; 2 where a job of a gate fails."""
     from .base.paths import show
+    from .comparisons.gate import judge
+    from .jobs.job import JobError
+
+    say, gate = _beside(args.json), _gate(args)
+    try:
+        minutes = None if gate is None else args.minutes or MINUTES
+        result = _measured(args, asked, rounds=args.rounds or 7, gate=gate, minutes=minutes)
+    except JobError as error:
+        error.status = error.status if gate is None else 2
+        raise
+    say(f"\n{result}")
+    judged = None if gate is None else judge(result, gate)
+    if judged:
+        say(f"\n{judged}")
+    written = result.write(str(judged) if judged else "")
+    say(f"{show(written[0].parent)}/ holds runs.jsonl, {', '.join(p.name for p in written)}")
+    if args.json:
+        from .comparisons.document import document as of_comparison
+        from .measuring import document
+
+        document.write(of_comparison(result, args.typed, judged), args.json)
+    return judged.status if judged else 0
+
+
+def _calibrated(args: argparse.Namespace, asked: dict[str, dict[str, Any]]) -> int:
+    """Measure one command against itself, and say what a gate makes of that."""
+    from .comparisons.calibrate import calibrate
+    from .comparisons.gate import MOST_ROUNDS
+
+    if args.refs or args.json:
+        raise ScaleoutError(
+            "--calibrate takes one command, and prints a table: leave the rest out."
+        )
+    share = _gate(args) if args.gate is not None else GATE
+    most = {"rounds": MOST_ROUNDS, "least": MOST_ROUNDS}
+    result = _measured(args, asked, **most, minutes=args.minutes or MINUTES)
+    _say(f"\n{calibrate(result, share or GATE)}")
+    return 0
+
+
+def _measured(
+    args: argparse.Namespace, asked: dict[str, dict[str, Any]], **how: Any
+) -> "Comparison":
+    """Compare variants as the words of a command line say."""
     from .comparisons.compare import compare
-    from .comparisons.variants import variants
     from .launch import run as launch
 
-    result = compare(
+    ready = ["sh", "-c", args.prepare] if args.prepare else []
+    for one in asked.values():
+        inside = one.pop("inside", [])
+        one |= {"prepare": [*inside, *ready]} if ready else {}
+    about: dict[str, Any] = {"least": args.least, "guess": args.guess, "typed": args.typed}
+    return compare(
         launch.run,
-        variants(rest, args.env),
-        rounds=args.rounds,
+        asked,
         metric=args.metric,
         lower=args.lower,
         reduce=args.reduce,
         name=args.name,
-        guess=args.guess,
-        least=args.least,
-        echo=_say,
-        typed=args.typed,
+        echo=_beside(args.json),
         ranks=args.ranks,
         threads=args.threads,
         timeout=args.timeout,
         site=_site(args),
+        **(about | how),
     )
-    _say(f"\n{result}")
-    written = result.write()
-    _say(f"{show(written[0].parent)}/ holds runs.jsonl, {', '.join(p.name for p in written)}")
-    return 0
+
+
+def _gate(args: argparse.Namespace) -> float | None:
+    """Read the share of --gate PERCENT; None where there is none."""
+    if args.gate is None:
+        if args.minutes is not None:
+            raise ScaleoutError("--minutes is for --gate: add one, such as  --gate 5")
+        return None
+    if args.rounds is not None:
+        raise ScaleoutError(
+            "--gate goes on until it can tell: leave --rounds out (--minutes ends it)."
+        )
+    if not 0 < args.gate < 100 or not (args.minutes is None or 0 < args.minutes < math.inf):
+        raise ScaleoutError(
+            "--gate takes a percentage, and --minutes a time, such as  --gate 5 --minutes 10"
+        )
+    return float(args.gate) / 100
+
+
+def _beside(json_: str) -> Callable[[str], None]:
+    """Return what prints lines: on standard error where standard output is for a document alone."""
+    return _complain if json_ == "-" else _say
 
 
 def _scaling(args: argparse.Namespace, rest: list[str]) -> int:
@@ -187,7 +282,8 @@ def _print_json(table: "Measured", fit: "RateFit", rows: Sequence[dict[str, Any]
     laws = {name: round(share, 3) for name, share in fit.weights.items()}
     about = {"count": table.count, "measured": table.what, "points": fit.points}
     about |= {"one": fit.one if fit.near else None, "scatter": fit.scatter, "laws": laws}
-    _say(json.dumps({**about, "faster": fit.faster, "predictions": rows}, indent=1))
+    about |= {"faster": fit.faster, "remark": table.remark}
+    _say(json.dumps({**about, "predictions": rows}, indent=1))
 
 
 def _print_lines(table: "Measured", fit: "RateFit", rows: Sequence[dict[str, Any]]) -> None:
@@ -210,6 +306,8 @@ def _print_lines(table: "Measured", fit: "RateFit", rows: Sequence[dict[str, Any
         last = f" {row['seconds']:>10.4g}" if "seconds" in row else ""
         _say(f"{row['nodes']:>8} {_short(row['rate']):>10} {interval:>22} {row['efficiency']:>11.2f}"
              f"{last}   low if: {row['low_law']}")  # fmt: skip
+    if table.remark:
+        _say(table.remark)
     refused = dict.fromkeys(row["refused"] for row in rows if "refused" in row)
     for why in refused:
         _say(why)
@@ -232,6 +330,10 @@ def _report(args: argparse.Namespace, rest: list[str]) -> int:
 def _say(text: str) -> None:
     """Print a line, and hold nothing back."""
     print(text, flush=True)
+
+
+def _complain(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def _say_meanwhile(text: str) -> None:
@@ -544,6 +646,10 @@ def _measuring_words(add: Callable[..., Any], verb: str) -> None:
     about = "seconds before a job is ended (600)"
     add("--timeout", type=float, default=600, metavar="S", help=about)
     add("--name", default="", help=f"folder in results/{verb}/ (made from what is measured)")
+    about = "a shell's line to run before each job, such as 'rm -rf checkpoints'"
+    add("--prepare", default="", metavar="COMMAND", help=about)
+    about = "write what was found for a program to read, see docs/compare.md; - is standard output"
+    add("--json", default="", metavar="FILE", help=about)
     add("--site", type=Path, metavar="FILE", help=SITE)
 
 
@@ -557,11 +663,22 @@ def _compare_words(commands: Any) -> None:
     about = "compare the values of a variable, also 1..4; an empty one leaves it unset; one value: for all variants"
     add("--env", action="append", default=[], metavar="K=V,V", help=about)
     about = "at most so many rounds, 3 or more; fewer if more would change nothing (7)"
-    add("--rounds", type=int, default=7, metavar="R", help=about)
+    add("--rounds", type=int, metavar="R", help=about)
     about = "no fewer rounds than so many, however clear it is before (3)"
     add("--least", type=int, default=3, metavar="R", help=about)
     about = "how many times as fast you expect it to be: kept before the first run, for a report"
     add("--guess", type=float, metavar="G", help=about)
+    about = (
+        "go on until each is shown to be no more than P %% slower (exit 0), or more (1), or the minutes "
+        "are over (3)"
+    )
+    add("--gate", type=float, metavar="P", help=about)
+    about = f"for --gate and --calibrate ({MINUTES:g})"
+    add("--minutes", type=float, metavar="M", help=about)
+    about = "measure one command against itself, and say how often a gate would be wrong and what it finds"
+    add("--calibrate", action="store_true", help=about)
+    about = "the command at each of these commits of git, the first is the baseline"
+    add("--refs", default="", metavar="MAIN,HEAD", help=about)
     _measuring_words(add, "compare")
 
 

@@ -11,6 +11,7 @@ import functools
 import hashlib
 import json
 import math
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from inspect import getattr_static, signature
@@ -26,6 +27,7 @@ from ..base import jsonlines, progress, settings
 from ..base.errors import ScaleoutError
 from ..base.paths import show
 from ..base.words import count, rounded, veiled
+from ..jobs.ignored import ignored, undone
 from ..jobs.job import JobFailed, JobInterrupted, Run
 from ..launch import run as launch
 from ..measuring import command
@@ -33,11 +35,12 @@ from ..measuring.asked import Comparing
 from ..measuring.journal import Journal, folder_name, scripts
 from ..measuring.kind import Kind
 from ..measuring.metric import LAST_LINES, Metric
-from ..measuring.numbers import NoFigure
+from ..measuring.numbers import NoFigure, clash
 from ..measuring.row import Again, Compared
 from .comparison import Comparison
 from .elsewhere import FILE as ELSEWHERE
 from .elsewhere import kept as kept_elsewhere
+from .gate import MOST_ROUNDS, told
 from .intervals import ROUNDS, WITHIN
 
 # What is run and gives a figure; it takes whatever its variants hold.
@@ -55,6 +58,7 @@ class OfLab(Protocol):
 Column = tuple[str, Again]  # a variant, and 1 where it is the baseline's second run of a round
 SHORT_S = 10.0  # a job's start is no large part of more
 ROUND = "{ROUND}"  # in a command
+PREPARE = "prepare"  # of a variant: what is run before each of its runs
 MOST_BYTES = 200_000  # of a script whose text is kept
 MORE = 2  # rounds at most that take the place of disturbed ones
 BESIDE = (
@@ -79,6 +83,8 @@ def compare(
     least: int = ROUNDS,
     echo: Callable[[str], None] | None = None,
     typed: Sequence[str] = (),
+    gate: float | None = None,
+    minutes: float | None = None,
     **shared: object,
 ) -> Comparison:
     """Run each variant once a round, and the baseline, which is the first of them, twice.
@@ -124,8 +130,14 @@ def compare(
         Takes a line a run, in place of the bar.
     typed : sequence of str
         The command line that asked for it, where one did: a report prints it.
+    gate : float, optional
+        Go on, in place of `rounds`, until each variant is shown to be slower than the baseline by no
+        more than this share, or by more; `gate.judge` says which.
+    minutes : float, optional
+        No round begins that would end later.
     **shared
-        Arguments of `job` that all variants have.
+        Arguments of `job` that all variants have. `prepare`, a shell's line or the words of a
+        command, is run before each run, and is no part of its seconds.
 
     Returns
     -------
@@ -142,7 +154,12 @@ def compare(
     _check(asked, rounds)
     if guess is not None and not 0 < guess < math.inf:
         raise ScaleoutError(f"A guess says how many times as fast, as in guess=1.3; not {guess!r}.")
-    rounds = settings.rounds(rounds)
+    if not (gate is None or 0 < gate < 1) or not (minutes is None or 0 < minutes < math.inf):
+        raise ScaleoutError(
+            f"A gate is a share between 0 and 1, and minutes are above 0; not {gate!r}, {minutes!r}."
+        )
+    rounds = settings.rounds(rounds if gate is None else MOST_ROUNDS)
+    began = time.monotonic()
     measure = Metric(metric, lower, reduce)
     about = _about(job, asked, metric, measure)
     journal = Journal(
@@ -151,9 +168,11 @@ def compare(
     files = _files(job, asked)
     about = msgspec.structs.replace(about, scripts=files, texts=_texts(files), typed=list(typed))
     start = _start(job, f"compare/{journal.name}/jobs")
+    prepare = functools.partial(_command, f"compare/{journal.name}/prepare")
     by_the_clock = measure.what == "wall_s" and job is launch.run
     round_of = columns(list(asked))
     rows: list[Compared] = []
+    before = 0  # rounds, by an earlier call
     own = _lab(job)
     there = kept_elsewhere(own.folder / ELSEWHERE, name) if own and name else []
 
@@ -161,19 +180,30 @@ def compare(
         return Comparison(rows, measure.lower is True, about.metric, journal.folder, others=there)
 
     def done() -> bool:
-        return len(rows) >= len(round_of) and enough(result(), rounds, least)
+        if len(rows) < len(round_of):
+            return False
+        here, spent_s = len(rows) // len(round_of) - before, time.monotonic() - began
+        if here and minutes is not None and spent_s * (1 + 1 / here) > 60 * minutes:
+            return True
+        if gate is None or settings.quick():
+            return enough(result(), rounds, least)
+        return told(result(), gate)
 
+    say: Callable[[str], None] = echo or print
     with journal.held():
         about = _as_before(journal, about, guess)
         if not about.limits:
             about = msgspec.structs.replace(about, limits=_limits(job), kind=Kind.here())
         if guess is not None and about.guess is None:
-            (echo or print)("This guess is not kept, as its comparison has runs already.")
-        rows += _whole_rounds(journal, about, len(round_of), echo or print)
+            say("This guess is not kept, as its comparison has runs already.")
+        rows += _whole_rounds(journal, about, len(round_of), say)
+        before = len(rows) // len(round_of)
         if done():
             journal.begin(about, "before")
             rows.clear()
-        before = len(rows) // len(round_of)
+            before = 0
+        for warning in filter(None, (journal.clock(), _threads(asked))):
+            say(warning)
         if before and echo:
             echo(f"{count(before, 'round')} were measured before, in {show(journal.folder)}.")
         turns = plan(round_of, before, done)
@@ -191,13 +221,15 @@ def compare(
                     with settings.in_round(round_ + 1):
                         how = _of_round(asked[key], round_ + 1)
                         where = f"{key}, round {round_ + 1}"
+                        _prepare(prepare, how, where)
                         row, measure = _run(start, how, measure, where, bool(earlier))
                     if by_the_clock:
                         start_s = rows[0].start_s if rows else _start_s(start, asked[key], row)
                         row = msgspec.structs.replace(row, start_s=start_s)
                     _ask(measure, [*rows, msgspec.structs.replace(row, variant=key)])
-                    if echo and row.copies and not any(old.copies for old in earlier):
-                        echo(f"{key}: {row.copies}")
+                    if echo and not earlier:
+                        for note in filter(None, (row.copies, row.ignored)):
+                            echo(f"{key}: {note}")
                 rows.append(
                     msgspec.structs.replace(
                         row, round=round_, place=len(rows), variant=key, again=again
@@ -215,14 +247,39 @@ def compare(
         return result()
 
 
+def _threads(asked: Mapping[str, Mapping[str, object]]) -> str:
+    """Say which variables of this shell undo the threads that the variants ask for."""
+    envs = [env for how in asked.values() if isinstance(env := how.get("env"), Mapping)]
+    threads = {n for how in asked.values() if isinstance(n := how.get("threads"), int)}
+    return undone(sorted(threads), {name for env in envs for name in env})
+
+
 def _of_round(how: Mapping[str, object], number: int) -> Mapping[str, object]:
-    """Fill in {ROUND} in the words of a command."""
-    script = how.get("script")
-    if isinstance(script, str):
-        return {**how, "script": script.replace(ROUND, str(number))}
-    if isinstance(script, (list, tuple)):
-        return {**how, "script": [str(word).replace(ROUND, str(number)) for word in script]}
-    return how
+    """Fill in {ROUND} in the words of a command, and of what prepares it."""
+    found = dict(how)
+    for key in ("script", PREPARE):
+        words = found.get(key)
+        if isinstance(words, str):
+            found[key] = words.replace(ROUND, str(number))
+        elif isinstance(words, (list, tuple)):
+            found[key] = [str(word).replace(ROUND, str(number)) for word in words]
+    return found
+
+
+def _prepare(run: Measured, how: Mapping[str, object], where: str) -> None:
+    """Run what prepares a run, to its end."""
+    words = how.get(PREPARE)
+    try:
+        if words:
+            run(["sh", "-c", words] if isinstance(words, str) else words, ranks=1, threads=1)
+    except ScaleoutError as error:
+        error.args = (f"{where}, --prepare: {error}", *error.args[1:])
+        raise
+
+
+def _bare(how: Mapping[str, object]) -> dict[str, object]:
+    """Leave out what prepares a run: the job itself does not take it."""
+    return {key: value for key, value in how.items() if key != PREPARE}
 
 
 def columns(names: Sequence[str]) -> list[Column]:
@@ -277,7 +334,7 @@ def _run(
 ) -> tuple[Compared, Metric]:
     """Make a row of one run, and return the metric that all others are read by."""
     try:
-        found = start(**how)
+        found = start(**_bare(how))
         metric = metric.settled(found)
         figure = metric.read(found)
         ranks = getattr(found, "ranks", 1)
@@ -291,7 +348,7 @@ def _run(
             reason += "\nIts last lines:" + "".join(
                 f"\n    {text[:160]}" for text in lines[-LAST_LINES:]
             )
-        again = command.left_behind(reason, _words(how)) if worked else ""
+        again = command.left_behind(reason) if worked else ""
         error.args = (f"{where}: {reason}" + f"\n{again}" * bool(again),)
         raise
     except ScaleoutError as error:
@@ -308,6 +365,8 @@ def _run(
         metric=metric.pattern,
         reduce=metric.reduce,
         remark=metric.remark(figure),
+        behind=list(figure.behind),
+        ignored=ignored(run) if run else "",
         copies=copies,
         ranks=ranks,
         threads=run.threads if run else None,
@@ -327,12 +386,15 @@ def _start_s(start: Measured, how: Mapping[str, object], row: Compared) -> float
     if row.value > SHORT_S:
         return 0.0
     seconds = Metric("wall_s")
-    empty = [seconds.read(start(**{**how, "script": ["true"]})).value for _ in range(2)]
+    empty = [seconds.read(start(**{**_bare(how), "script": ["true"]})).value for _ in range(2)]
     return round(min(empty), 4)
 
 
 def _ask(metric: Metric, rows: Sequence[Compared]) -> None:
-    """Ask what the figures mean where all ranks of one variant print, and not all of another."""
+    """Ask what the figures mean where all ranks of one variant print, and not all of another, and
+    refuse figures of two units."""
+    if words := clash({row.variant: row.behind for row in rows}):
+        raise NoFigure(words)
     several = {row.variant: (len(row.values), row.ranks) for row in rows if row.ranks > 1}
     whole = {key: printed for key, (printed, ranks) in several.items() if printed == ranks}
     if metric.reduce or metric.lower or not metric.pattern or len(whole) in (0, len(several)):

@@ -21,7 +21,7 @@ from ..base.words import count, markdown_table, percent, rounded
 from ..measuring.asked import Comparing
 from ..measuring.journal import description, read_rows
 from ..measuring.row import Again, Compared
-from .intervals import LEVEL, ROUNDS, Paired, Ratio, between, paired, verdict
+from .intervals import LEVEL, ROUNDS, Paired, Ratio, Verdict, between, paired, verdict
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -115,18 +115,33 @@ class Comparison:
         self.unit = kept[0].unit
         self.columns: list[tuple[str, Again]]
         self.columns = [(self.baseline, 0), (self.baseline, 1), *((name, 0) for name in names[1:])]
-        values = self._speeds()
-        self.found: Paired = paired(
-            values[:, :2],
-            {name: values[:, column] for column, name in enumerate(self.variants, 2)},
-            compared=compared,
-            order=None if kept[0].place is UNSET else self._wide("place"),
-        )
+        self._compared = compared
+        self.found = self.paired()
         shortest = min(row.value for row in self._rows)
         start_s = self._rows[0].start_s
         self.start_s = start_s if START * start_s > shortest else 0.0
         self._hidden = 2 * start_s > shortest
         self.noise, self.drift = self.found.noise, self.found.drift
+
+    def paired(self, level: float = LEVEL) -> Paired:
+        """Estimate all ratios, with intervals of another level.
+
+        Parameters
+        ----------
+        level : float
+
+        Returns
+        -------
+        Paired
+        """
+        values = self.speeds()
+        return paired(
+            values[:, :2],
+            {name: values[:, column] for column, name in enumerate(self.variants, 2)},
+            compared=self._compared,
+            order=None if self._rows[0].place is UNSET else self._wide("place"),
+            level=level,
+        )
 
     def _wide(self, field: str) -> Array:
         """Arrange a field as (rounds, columns): the baseline, the baseline again, the variants."""
@@ -135,7 +150,7 @@ class Comparison:
         wide = [[float(at[r, name, again]) for name, again in self.columns] for r in rounds]
         return np.array(wide, np.float64)
 
-    def _speeds(self) -> Array:
+    def speeds(self) -> Array:
         """Arrange the values as (rounds, columns), of times their inverse: more is better."""
         return self._wide("value") ** (-1.0 if self.lower else 1.0)
 
@@ -189,13 +204,13 @@ class Comparison:
         """
         names = [name for name, _ in self.columns]
         first, second = (names.index(self._known(name)) for name in (variant, other))
-        values = self._speeds()
+        values = self.speeds()
         off = {r for r, c, _ in self.found.disturbed if c in (first, second)}
         clean = [r for r in range(self.rounds) if r not in off]
         kept = values[clean if len(clean) >= ROUNDS else slice(None)]
         return between(kept[:, first], kept[:, second])
 
-    def verdict(self, variant: str) -> str:
+    def verdict(self, variant: str) -> Verdict:
         """Judge a variant against the baseline.
 
         Parameters
@@ -213,7 +228,7 @@ class Comparison:
         """
         return self._word(self.ratio(variant))
 
-    def _word(self, ratio: Ratio) -> str:
+    def _word(self, ratio: Ratio) -> Verdict:
         """Judge a ratio; of jobs that are mostly start, none can be shown to be equal."""
         word = verdict(ratio, self.noise)
         return "unclear" if self._hidden and word == "no difference shown" else word
@@ -396,6 +411,8 @@ class Comparison:
                 f"{percent(abs(share))} {way} than its other runs."
             )
         notes += dict.fromkeys(row.remark for row in self._rows if row.remark)
+        without = {row.variant: row.ignored for row in self._rows if row.ignored}
+        notes += [f"{variant}: {text}." for variant, text in without.items()]
         never = {row.variant: row.copies for row in self._rows if row.copies}
         notes += [f"{variant}: {text}" for variant, text in never.items()]
         left_out = self.rounds - min(ratio.rounds for ratio in self.found.ratios.values())
@@ -515,8 +532,13 @@ class Comparison:
         named = {name: re.fullmatch(variants, name) for name in self.variants}
         return {int(at[1]): self.ratio(name) for name, at in named.items() if at}
 
-    def write(self) -> list[Path]:
+    def write(self, above: str = "") -> list[Path]:
         """Write the figure and the table into the comparison's folder.
+
+        Parameters
+        ----------
+        above : str
+            Lines to stand above the table, such as a gate's.
 
         Returns
         -------
@@ -526,7 +548,8 @@ class Comparison:
         folder = self.folder or results("compare")
         picture, text = folder / "comparison.png", folder / "comparison.md"
         self.plot().savefig(picture)
-        text.write_text(self.markdown(), encoding="utf-8")
+        said = "".join(f"{line}\n\n" for line in above.splitlines())
+        text.write_text(said + self.markdown(), encoding="utf-8")
         return [picture, text]
 
     @classmethod

@@ -8,6 +8,7 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +20,7 @@ SPREADS, SHARE = 6.0, 0.3  # a run is disturbed when it is both so many spreads 
 NORMAL = 1.4826  # the standard deviation of a normal distribution, in median distances
 
 Array = NDArray[np.float64]
+Verdict = Literal["faster", "slower", "no difference shown", "unclear"]
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ def paired(
     variants: Mapping[str, ArrayLike],
     compared: int = 0,
     order: ArrayLike | None = None,
+    level: float = LEVEL,
 ) -> Paired:
     """Estimate the ratios of variants to a baseline measured in rounds, each with its interval.
 
@@ -77,7 +80,7 @@ def paired(
     """
     columns = [np.asarray(values, float) for values in variants.values()]
     logs = np.log(np.column_stack([np.asarray(baseline, float), *columns]))
-    alpha = (1 - LEVEL) / max(1, compared or len(columns))
+    alpha = (1 - level) / max(1, compared or len(columns))
     off = _off(logs)
     clean = off == 0
     ratios, halves = {}, []
@@ -131,7 +134,7 @@ def difference(pairs: Iterable[tuple[float, float]]) -> tuple[float, float, floa
     return middle, middle - half, middle + half
 
 
-def verdict(ratio: Ratio, noise: float) -> str:
+def verdict(ratio: Ratio, noise: float) -> Verdict:
     """Judge a ratio: faster, slower, no difference shown, or unclear."""
     size = max(ratio.middle, 1 / ratio.middle) - 1
     if ratio.low > 1 and size > noise:

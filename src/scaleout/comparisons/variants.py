@@ -3,14 +3,16 @@
 import os
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 
 from ..base.errors import ScaleoutError
 from ..jobs.environment import check_variables
 from ..measuring import command, ranges
+from .refs import Ref
 
 BETWEEN = "::"  # two commands
+TWIN = "SCALEOUT_TWIN"  # by which alone two variants that do the same differ
 
 
 def variants(words: Sequence[str], env: Sequence[str] = ()) -> dict[str, dict[str, object]]:
@@ -59,6 +61,46 @@ def variants(words: Sequence[str], env: Sequence[str] = ()) -> dict[str, dict[st
     return _called(labels, [_variant(commands[0], {**fixed, **setting}) for setting in settings])
 
 
+def of_itself(words: Sequence[str], env: Sequence[str] = ()) -> dict[str, dict[str, object]]:
+    """Read one command as two variants that do the same."""
+    if BETWEEN in words:
+        raise ScaleoutError(f"--calibrate takes one command: leave {BETWEEN} out.")
+    command.check(words)
+    fixed = _fixed(env, "--calibrate measures one command")
+    return {"itself": _variant(words, fixed), "once more": _variant(words, fixed, twin=True)}
+
+
+def of_refs(
+    refs: Sequence[Ref], words: Sequence[str], env: Sequence[str] = ()
+) -> dict[str, dict[str, object]]:
+    """Read {commit: arguments of scaleout.run} of one command that runs in several worktrees.
+
+    What prepares a run belongs in the same folder: `inside` has the words that bring it there.
+    """
+    if BETWEEN in words:
+        raise ScaleoutError(f"--refs compares one command at several commits: leave {BETWEEN} out.")
+    if not words:
+        raise ScaleoutError(
+            "A command is missing: put it last, as in  --refs main,HEAD -- python a.py"
+        )
+    fixed = _fixed(env, "--refs compares commits")
+    return {
+        ref.name: {**_variant(ref.inside(words), fixed), "inside": ref.inside([])} for ref in refs
+    }
+
+
+def _fixed(env: Sequence[str], why: str) -> dict[str, str]:
+    """Read variables that have one value each."""
+    fixed: dict[str, str] = {}
+    for text in env:
+        name, values = ranges.named(text)
+        if len(values) > 1:
+            raise ScaleoutError(f"{why}: give {name} one value, not {len(values)}.")
+        fixed[name] = values[0]
+    check_variables(fixed)
+    return fixed
+
+
 def _each_once(choices: Iterable[str]) -> None:
     """Refuse what stands there twice."""
     for text, times in Counter(choices).items():
@@ -93,5 +135,8 @@ def _names(commands: Sequence[Sequence[str]]) -> list[str]:
     return [" ".join(command[max(0, shared) :]) for command in commands]
 
 
-def _variant(words: Sequence[str], setting: dict[str, str]) -> dict[str, object]:
-    return {"script": list(words), "env": {name: value or None for name, value in setting.items()}}
+def _variant(
+    words: Sequence[str], setting: Mapping[str, str], twin: bool = False
+) -> dict[str, object]:
+    env = {name: value or None for name, value in setting.items()}
+    return {"script": list(words), "env": {**env, **({TWIN: "1"} if twin else {})}}

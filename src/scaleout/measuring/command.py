@@ -16,6 +16,7 @@ BUILT_IN = {
     *("umask", "unset", "wait", "while", ".", "{", "("),
 }
 SCRIPT = re.compile(r"\S+\.py .*")
+IN_FOLDER = ["env", "-C"]  # and the folder, before a command that runs in it
 LAUNCHERS = ("mpirun", "mpiexec", "srun", "horovodrun")
 
 
@@ -72,6 +73,10 @@ def check(command: Sequence[str]) -> None:
 
 def script(command: Sequence[str]) -> str:
     """Name the file that a command runs; "" where it runs a module, or a program of the system."""
+    if list(command[:2]) == IN_FOLDER:
+        folder = Path(command[2])
+        paths = (folder / word for word in command[3:])
+        return script([str(path) if path.is_file() else path.name for path in paths])
     files = (word.endswith((".py", ".sh")) and Path(word).is_file() for word in command)
     at = next((number for number, is_one in enumerate(files) if is_one), 0)
     before = list(command[:at])
@@ -81,12 +86,11 @@ def script(command: Sequence[str]) -> str:
     return first if at or os.sep in first and Path(first).is_file() else ""
 
 
-def left_behind(reason: str, command: str | Sequence[str]) -> str:
+def left_behind(reason: str) -> str:
     """Say what makes a command fail that has worked before, most likely."""
     found = re.search(r"""exist\w*:? ['"]([^'"\n]+)""", reason)
     name = found[1] if found else "WHAT"
-    line = shlex.join(words(command)) or "COMMAND"
     return (
         "It has worked before, so its first run may have left something behind that is in its way "
-        f"now: remove it each time, with  sh -c {shlex.quote(f'rm -rf {name}; {line}')}"
+        f"now: remove it before each run, with  --prepare {shlex.quote(f'rm -rf {shlex.quote(name)}')}"
     )

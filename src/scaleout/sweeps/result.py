@@ -58,8 +58,8 @@ class Result:
         the default itself where nothing beats it.
     drift : float
         By how much the last default differs from the first, as a share of it.
-    of_best : sequence of Swept
-        The rows of the best point.
+    rows, of_best : sequence of Swept
+        All that was measured, and the rows of the best point.
     """
 
     def __init__(
@@ -71,9 +71,10 @@ class Result:
         import pandas as pd
 
         kept = [row if isinstance(row, Swept) else Swept.of(row) for row in rows]
-        self.lower, self.folder = lower, folder
+        self.lower, self.folder, self.rows = lower, folder, kept
         self.unit = next((row.unit for row in kept if row.unit), "")
         self._doubt = next((row.remark for row in kept if row.remark), "")
+        self._ignored = {str(point_of(row)): row.ignored for row in kept if row.ignored}
         self._of_default = [row for row in kept if row.role != POINT]
         points: dict[Point, list[Swept]] = {}
         for row in kept:
@@ -155,7 +156,8 @@ class Result:
             finding = (
                 f"{self._doubt} If it is right as it was read, {finding[0].lower()}{finding[1:]}"
             )
-        return " ".join(text for text in (finding, self._taken(), self._left_out()) if text)
+        told = (finding, self._no_effect(), self._taken(), self._left_out())
+        return " ".join(text for text in told if text)
 
     def _finding(self) -> str:
         """Say how the best compares with the default, and how sure that is."""
@@ -223,6 +225,14 @@ class Result:
             f"Other programs took up to {percent(max(shares))} of the CPUs' time, during "
             f"{len(shares)} of {count(len(self.runs), 'job')}: measure again when the machine is quiet."
         )
+
+    def _no_effect(self) -> str:
+        """Say of which points a setting had no effect; "" for none."""
+        if not self._ignored:
+            return ""
+        first, more = next(iter(self._ignored.items())), len(self._ignored) - 1
+        others = f" The same goes for {count(more, 'other point')}." if more else ""
+        return f"{first[0]}: {first[1]}.{others}"
 
     def _left_out(self) -> str:
         """Say which points were copies of one job; "" where there was none."""

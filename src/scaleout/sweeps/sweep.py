@@ -17,13 +17,14 @@ from ..base.errors import ScaleoutError
 from ..base.paths import show
 from ..base.words import rounded
 from ..jobs import failures
+from ..jobs.ignored import ignored, of_shell, undone
 from ..jobs.job import TIMEOUT_S, Job, JobFailed, JobInterrupted, JobTimeout, Run
 from ..launch import run as launch
 from ..measuring import command as commands
 from ..measuring.asked import Judged, Sweeping
 from ..measuring.journal import Journal, folder_name, scripts
 from ..measuring.metric import Figure, Metric
-from ..measuring.numbers import NoFigure
+from ..measuring.numbers import NoFigure, clash
 from ..measuring.row import COPIES, FIRST, LAST, OK, POINT, RATED, Swept
 from ..site import Site
 from . import files, points
@@ -55,6 +56,7 @@ def sweep(
     site: Site | None = None,
     echo: Say | None = print,
     typed: Sequence[str] = (),
+    prepare: str = "",
 ) -> Result:
     """Measure a command at every combination of ranks, threads and variables, and with nothing set.
 
@@ -87,6 +89,8 @@ def sweep(
         Takes each line of the report as it comes; None keeps quiet.
     typed : sequence of str
         The command line that asked for it, where one did: a report prints it.
+    prepare : str
+        A shell's line to run before each job, such as "rm -rf checkpoints".
 
     Returns
     -------
@@ -127,14 +131,19 @@ def sweep(
         site={k: list(v) if isinstance(v, tuple) else v for k, v in asdict(site).items()},
         grid={axis: sorted(map(str, values)) for axis, values in choices.items()},
         only={axis: list(where) for axis, where in only.items()},
+        shell=of_shell(choices),
+        prepare=prepare,
     )
     stem = Path(next((word for word in words if word.endswith((".py", ".sh"))), words[0])).stem
     journal = Journal("sweep", folder_name(name, stem, about), "points.jsonl", Sweeping, Swept)
     about = msgspec.structs.replace(about, typed=list(typed))
     say = echo or (lambda text: None)
     with journal.held():
+        typed_threads = [int(n) for n in choices.get("threads", ()) if n is not None]
+        for warning in filter(None, (journal.clock(), undone(typed_threads, choices))):
+            say(warning)
         done = _measured_before(journal, about, measure, say)
-        work = _Work(words, measure, site, cores, timeout, journal, done, say, repeat)
+        work = _Work(words, measure, site, cores, timeout, journal, done, say, repeat, prepare)
         work.measure(choices, only, search)
         result = Result(done.values(), measure.lower is True, journal.folder)
         files.write(result, words, site)
@@ -207,6 +216,7 @@ class _Work:
     done: dict[Key, Swept]
     say: Say
     repeat: int
+    prepare: str = ""
     total: int = 0
     count: int = 0
     told: bool = False
@@ -322,8 +332,8 @@ class _Work:
         copies = row.reason if row.status == COPIES else ""
         again = ""
         if row.status == "failed" and any(old.status == OK for old in self.done.values()):
-            again = commands.left_behind(row.reason, self.words) * ("xist" in row.reason)
-        for remark in (copies, row.remark, again):
+            again = commands.left_behind(row.reason) * ("xist" in row.reason)
+        for remark in (copies, row.remark, f"{called}: {row.ignored}" * bool(row.ignored), again):
             self._remark(remark)
         self._give_up(row)
         if not self.told:
@@ -359,6 +369,13 @@ class _Work:
     def _job(self, key: Key) -> Swept:
         """Run one job; a failure of it is a row too."""
         role, point, repeat = key
+        if self.prepare:
+            ready = f"sweep/{self.journal.name}/prepare"
+            try:
+                launch.run(["sh", "-c", self.prepare], name=ready, threads=1, echo=None)
+            except ScaleoutError as error:
+                error.args = (f"--prepare: {error}", *error.args[1:])
+                raise
         began = spent()
         figure, reason = Figure(0.0), ""
         try:
@@ -398,6 +415,8 @@ class _Work:
             unit=figure.unit,
             values={rank: list(given) for rank, given in figure.ranks.items()},
             remark=self.metric.remark(figure),
+            behind=list(figure.behind),
+            ignored=ignored(run),
             copies=run.copies,
             metric=self.metric.pattern,
             reduce=self.metric.reduce,
@@ -422,6 +441,9 @@ class _Work:
         figure = self.metric.read(run)
         if question := "" if run.talked is False else self.metric.doubt(figure, point.ranks):
             raise Unclear(f"{point}: {question}")
+        told = {str(point_of(row)): row.behind for row in self.done.values()}
+        if words := clash({**told, str(point): figure.behind}):
+            raise Unclear(words)
         return figure
 
 

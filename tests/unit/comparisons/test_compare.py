@@ -6,6 +6,7 @@ import json
 import math
 import os
 import re
+import shlex
 import stat
 import subprocess
 import sys
@@ -19,12 +20,14 @@ from msgspec.structs import replace
 from scaleout import Comparison, cli, compare
 from scaleout import records as books
 from scaleout.base.errors import ScaleoutError
+from scaleout.base.words import visible
 from scaleout.comparisons.compare import columns, plan
 from scaleout.comparisons.intervals import difference, paired
 from scaleout.comparisons.variants import variants
 from scaleout.jobs.job import JobInterrupted, Run
 from scaleout.launch import run as launch
 from scaleout.measuring.command import left_behind, script
+from scaleout.measuring.numbers import NoFigure
 
 TWO = {"base": {"speed": 1.0}, "fast": {"speed": 1.3}}
 
@@ -653,10 +656,111 @@ def test_other_numbers_of_ranks_are_no_question(here: Path) -> None:
     assert compare(Printed(here).run, variants, rounds=3, metric="r: (.*)").rounds == 3
 
 
-def test_what_may_be_one_number_is_noted_under_the_comparison(here: Path) -> None:
-    variants = {"a": {"says": ["r: 1 234.5"]}, "b": {"says": ["r: 2 234.5"]}}
-    found = compare(Printed(here, 1).run, variants, rounds=3, metric="r: ([0-9.]+)")
-    assert "'1 234.5' was read as columns" in " ".join(found.notes)
+@pytest.mark.parametrize(
+    ("a", "b", "words"),
+    [
+        (
+            "990 kcells/s",
+            "1.2 Mwidgets/s",
+            "Behind the number stands 'cells/s' in a, and 'Mwidgets/s'",
+        ),
+        ("950 GLUPPS", "1.2 TLUPPS", "'GLUPPS' in a, and 'TLUPPS' in b"),
+        ("950 thousand cells", "1.2 million cells", "'thousand' in a, and 'million' in b"),
+        ("600 images/min", "12 images/s", "'images/min' in a, and 'images/s' in b"),
+        ("95 seconds", "1.7 fortnights", "'s' in a, and 'fortnights' in b"),
+        ("12.3 ns/day", "0.5 ms/day", "'ns/day' in a, and 'ms/day' in b"),
+        ("950 Mb/s", "120 MB/s", "'b/s' in a, and 'B/s' in b"),
+        ("1 234.5", "2 234.5", "a part of '1 234.5'"),
+    ],
+)
+def test_figures_of_two_units_are_not_compared(here: Path, a: str, b: str, words: str) -> None:
+    variants = {"a": {"says": [f"r: {a}"]}, "b": {"says": [f"r: {b}"]}}
+    with pytest.raises(NoFigure, match=re.escape(words)):
+        compare(Printed(here, 1).run, variants, rounds=3, metric="r: ([0-9.]+)")
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "ratio"),
+    [
+        ("980 usec per loop", "1.05 msec per loop", 980 / 1050),
+        ("95 seconds", "1.7 minutes", 95 / 102),
+        ("900 milliseconds", "1.1 seconds", 900 / 1100),
+        ("23 hours", "1.5 days", 23 / 36),
+        ("  980   µsec", "  1.05   msec", 980 / 1050),
+        ("990 kcells/s", "1.2 Mcells/s", 990 / 1200),
+        ("950 TFLOPS", "1.2 PFLOPS", 950 / 1200),
+        ("5 images per second", "4 image/s", 5 / 4),
+        ("990 ktokens/s", "1.2 Mtokens/s", 990 / 1200),
+        ("990 krps", "1.2 Mrps", 990 / 1200),
+        ("95", "1.7 min", 95 / 102),
+        ("5 on a", "4 on b", 5 / 4),
+    ],
+)
+def test_words_for_times_and_thousands_are_read(here: Path, a: str, b: str, ratio: float) -> None:
+    variants = {"a": {"says": [f"r: {a}"]}, "b": {"says": [f"r: {b}"]}}
+    found = compare(Printed(here, 1).run, variants, rounds=3, metric="r: *([0-9.]+)", lower=True)
+    assert found.ratio("b").middle == pytest.approx(ratio)
+
+
+@pytest.mark.parametrize("words", [("resnet", "vgg"), ("img/s", "images/s"), ("a/s b", "b/s c")])
+def test_words_that_have_a_place_in_the_pattern_may_differ(
+    here: Path, words: tuple[str, str]
+) -> None:
+    variants = {"a": {"says": [f"r: 5 {words[0]}"]}, "b": {"says": [f"r: 6 {words[1]}"]}}
+    found = compare(Printed(here, 1).run, variants, rounds=3, metric=r"r: ([0-9.]+) \S+")
+    assert found.ratio("b").middle == pytest.approx(1.2)
+
+
+@pytest.mark.parametrize(
+    ("metric", "lower", "words"),
+    [
+        ("loss: (.*)", None, "called 'loss' less is better, most likely: if so, add  --lower."),
+        ("val_perplexity=(.*)", None, "called 'perplexity'"),
+        ("took (.*)", None, "called 'took'"),
+        ("loss: (.*)", True, ""),
+        ("images/s: (.*)", None, ""),
+        ("lossless: (.*)", None, ""),
+    ],
+)
+def test_of_a_loss_it_is_asked_whether_less_is_better(
+    here: Path, metric: str, lower: bool | None, words: str
+) -> None:
+    line = metric.replace("(.*)", "5")
+    variants = {"a": {"says": [line]}, "b": {"says": [line, "end"]}}
+    found = compare(Printed(here, 1).run, variants, rounds=3, metric=metric, lower=lower)
+    asked = [note for note in found.notes if "--lower" in note]
+    assert len(asked) == bool(words) and all(words in note for note in asked)
+
+
+LD_SO = (
+    "ERROR: ld.so: object '/opt/libtcmalloc.so.4' from LD_PRELOAD cannot be preloaded (cannot open"
+)
+LD_SO += " shared object file): ignored."
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        LD_SO,
+        "libgomp: Invalid value for environment variable OMP_PROC_BIND: sprad",
+        "OMP: Warning #42: OMP_SCHEDULE: 'dynamc' is not a valid value, ignored.",
+        "<jemalloc>: Invalid conf pair: background_threds:true",
+        "\x1b[33mlibgomp: Invalid value for environment variable OMP_NUM_THREADS: two\x1b[0m",
+    ],
+)
+def test_a_setting_that_had_no_effect_is_noted_with_who_said_so(here: Path, said: str) -> None:
+    variants = {"plain": {"says": ["rate: 5"]}, "tuned": {"says": [said, "rate: 5"]}}
+    found = compare(Printed(here, 1).run, variants, rounds=3, metric="rate: (.*)")
+    (note,) = [note for note in found.notes if "had no effect" in note]
+    assert note.startswith("tuned: ") and visible(said).rstrip(".") in note
+    assert [note for note in Comparison.read(found.folder).notes if "no effect" in note]
+
+
+def test_what_only_looks_like_it_is_no_setting_without_effect(here: Path) -> None:
+    quiet = ["r: 5", "libgomp is loaded", "OMP: Info #155: KMP_AFFINITY: Initial OS proc set"]
+    variants = {"a": {"says": quiet}, "b": {"says": [*quiet, "end"]}}
+    found = compare(Printed(here, 1).run, variants, rounds=3, metric="r: (.*)")
+    assert not [note for note in found.notes if "no effect" in note]
 
 
 @pytest.mark.parametrize("script", ["train.py --seed {ROUND}", ["train.py", "--seed={ROUND}"]])
@@ -738,8 +842,8 @@ def test_values_beside_commands_are_named() -> None:
     ],
 )
 def test_what_the_first_run_may_have_left_behind_is_told(reason: str, name: str) -> None:
-    said = left_behind(reason, ["python", "train.py"])
-    assert f"rm -rf {name}; python train.py" in said
+    (typed,) = re.findall("--prepare (.*)", left_behind(reason))
+    assert shlex.split(shlex.split(typed)[0]) == ["rm", "-rf", name]
 
 
 class Clock:
