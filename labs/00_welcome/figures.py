@@ -32,9 +32,9 @@ def limits(gflops, gb_per_s, guess: float | None = None):
         axes.plot([x, x], [lowest, top], "--", color=look.GREY, linewidth=1)
         axes.text(x * 1.12, lowest * 1.3, name, rotation=90, va="bottom",
                   fontsize=10, color=look.INK)
-    axes.text(0.011, bandwidth * 0.06, f"NumPy's copy:\n{bandwidth:.0f} GB/s",
+    axes.text(0.011, bandwidth * 0.06, f"copy:\n{bandwidth:.0f} GB/s",
               va="bottom", color=look.DARK)
-    axes.text(corner * 1.5, peak * 0.8, f"NumPy's product: {peak:.0f} GFLOP/s",
+    axes.text(corner * 1.5, peak * 0.8, f"product: {peak:.0f} GFLOP/s",
               va="top", color=look.DARK)
     axes.set(xlabel="operations for each byte moved (FLOP/byte)",
              ylabel="within reach (GFLOP/s)",
