@@ -21,8 +21,9 @@ from mpi4py import MPI
 from scaleout import data, records
 from scaleout.kit.flags import Parser, one_or_more
 
-# So many strips are added up at a time: their numbers fit into the cache.
-BLOCK = 20_000
+# So many strips are added up at a time. Their arrays fit into the cache, and
+# are small enough to get the same memory again, block after block.
+BLOCK = 10_000
 
 
 def settings() -> argparse.Namespace:
