@@ -244,8 +244,8 @@ def straggler_timeline(runs, guess: float | None = None,
     fresh, old = (each.map(np.mean).median() for each in stale)
     said = "" if guess is None else f" (you said {guess:g})"
     gradients = len(stale[0].iloc[0])
-    title = (f"{gradients} gradients take {all_s:.1f} s if all wait, "
-             f"{all_s / none_s:.1f} times as long as if nobody waits{said}. "
+    title = (f"If all wait, {gradients} gradients take "
+             f"{all_s / none_s:.1f} times as long{said}. "
              f"Workers wait for {' and '.join(waited)} of their time; "
              f"gradients are {fresh:.1f} and {old:.1f} updates old.")
     return look.finish(figure, title, legend=2)
