@@ -4,7 +4,6 @@ masters draw every figure."""
 
 import re
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import pandas as pd
 import pytest
 from helpers import compared, guesses_in, lesson, read_figure
 
-from scaleout import Comparison
+from scaleout import Comparison, scaling
 from scaleout.base.errors import ScaleoutError
 
 Draw = Callable[..., Any]
@@ -58,33 +57,22 @@ def which_knob(draw: Draw, guess: Any) -> Any:
     return draw({"ours": still, "theirs": knobs}, guess)
 
 
-def by_size(draw: Draw, guess: Any) -> Any:
-    """Halving is slower at 1 KiB and faster at 16 MiB, and the library goes along with it at 16 MiB
-    alone."""
-    times = {
-        "doubling": {1024: 1.0, 2**24: 1.0},
-        "halving": {1024: 2.0, 2**24: 0.5},
-        "library": {1024: 1.0, 2**24: 0.5},
-    }
-    order = [("doubling", 0), ("doubling", 1), ("halving", 0), ("library", 0)]
-    places = [(round_, *column) for round_ in range(5) for column in order]
-    wobble = [1.0, 1.004, 0.997, 1.002, 0.999, 1.001, 1.003]  # no multiple of the columns long
-    runs = [
-        {"run_id": str(n), "round": r, "place": n, "variant": name, "again": again, "value": 1.0}
-        for n, (r, name, again) in enumerate(places)
-    ]
-    records = [
-        {"run_id": str(n), "metrics.bytes": size, "step_median_s": s * wobble[n % len(wobble)]}
-        for n, (_, name, _) in enumerate(places)
-        for size, s in times[name].items()
-    ]
-    found = SimpleNamespace(
-        runs=pd.DataFrame(runs),
-        records=pd.DataFrame(records),
-        baseline="doubling",
-        variants=["halving", "library"],
+def pings(last: float = 1.0) -> pd.DataFrame:
+    """Messages of 1 us and 10 GB/s; the longest takes so many times as long."""
+    sizes = [4**k for k in range(13)]
+    seconds = [1e-6 + 1e-10 * n for n in sizes[:-1]] + [last * (1e-6 + 1e-10 * sizes[-1])]
+    return pd.DataFrame(
+        {"metrics.bytes": sizes, "step_median_s": seconds, "step_s": map(spread, seconds)}
     )
-    return draw(found, guess=guess)
+
+
+def fitted() -> scaling.AlphaBeta:
+    found = pings()
+    return scaling.fit_alpha_beta(found["metrics.bytes"], found.step_median_s)
+
+
+def message_time(draw: Draw, guess: Any) -> Any:
+    return draw(pings(last=2.0), fitted(), guess)
 
 
 def memory_modes(draw: Draw, guess: Any) -> Any:
@@ -236,11 +224,11 @@ FIGURES: dict[str, tuple[Draw, str, object]] = {
         "intra-op.",
         3,
     ),
-    "03_spmd by_size": (
-        by_size,
-        "Compared with doubling, halving is slower at 1 KiB, faster at 16 MiB; library is not "
-        "shown to differ at 1 KiB, faster at 16 MiB.",
-        4096,
+    "03_spmd message_time": (
+        message_time,
+        "16 MiB take 3,357 us, 2.0 times as long as alpha and beta say. That is 5 GB/s; the most is "
+        "10, at 4 MiB.",
+        1700,
     ),
     "04_kmeans memory_modes": (
         memory_modes,
@@ -337,6 +325,19 @@ def test_the_best_cycle_is_the_one_that_is_measured_again() -> None:
     figures = lesson("05_horovod")
     label = figures.cycle_times(found).get_label()
     assert "at 4 ms, before" in label
+
+
+def test_the_ring_is_behind_for_short_arrays_and_ahead_for_long_ones() -> None:
+    rows = [
+        {"metrics.bytes": size, "variant": way, "step_median_s": seconds}
+        for size, ring in ((16, 2.0), (4096, 1.0), (2**20, 0.95), (2**24, 0.85))
+        for way, seconds in (("gather-broadcast", 1.0), ("ring", ring), ("mpi", 0.5))
+    ]
+    words = read_figure(lesson("03_spmd").ring_by_size(pd.DataFrame(rows), fitted()))
+    assert words.startswith(
+        "Up to 4 KiB, the ring takes 1.5 times as long as gather and broadcast; from 1 MiB on, 5 to "
+        "15 % less. Alpha and beta say 1.0 and 0.5 times."
+    )
 
 
 def test_a_winner_that_shrank_and_a_missed_goal_are_said() -> None:
