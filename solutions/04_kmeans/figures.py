@@ -40,7 +40,7 @@ def quantised(before, runs):
                        f"PSNR {metrics['psnr_db']:.1f} dB")
         picture.set_title(reached[-1], fontsize=11)
         _palette(grid[row + 1, place % columns],
-                 metrics["shares"][0]["palette"], metrics["count"])
+                 metrics["palette"], metrics["count"])
     title = (f"The photograph, and below each copy its palette: "
              f"{'; '.join(reached)}.")
     wide = "A colour of a palette is as wide as it is common."
