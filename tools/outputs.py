@@ -83,11 +83,14 @@ def code(folder: Path, names: Iterable[str]) -> str:
         if name in reached or not (folder / name).is_file():
             continue
         reached.add(name)
+        imported = []
         for node in ast.walk(ast.parse((folder / name).read_bytes())):
             if isinstance(node, ast.Import):
-                todo += [f"{alias.name}.py" for alias in node.names]
+                imported += [f"{alias.name}.py" for alias in node.names]
             elif isinstance(node, ast.ImportFrom) and not node.level:
-                todo.append(f"{node.module}.py")
+                imported.append(f"{node.module}.py")
+        beside = Path(name).parent  # such as side/, from which scripts import those above, too
+        todo += [*imported, *((beside / other).as_posix() for other in imported)]
     hashes = {name: script_digest(folder / name) for name in sorted(reached)}
     return digest(repr((hashes, package(folder, names=sorted(reached)))))[:16]
 

@@ -59,6 +59,18 @@ def test_the_hash_is_that_of_what_ran(lesson: Path, file: str, text: str, same: 
     assert (outputs.code(lesson, ["runme.py"]) == before) == same
 
 
+def test_a_script_in_side_brings_what_lies_above_it_and_beside_it(lesson: Path) -> None:
+    (lesson / "side").mkdir()
+    (lesson / "side/tune.py").write_text("import helper\nimport cycles\n\nprint(helper, cycles)\n")
+    (lesson / "side/cycles.py").write_text("MS = 1\n")
+    seen = {outputs.code(lesson, ["side/tune.py"])}
+    (lesson / "side/cycles.py").write_text("MS = 4\n")
+    seen.add(outputs.code(lesson, ["side/tune.py"]))
+    (lesson / "helper.py").write_text("STEPS = 6\n")
+    seen.add(outputs.code(lesson, ["side/tune.py"]))
+    assert len(seen) == 3
+
+
 def test_a_row_of_older_code_is_refused_by_the_lint_and_goes_when_it_is_measured_anew(
     lesson: Path,
 ) -> None:

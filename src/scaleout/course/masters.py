@@ -63,7 +63,8 @@ def generated() -> Iterator[tuple[Path, str]]:
         yield root / "notebooks" / book.name, _cut_notebook(read_text(book), show(book))
     for master in sorted((root / "solutions").glob("*/runme.py")):
         here = master.parent
-        kinds = (*SCRIPTS, "*.jsonl", "more/*")  # scripts, records, what is there for the curious
+        # scripts, records, what a notebook runs and nobody fills, what is there for the curious
+        kinds = (*SCRIPTS, "*.jsonl", "side/*", "more/*")
         for file in sorted({here / "checks.py", *course_files(here, *kinds)}):
             yield root / "labs" / file.relative_to(here.parent), _cut_lab(file, here.name)
 
