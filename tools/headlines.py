@@ -58,10 +58,10 @@ def onednn() -> Headlines:
     yield Headline("kernels", compare(one.run, kinds, rounds=FEW, warmup=10, steps=50))
     few = {"rounds": FEW, "batch": 16, "warmup": 5, "steps": 40}
     found = in_turns(one, ["onednn+eager", "onednn"], **few)
-    yield Headline("graph", found, ("turns.py",))
+    yield Headline("graph", found, ("side/turns.py",))
     deep = {"network": "resnet50", "rounds": FEW + 1, "batch": 8, "warmup": 1, "steps": 2}
     found = in_turns(one, ["onednn", "default", "onednn+fused"], **deep)
-    yield Headline("resnet50", found, ("turns.py",))
+    yield Headline("resnet50", found, ("side/turns.py",))
 
 
 def threads() -> Headlines:

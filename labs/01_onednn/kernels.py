@@ -32,7 +32,7 @@ class Starts:
 
     def __init__(self, lab, kinds: list[str]) -> None:
         self.name, self.folder = lab.name, lab.folder
-        self.script = lab.folder / "turns.py"
+        self.script = lab.folder / "side" / "turns.py"
         self.lab, self.kinds = lab, kinds
         self.turns = {kind: [] for kind in kinds}
         self.count = 0
@@ -51,7 +51,7 @@ class Starts:
         ranks = ranks[::-1] if self.count % 2 else ranks
         torch = any(kind.startswith("torch") for kind in ranks)
         done = self.lab.run(
-            script="turns.py", ranks=len(ranks), kinds=ranks, bind="none",
+            script="side/turns.py", ranks=len(ranks), kinds=ranks, bind="none",
             threads=machine.usable_cores(), echo=False,
             torch=python() if torch else None, **how)
         self.count += 1

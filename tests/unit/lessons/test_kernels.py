@@ -47,10 +47,11 @@ class Started:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.asked = folder, []
-        (folder / "turns.py").write_text("")
+        (folder / "side").mkdir()
+        (folder / "side/turns.py").write_text("")
 
     def run(self, kinds: list[str], ranks: int, **how: Any) -> Any:
-        assert how["script"] == "turns.py" and how["network"] == "cnn" and ranks == len(kinds)
+        assert how["script"] == "side/turns.py" and how["network"] == "cnn" and ranks == len(kinds)
         self.asked.append(kinds)
         start = 1 + 0.01 * len(self.asked)
         rows = [

@@ -1,6 +1,6 @@
 """Several kinds of the same training step, one after another in one job.
 
-    mpirun -n 3 python -m mpi4py solutions/01_onednn/turns.py \
+    mpirun -n 3 python -m mpi4py labs/01_onednn/side/turns.py \
         --kinds onednn onednn onednn+eager
 
 There is a rank for each kind, here the first kind twice: what these two
@@ -14,11 +14,16 @@ resnet50 it takes a minute.
 
 import argparse
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
+
+# runme.py lies above.
+sys.path.append(str(Path(__file__).parents[1]))
+
 from runme import NETWORKS, batches, prepare
 
 from scaleout import data, records

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 # The networks of 09 in PyTorch.
-sys.path.insert(0, str(Path(__file__).parents[1] / "09_networks"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "09_networks"))
 
 import torch
 from common import made_up, trainer
