@@ -85,6 +85,15 @@ def of_the_roof(rate: float, job, gflops: float) -> float:
     return rate * job["metrics.flops_per_image"] / 1e9 / gflops
 
 
+def room(used: float, gflops: float) -> str:
+    """Say how far the default kernels are from the roof."""
+    told = (f"The default kernels use {used:.2f} of the roof, "
+            f"{gflops:,.0f} GFLOP/s: ")
+    if used >= 1:
+        return f"{told}other programs were busy meanwhile. Measure it again."
+    return f"{told}no kernel could be more than {1 / used:.1f} times as fast."
+
+
 def beside_bound(gain, most: float) -> str:
     """Say how a measured gain stands to the most that the profile allows."""
     if gain.low > most:

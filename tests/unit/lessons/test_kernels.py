@@ -99,6 +99,11 @@ def test_a_gain_is_compared_with_what_the_profile_allows(
     assert words in kernels.beside_bound(gain, 1.2)
 
 
+def test_what_is_above_the_roof_was_not_measured_well() -> None:
+    assert "no kernel could be more than 2.0 times as fast" in kernels.room(0.5, 70.0)
+    assert "Measure it again" in kernels.room(1.2, 70.0)
+
+
 def test_the_sentences_on_pytorch_name_what_they_compare(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
