@@ -54,14 +54,14 @@ def welcome() -> Headlines:
 def onednn() -> Headlines:
     one = lab("01", solution=True)
     in_turns = one.module("kernels").in_turns
-    scripts = ("turns.py",)
-    cnn = functools.partial(in_turns, one.run, warmup=5, steps=40, rounds=ROUNDS)
-    yield Headline("kernels", cnn(["default", "onednn"]), scripts)
-    yield Headline("graph", cnn(["onednn+eager", "onednn"]), scripts)
-    deep = {"network": "resnet50", "batch": 8, "warmup": 0, "steps": 1, "rounds": FEW}
-    yield Headline(
-        "resnet50", in_turns(one.run, ["onednn", "default", "onednn+fused"], **deep), scripts
-    )
+    kinds = {"default": {"kernels": "default"}, "oneDNN": {"kernels": "onednn"}}
+    yield Headline("kernels", compare(one.run, kinds, rounds=FEW, warmup=10, steps=50))
+    few = {"rounds": FEW, "batch": 16, "warmup": 5, "steps": 40}
+    found = in_turns(one, ["onednn+eager", "onednn"], **few)
+    yield Headline("graph", found, ("side/turns.py",))
+    deep = {"network": "resnet50", "rounds": FEW + 1, "batch": 8, "warmup": 1, "steps": 2}
+    found = in_turns(one, ["onednn", "default", "onednn+fused"], **deep)
+    yield Headline("resnet50", found, ("side/turns.py",))
 
 
 def threads() -> Headlines:

@@ -1,10 +1,10 @@
-"""Keeps what 01, 02 or 09 measured as that of the reference machine, for all who have no OpenMP
-build or no PyTorch.
+"""Keeps what 02 or 09 measured as that of the reference machine, for all who have no OpenMP build or
+no PyTorch.
 
-    python tools/keep_reference.py [RESULTS [01|02|09]]
+    python tools/keep_reference.py [RESULTS [02|09]]
 
-After 02_threads.ipynb was run whole on a quiet machine with `make intel`, or 01_onednn.ipynb or
-09_networks.ipynb with `make torch`; RESULTS is the folder that it wrote to (results/). Then
+After 02_threads.ipynb was run whole on a quiet machine with `make intel`, or 09_networks.ipynb
+with `make torch`; RESULTS is the folder that it wrote to (results/). Then
 scaleout exercises  copies the file to labs/."""
 
 import json
@@ -13,13 +13,12 @@ import sys
 import warnings
 from pathlib import Path
 
-from scaleout import Comparison, lab, records
+from scaleout import Comparison, records
 from scaleout.base.errors import ScaleoutError
 from scaleout.course import references
 
 SOLUTIONS = Path(__file__).resolve().parents[1] / "solutions"
 FILE = SOLUTIONS / "02_threads" / references.REFERENCE
-KERNELS = SOLUTIONS / "01_onednn" / references.REFERENCE
 FRAMEWORKS = SOLUTIONS / "09_networks" / references.REFERENCE
 
 
@@ -49,20 +48,6 @@ def both_frameworks(results: Path) -> None:
     print(f"{', '.join(part.stem for part in parts)}: kept.")
 
 
-def beside_pytorch(results: Path) -> None:
-    """ResNet-50 in 01, all kinds that are compared below *Further*."""
-    os.environ["SCALEOUT_RESULTS"] = str(results)
-    kernels = lab("01_onednn", solution=True).module("kernels")
-    jobs = map(records.read, sorted(results.glob("01_onednn/*/records.jsonl")))
-    found = [job for job in jobs if {"onednn+fused", "torch"} <= set(job.variant)]
-    if not found:
-        raise ScaleoutError(f"{results} has no job of turns.py with PyTorch.")
-    kept = kernels.Turns(found[-1])
-    KERNELS.unlink(missing_ok=True)
-    keep(kept, kernels.NAME, KERNELS)
-    print(kept.summary)
-
-
 def main(results: Path) -> None:
     """Which knob is real in the OpenMP build, and its own six sets of settings."""
     os.environ["SCALEOUT_RESULTS"] = str(results)
@@ -76,7 +61,6 @@ def main(results: Path) -> None:
 if __name__ == "__main__":
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "results")
     try:
-        others = {"01": beside_pytorch, "09": both_frameworks}
-        others.get(" ".join(sys.argv[2:]), main)(folder)
+        (both_frameworks if sys.argv[2:] == ["09"] else main)(folder)
     except ScaleoutError as error:
         sys.exit(f"{Path(__file__).name}: {error}")

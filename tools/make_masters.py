@@ -17,7 +17,6 @@ import sys
 import tempfile
 import time
 from asyncio import CancelledError
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -224,7 +223,7 @@ def inside(job: list[dict[str, Any]]) -> Iterator[float]:
             if _compares(rows):
                 with contextlib.suppress(ScaleoutError):  # no whole round
                     yield Comparison(rows).noise
-    for pair in [*_turns(job), *_formats(job), *_steps(job)]:
+    for pair in [*_formats(job), *_steps(job)]:
         yield paired(np.transpose(pair), {}).noise
 
 
@@ -233,17 +232,6 @@ def _compares(rows: Any) -> bool:
     those of 05, 06, 09, 10, and of what 08 converts and serves."""
     needed = {"round", "variant", "again", "value"}
     return isinstance(rows, list) and all(isinstance(r, dict) and needed <= set(r) for r in rows)
-
-
-def _turns(job: list[dict[str, Any]]) -> Iterator[Pair]:
-    """The rates of 01's ranks 0 and 1, turn by turn, where both do the same."""
-    rates = defaultdict(list)
-    for record in job:
-        if {"rank", "round"} <= set(record["metrics"]):
-            rates[record["variant"], record["metrics"]["rank"]].append(record["rate"])
-    for kind, rank in rates:
-        if rank == 0 and (kind, 1) in rates:
-            yield rates[kind, 0], rates[kind, 1]
 
 
 def _formats(job: list[dict[str, Any]]) -> Iterator[Pair]:

@@ -516,11 +516,6 @@ def _step(way: str, step_s: list[float], batch: int = 32) -> dict[str, Any]:
     return {"variant": way, "step_s": step_s, "metrics": {"batch": batch}}
 
 
-def _turn(kind: str, rank: int, turn: int, rate: float) -> dict[str, Any]:
-    """A record as turns.py of 01 writes it."""
-    return {"variant": kind, "rate": rate, "metrics": {"rank": rank, "round": turn}}
-
-
 JOBS = {
     "rows of a comparison": lambda other: [_compared(other)],
     "against": lambda other: [
@@ -537,11 +532,6 @@ JOBS = {
         _step("tensor", LOUD),
         _step("data again", LOUD, 64),
         _step("data again", other),
-    ],
-    "turns of two ranks": lambda other: [
-        _turn(kind, rank, turn, values[turn])
-        for rank, (kind, values) in enumerate([("a", SAME), ("a", other), ("b", LOUD)])
-        for turn in range(ROUNDS)
     ],
 }
 
@@ -566,7 +556,7 @@ def test_what_differs_or_has_two_rounds_is_no_null_pair(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SCALEOUT_RECORDS", str(tmp_path / "records.jsonl"))
-    different = [_turn("a", 0, 0, 1.0), _turn("b", 1, 0, 9.0), _step("data", SAME)]
+    different = [_step("data", SAME)]
     short = [_ladder([1.0, 2.0], [3.0, 1.0])]
     for record in (*different, *short):
         records.write(lab="05_tiny", **record)

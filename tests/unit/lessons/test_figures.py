@@ -293,12 +293,17 @@ def test_a_guess_that_is_no_number_is_refused_in_a_sentence() -> None:
 
 
 def test_batch_normalisation_stands_beside_the_step_that_it_is_a_part_of() -> None:
-    step = profiled(Mean=50.0, Mul=20.0, Conv2D=120.0)
-    step["name"] = ["stage/conv1_bn/mean", "stage/conv1_bn/mul", "stage/conv1/conv"]
-    figure = lesson("01_onednn").operations(step)
+    step = profiled(Mean=50.0, Mul=10.0, Conv2D=120.0, AddN=10.0)
+    step["name"] = ["stage/conv1_bn/mean", "stage/conv1_bn/mul", "stage/conv1/conv", "AddN_3"]
+    draw = lesson("01_onednn")
+    figure = draw.operations(step)
     words = " ".join(read_figure(figure).split())
-    assert "Conv2D, with 60 % of a step. Batch normalisation takes 35 %, in 2 operations." in words
-    assert "its batch normalisation: Mean 50 ms, Mul 20 ms." in words
+    assert "Conv2D, with 60 % of a step. Batch normalisation takes 35 %, in 3 operations." in words
+    assert "its batch normalisation: Mean 50 ms, AddN 10 ms, Mul 10 ms." in words
+    assert draw.norm_share(step) == pytest.approx(0.35)
+    assert "left without it\n130 ms" in [text.get_text() for text in figure.axes[0].texts]
+    step["name"] = "no normalisation"
+    assert draw.norm_share(step) == 0, "AddN is part of something else"
 
 
 def test_a_guessed_operation_has_its_star_on_its_part() -> None:
