@@ -1,10 +1,9 @@
-"""Keeps what 01, 02 or 09 measured as that of the reference machine, for all who have no OpenMP
-build or no PyTorch.
+"""Keeps what 01 or 09 measured as that of the reference machine, for all who have no PyTorch.
 
-    python tools/keep_reference.py [RESULTS [01|02|09]]
+    python tools/keep_reference.py RESULTS 01|09
 
-After 02_threads.ipynb was run whole on a quiet machine with `make intel`, or 01_onednn.ipynb or
-09_networks.ipynb with `make torch`; RESULTS is the folder that it wrote to (results/). Then
+After 01_onednn.ipynb or 09_networks.ipynb was run whole on a quiet machine with `make torch`;
+RESULTS is the folder that it wrote to (results/). Then
 scaleout exercises  copies the file to labs/."""
 
 import json
@@ -18,7 +17,6 @@ from scaleout.base.errors import ScaleoutError
 from scaleout.course import references
 
 SOLUTIONS = Path(__file__).resolve().parents[1] / "solutions"
-FILE = SOLUTIONS / "02_threads" / references.REFERENCE
 KERNELS = SOLUTIONS / "01_onednn" / references.REFERENCE
 FRAMEWORKS = SOLUTIONS / "09_networks" / references.REFERENCE
 
@@ -63,20 +61,11 @@ def beside_pytorch(results: Path) -> None:
     print(kept.summary)
 
 
-def main(results: Path) -> None:
-    """Which knob is real in the OpenMP build, and its own six sets of settings."""
-    os.environ["SCALEOUT_RESULTS"] = str(results)
-    made = {name: Comparison.read(results / "compare" / name) for name in ("knobs", "kmp")}
-    FILE.unlink(missing_ok=True)
-    for name, found in made.items():
-        keep(found, name, FILE)
-        print(f"{name}: {found.summary}")
-
-
 if __name__ == "__main__":
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "results")
+    lessons = {"01": beside_pytorch, "09": both_frameworks}
+    if len(sys.argv) != 3 or sys.argv[2] not in lessons:
+        sys.exit(__doc__)
     try:
-        others = {"01": beside_pytorch, "09": both_frameworks}
-        others.get(" ".join(sys.argv[2:]), main)(folder)
+        lessons[sys.argv[2]](Path(sys.argv[1]))
     except ScaleoutError as error:
         sys.exit(f"{Path(__file__).name}: {error}")
