@@ -121,19 +121,19 @@ def crowd(compared, guess: float | None = None):
     names = [compared.baseline, *compared.variants]
     runs = compared.runs
     rates = {name: runs[runs.variant == name].value for name in names}
-    figure, axes = plt.subplots(figsize=(7, 2.6))
+    figure, axes = plt.subplots(figsize=(7, 2.8))
     for row, rate in enumerate(rates.values()):
         draw.box(axes, rate.median() / 1.04, row - 0.35, rate.median() * 0.08,
                  0.7, facecolor=look.MIDDLE, linewidth=0)
         axes.plot(rate, [row] * len(rate), "o", color=look.DARK)
-        axes.annotate(rounded(rate.median()), (rate.median(), row), (0, 16),
-                      textcoords="offset points", ha="center")
+        axes.annotate(f"{rate.median():,.0f}", (rate.max(), row), (9, -4),
+                      textcoords="offset points")
     last = rates[names[-1]].median()
     if guess is not None:
         look.guess_star(axes, last * guess, 0, f"{guess:g} times")
     every = [last * (guess or 1), *runs.value]
     axes.set(xscale="log", xlabel="iterations/s of both copies",
-             xlim=(min(every) / 2, max(every) * 2), ylim=(2.6, -0.75))
+             xlim=(min(every) / 2, max(every) * 4), ylim=(2.6, -0.75))
     axes.set_yticks(range(len(names)), names)
     ratio = compared.ratio(names[-1])
     title = (f"With a fair share of threads, two copies are "
@@ -155,8 +155,8 @@ def busy(compared) -> str:
     middle = {name: own["metrics.cpus_busy"].median()
               for name, own in compared.records.groupby("variant", sort=False)}
     order = [compared.baseline, *compared.variants]
-    told = ", ".join(f"{name} {middle[name]:.2f}" for name in order)
-    return f"CPUs kept busy, in the median: {told}."
+    told = "; ".join(f"{name}: {middle[name]:.2f}" for name in order)
+    return f"CPUs kept busy, in the median. {told}."
 
 
 def account(frame) -> str:
@@ -198,11 +198,12 @@ def inter_intra(compared, guess: float | None = None):
     if guess is not None:
         look.guess_star(axes, -0.3, corner + 0.3,
                         f"{guess:g} times, with inter-op {most}")
-    inter, intra, nothing = (
-        rounded(compared.ratio(name).middle)
-        for name in (f"{most} x 1", f"1 x {most}", "OMP_NUM_THREADS"))
-    title = (f"One thread for all becomes {most}: intra-op brings {intra} "
-             f"times the rate, inter-op {inter}, OMP_NUM_THREADS {nothing}.")
+    intra, inter, nothing = (
+        _times(compared.ratio(name).middle)
+        for name in (f"1 x {most}", f"{most} x 1", "OMP_NUM_THREADS"))
+    title = (f"{most} threads in place of 1 bring {intra} times the rate as "
+             f"intra-op threads, and {inter} times as inter-op threads; "
+             f"OMP_NUM_THREADS={most} brings {nothing}.")
     values = " ".join(
         f"inter-op {counts[row]}, intra-op {counts[column]}: "
         f"{rounded(rate)} times." for (row, column), rate
