@@ -73,6 +73,14 @@ def threads() -> Headlines:
     }
     run = lab("02", solution=True).run
     yield Headline("threads", compare(run, variants, rounds=FEW + 1, inter=1, pin=True))
+    share = {"OMP_NUM_THREADS": str(max(1, CORES // 2))}
+    jobs = {
+        "a fair share": {"env": share},
+        "threads sleep": {"env": {"OMP_WAIT_POLICY": "passive"}},
+        "by default": {},
+    }
+    how = {"script": "side/crowd.py", "ranks": 2, "threads": CORES, "bind": "none"}
+    yield Headline("crowd", compare(run, jobs, rounds=ROUNDS, **how), ("side/crowd.py",))
 
 
 def spmd() -> Headlines:
