@@ -206,14 +206,14 @@ def second_look(search, final, tuned, goal: float) -> str:
     ratio = final.ratio(tuned)
     low, middle, high = (end / 2 for end in
                          (ratio.low, ratio.middle, ratio.high))
-    apart = (f"the ranks that train apart, which nobody chose: "
-             f"{before[1]:.2f}, then {after[1]:.2f}")
+    apart = ("the ranks that train apart, which nobody chose, have "
+             f"{before[1]:.2f} and then {after[1]:.2f}")
     if middle >= before[0]:
         change = "no less than promised"
     elif after[1] < before[1]:
-        change = f"less than promised. So have {apart}: not chance alone"
+        change = f"less than promised, and {apart}: it is not luck alone"
     else:
-        change = f"less than promised. Not so {apart}: the search had luck"
+        change = f"less than promised, but {apart}: luck played a part"
     missed = "missed" if middle < goal else "reached"
     if low < goal < high:
         missed += " in this run, but lies within the interval"
@@ -274,10 +274,11 @@ def _shown(result, one: str, other: str) -> float:
 def tuned_ranks(versus, tuned: str, guess: float | None = None):
     """Draw two ranks, tuned and not, beside one that has two threads."""
     figure = versus.plot(guess=guess)
-    words = [f"two ranks {name}: {versus.ratio(variant).middle:.2f}"
-             for name, variant in (("tuned", tuned), ("untuned", UNBOUND),
-                                   ("apart", APART))]
-    title = (f"Times the images/s of {versus.baseline}: {', '.join(words)}.")
+    ratio = {name: f"{versus.ratio(variant).middle:.2f}" for name, variant in
+             (("tuned", tuned), ("untuned", UNBOUND), ("apart", APART))}
+    title = (f"Two tuned ranks: {ratio['tuned']} times the images/s of "
+             f"{versus.baseline}. Untuned: {ratio['untuned']}. Without any "
+             f"exchange: {ratio['apart']}.")
     return look.finish(figure, title, versus.summary)
 
 
