@@ -360,8 +360,7 @@ def slip_of_steps(ranks, batch, saw):
         (lambda n: -(-n // batch), "That is what one rank alone would take."),
         (lambda n: -(-n // all_), down),
         (lambda n: -(-n // batch) // ranks, down),
-        (lambda n: round(n / all_), "It is not rounded to the nearest, but "
-         "down: a step too many has no images."),
+        (lambda n: round(n / all_), down),
         (lambda n: n // all_ + 1, "One step too many: there is nothing left "
          "for it."),
         (lambda n: n // batch * ranks, "Are there brackets around batch * "

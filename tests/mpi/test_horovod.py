@@ -29,7 +29,7 @@ YIELDING = {
 HALF = """
 import sys
 
-sys.path.insert(0, {folder!r})
+sys.path[:0] = [{folder!r}, {folder!r} + "/side"]
 import horovod.tensorflow as hvd
 from training import Training
 
@@ -127,7 +127,7 @@ def test_mpi4py_alone_learns_what_horovod_does(
 ) -> None:
     """The same weights as the lab's, to what rounding leaves."""
     words = flags({"epochs": 2, **half_of(ranks), "checkpoint": tmp_path})
-    run = run_script(LAB / "by_mpi.py", *words, ranks=ranks, timeout=LIMIT_S, env=YIELDING)
+    run = run_script(LAB / "side/by_mpi.py", *words, ranks=ranks, timeout=LIMIT_S, env=YIELDING)
     saw = metrics(run)
     assert saw["loss"][0] > saw["loss"][1], "it learns"
     assert saw["seen"] == one["seen"], "each image once in an epoch, or not at all"
@@ -143,8 +143,8 @@ def test_a_training_that_went_on_has_learned_what_the_lab_does(
     """Two ranks fail in the second epoch, of three steps each; one goes on from their checkpoint."""
     how = {**EQUAL, "checkpoint": tmp_path}
     with pytest.raises(JobFailed):
-        job(2, "resume.py", {**YIELDING, "SCALEOUT_FAIL_AT": "5"}, **how, **half_of(2))
-    run = job(1, "resume.py", **how, **half_of(1))
+        job(2, "side/resume.py", {**YIELDING, "SCALEOUT_FAIL_AT": "5"}, **how, **half_of(2))
+    run = job(1, "side/resume.py", **how, **half_of(1))
     assert "Going on from checkpoint-000001.npz." in run.output
     assert len(metrics(run)["accuracy"]) == 1
     weights = kept(tmp_path)[1 : 1 + len(one["kept"])]
@@ -177,7 +177,7 @@ def test_half_precision_sends_the_same_to_three_digits(script: Callable[..., Pat
 @pytest.mark.choice
 def test_the_keras_way_averages_nothing_and_its_callback_fails() -> None:
     """As the notebook says of Horovod 0.28.1 with Keras 3."""
-    saw = metrics(run_script(LAB / "keras_way.py", ranks=2, timeout=LIMIT_S))
+    saw = metrics(run_script(LAB / "side/keras_way.py", ranks=2, timeout=LIMIT_S))
     one, other = saw["shares"]
     assert one["start"] == other["start"] and one["end"] != other["end"]
     assert "no attribute 'ref'" in saw["said"]
@@ -191,7 +191,7 @@ def test_small_tensors_are_fused_or_not_and_gloo_gives_what_mpi_does(tmp_path: P
         file = tmp_path / f"{by}.json"
         env = {"HOROVOD_FUSION_THRESHOLD": threshold, "HOROVOD_TIMELINE": str(file)}
         words = [f"--by={by}", "--layers=4", "--steps=4"]
-        run = run_script(LAB / "exchange.py", *words, ranks=2, timeout=LIMIT_S, env=env)
+        run = run_script(LAB / "side/exchange.py", *words, ranks=2, timeout=LIMIT_S, env=env)
         saw = metrics(run)
         assert saw["tensors"] == 3 * 4 + 2
         told = file.read_text()

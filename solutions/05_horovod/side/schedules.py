@@ -1,6 +1,6 @@
 """A large batch with three learning rates, and a small one; several seeds.
 
-    mpirun -n 2 python -m mpi4py labs/05_horovod/schedules.py
+    mpirun -n 2 python -m mpi4py solutions/05_horovod/side/schedules.py
 
 One rank with a batch of 512 takes the very steps that 8 ranks with 64 images
 each would take together. So nobody has to wait here: each rank trains some of

@@ -1,6 +1,6 @@
 """The lab's training, but it may be killed at any moment, and goes on.
 
-    mpirun -n 2 python -m mpi4py solutions/05_horovod/resume.py
+    mpirun -n 2 python -m mpi4py solutions/05_horovod/side/resume.py
 
 After each epoch, rank 0 keeps a checkpoint. End the job with Ctrl-C, start it
 again, on as many ranks as you like, and you will see it go on from the newest.
@@ -11,16 +11,20 @@ more, and two of them say more than there.
 
 import argparse
 import os
+import sys
+from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # before the next lines
 os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # oneDNN, as in 01
 import horovod.tensorflow as hvd
 import keras
 import numpy as np
-import runme
 import tensorflow as tf
 
 from scaleout import data, flags, records
+
+sys.path.append(str(Path(__file__).parents[1]))  # runme.py lies above
+import runme
 
 
 def main(args: argparse.Namespace) -> None:

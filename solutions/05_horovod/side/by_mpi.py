@@ -1,6 +1,6 @@
 """The lab's seven changes by mpi4py alone: for the day when Horovod is gone.
 
-    mpirun -n 2 -bind-to core python -m mpi4py solutions/05_horovod/by_mpi.py
+    mpirun -n 2 python -m mpi4py solutions/05_horovod/side/by_mpi.py
 
 All gradients of a step travel as one array, once the last of them is there.
 You will see the loss of the last epoch, and images/s. It takes 15 seconds with
