@@ -156,7 +156,7 @@ def tuned(variants: Mapping[str, Mapping[str, Any]], processes: int, **how: Any)
         ranks=processes,
         threads=1,
         bind="none",
-        script="tune.py",
+        script="side/tune.py",
         echo=False,
         variants=dict(variants),
         timeout=1200,
@@ -173,7 +173,7 @@ def horovod() -> Headlines:
             variants[f"{n} ranks, cycle {ms} ms"] = {"ranks": n, "cycle_ms": ms}
     rounds = ROUNDS if CORES <= 4 else FEW
     found = tuned(variants, max(2, CORES), rounds=rounds, steps=30)
-    yield Headline("efficiency", found, ("tune.py", "training.py"))
+    yield Headline("efficiency", found, ("side/tune.py", "side/training.py"))
 
 
 def tuning() -> Headlines:
