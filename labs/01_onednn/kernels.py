@@ -91,7 +91,7 @@ def room(used: float, gflops: float) -> str:
             f"{gflops:,.0f} GFLOP/s: ")
     if used >= 1:
         return f"{told}other programs were busy meanwhile. Measure it again."
-    return f"{told}no kernel could be more than {1 / used:.1f} times as fast."
+    return f"{told}kernels at the roof would be {1 / used:.1f} times as fast."
 
 
 def beside_bound(gain, most: float) -> str:
