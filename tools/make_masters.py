@@ -35,6 +35,7 @@ from scaleout.base import jsonlines, paths
 from scaleout.base.errors import ScaleoutError
 from scaleout.comparisons.comparison import Comparison
 from scaleout.comparisons.intervals import paired
+from scaleout.doctor.checks import thread_settings
 from scaleout.kit import fields
 
 Pair = tuple[list[float], list[float]]  # what two identical parts of a job gave, round by round
@@ -158,7 +159,9 @@ def run(path: Path, text: str, results: Path) -> tuple[NotebookNode, float]:
         record_timing=False,
         store_widget_state=False,
     )
-    mine = {k: v for k, v in os.environ.items() if k in KEPT or not k.startswith("SCALEOUT_")}
+    out = {k for k in os.environ if k.startswith("SCALEOUT_")} - {*KEPT}
+    out |= {*thread_settings(os.environ)}
+    mine = {k: v for k, v in os.environ.items() if k not in out}
     start = time.monotonic()
     try:
         client.execute(env={**mine, "SCALEOUT_RESULTS": str(results)})

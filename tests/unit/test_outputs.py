@@ -384,6 +384,17 @@ def test_a_run_writes_outputs_and_what_they_belong_to(book: Path) -> None:
     assert [path.name for path in book.parent.glob("*.part")] == []
 
 
+def test_a_run_has_none_of_the_shells_settings(book: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = ("OPENBLAS_CORETYPE", "SCALEOUT_QUICK", "SCALEOUT_DATA")
+    for name in asked[:2]:
+        monkeypatch.setenv(name, "1")
+    seen = f"import os\nprint([name for name in {asked} if name in os.environ])"
+    _change(book, lambda whole, code: code[1].update(source=seen))
+    make_masters.make(book, wait=False)
+    cells = [cell for cell in nbformat.read(book, as_version=4).cells if cell.cell_type == "code"]
+    assert cells[1].outputs[0].text == "['SCALEOUT_DATA']\n"
+
+
 def test_what_earlier_notebooks_measured_last_is_there(book: Path) -> None:
     """So 02 can begin with the number of 01, and 05 can draw the day."""
     masters = book.parent / "results/masters"
