@@ -168,7 +168,7 @@ def tuned(variants: Mapping[str, Mapping[str, Any]], processes: int, **how: Any)
 def horovod() -> Headlines:
     variants: dict[str, dict[str, Any]] = {"1 rank": {"ranks": 1, "apart": True}}
     for n in steps(2):
-        variants[f"{n} copies"] = {"ranks": n, "apart": True}
+        variants[f"{n} ranks, apart"] = {"ranks": n, "apart": True}
         for ms in (1, 4):
             variants[f"{n} ranks, cycle {ms} ms"] = {"ranks": n, "cycle_ms": ms}
     rounds = ROUNDS if CORES <= 4 else FEW

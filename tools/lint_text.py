@@ -259,7 +259,7 @@ def simple(path: Path) -> Problems:
 
 # Known to be noisier than that, and to say nothing of it. This list may only get shorter: what says
 # so, or is quiet after another run, is an error until it is taken off.
-NOISY = {"03_spmd", "05_horovod"}
+NOISY = {"03_spmd"}
 
 
 def noisy(path: Path) -> Problems:
