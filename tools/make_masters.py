@@ -191,10 +191,9 @@ def as_shown(given: list[NotebookNode]) -> list[NotebookNode]:
 
 def _anywhere(text: str) -> str:
     """Take this workshop's folder, Python's, and that in which pip has built, off the paths in a text."""
-    built = rf"{re.escape(sys.prefix)}/\S*?/pip-install-\w+/\w+/"
-    return re.sub(
-        rf"{built}|{re.escape(str(paths.home()))}/|{re.escape(sys.base_prefix)}/", "", text
-    )
+    built = r"/\S*?/pip-install-\w+/\w+/"  # also where .venv is a link to it
+    home, python = re.escape(str(paths.home())), re.escape(sys.base_prefix)
+    return re.sub(rf"{built}|{home}/|{python}/", "", text)
 
 
 def _joined(given: list[NotebookNode]) -> list[NotebookNode]:
