@@ -128,7 +128,9 @@ def belongs(path: Path) -> Problems:
     stale = list(outputs.stale(book, path.with_suffix("")))
     for name in STALE.get(path.stem, "").split():
         script = name.endswith(".py")
-        known = outputs.CHANGED.format(f"{path.stem}/{name}") if script else outputs.USED.format(name)
+        known = (
+            outputs.CHANGED.format(f"{path.stem}/{name}") if script else outputs.USED.format(name)
+        )
         if known in stale:
             stale.remove(known)
         else:
@@ -259,7 +261,7 @@ def simple(path: Path) -> Problems:
 
 # Known to be noisier than that, and to say nothing of it. This list may only get shorter: what says
 # so, or is quiet after another run, is an error until it is taken off.
-NOISY = {"03_spmd"}
+NOISY: set[str] = set()
 
 
 def noisy(path: Path) -> Problems:
