@@ -975,6 +975,9 @@ def test_figures_of_ranks_that_nobody_told_apart_are_added_up_as_when_measured(
 
     for place in (results / "compare").iterdir():
         _rows(place, untold)
+        for path in place.rglob("output.txt"):
+            number = float(path.read_text().split()[-1])
+            path.write_text(f"images/s: {number / 2}\n" * 2)
     found = gathered(results)
     assert refusals(found) == []
     found["comparisons"][0]["rows"][1]["reduce"] = "mean"
@@ -1017,7 +1020,7 @@ def test_the_line_that_measures_again_is_the_one_that_was_typed(results: Path) -
     ],
 )
 def test_the_best_command_is_the_line_that_ran(results: Path, ran: str, shown: str) -> None:
-    _rows(results / "compare/c", lambda row: row.update(command=ran, ranks=2))
+    _rows(results / "compare/c", lambda row: row.update(command=ran, ranks=2, threads=2))
     place = results / "compare/c/compare.json"
     about = json.loads(place.read_text())
     about["variants"]["--batch 256 --fused"]["nodes"] = 2
