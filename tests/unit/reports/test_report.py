@@ -1020,7 +1020,11 @@ def test_the_line_that_measures_again_is_the_one_that_was_typed(results: Path) -
     ],
 )
 def test_the_best_command_is_the_line_that_ran(results: Path, ran: str, shown: str) -> None:
-    _rows(results / "compare/c", lambda row: row.update(command=ran, ranks=2, threads=2))
+    def started(row: Entry) -> None:
+        if row["variant"] != "train.py":
+            row |= {"command": ran, "ranks": 2, "threads": 2}
+
+    _rows(results / "compare/c", started)
     place = results / "compare/c/compare.json"
     about = json.loads(place.read_text())
     about["variants"]["--batch 256 --fused"]["nodes"] = 2
