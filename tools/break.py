@@ -129,8 +129,8 @@ tests/mpi/test_spmd.py::test_every_way_is_mpis_allreduce_and_sends_what_the_form
 
 04: each rank improves a palette of its own
 solutions/04_kmeans/runme.py
--    lloyd = d4p.kmeans(k, args.iterations, fptype, distributed=True)
-+    lloyd = d4p.kmeans(k, args.iterations, fptype)
+-    lloyd = d4p.kmeans(k, iterations, "float", distributed=True)
++    lloyd = d4p.kmeans(k, iterations, "float")
 tests/mpi/test_kmeans.py::test_any_number_of_ranks_finds_the_palette_of_one_process[3]
 
 05: the gradients are not averaged

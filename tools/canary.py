@@ -29,7 +29,7 @@ TOOL = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependen
 DATA = ["scikit-learn", "pillow", "h5py", "lmdb"]
 QUICK = os.environ | {"SCALEOUT_QUICK": "1", "SCALEOUT_RESULTS": str(FOLDER / "results")}
 # Scripts that need the upstream; by_mpi.py is 05 without Horovod.
-TENSORFLOW = ["01_onednn/runme.py", "02_threads/training.py", "05_horovod/by_mpi.py"]
+TENSORFLOW = ["01_onednn/runme.py", "02_threads/training.py", "05_horovod/side/by_mpi.py"]
 TENSORFLOW += ["08_precision/trained.py", "10_input/runme.py", "11_parallelism/more/server.py"]
 DAAL4PY = ["04_kmeans/runme.py", "04_kmeans/modes.py", "04_kmeans/linear.py"]
 MPI = [f"{topic}/runme.py" for topic in ("00_welcome", "03_spmd", "04_kmeans", "05_horovod")]

@@ -54,14 +54,14 @@ def welcome() -> Headlines:
 def onednn() -> Headlines:
     one = lab("01", solution=True)
     in_turns = one.module("kernels").in_turns
-    scripts = ("turns.py",)
-    cnn = functools.partial(in_turns, one.run, warmup=5, steps=40, rounds=ROUNDS)
-    yield Headline("kernels", cnn(["default", "onednn"]), scripts)
-    yield Headline("graph", cnn(["onednn+eager", "onednn"]), scripts)
-    deep = {"network": "resnet50", "batch": 8, "warmup": 0, "steps": 1, "rounds": FEW}
-    yield Headline(
-        "resnet50", in_turns(one.run, ["onednn", "default", "onednn+fused"], **deep), scripts
-    )
+    kinds = {"default": {"kernels": "default"}, "oneDNN": {"kernels": "onednn"}}
+    yield Headline("kernels", compare(one.run, kinds, rounds=FEW, warmup=10, steps=50))
+    few = {"rounds": FEW, "batch": 16, "warmup": 5, "steps": 40}
+    found = in_turns(one, ["onednn+eager", "onednn"], **few)
+    yield Headline("graph", found, ("side/turns.py",))
+    deep = {"network": "resnet50", "rounds": FEW + 1, "batch": 8, "warmup": 1, "steps": 2}
+    found = in_turns(one, ["onednn", "default", "onednn+fused"], **deep)
+    yield Headline("resnet50", found, ("side/turns.py",))
 
 
 def threads() -> Headlines:
@@ -73,6 +73,14 @@ def threads() -> Headlines:
     }
     run = lab("02", solution=True).run
     yield Headline("threads", compare(run, variants, rounds=FEW + 1, inter=1, pin=True))
+    share = {"OMP_NUM_THREADS": str(max(1, CORES // 2))}
+    jobs = {
+        "a fair share": {"env": share},
+        "threads sleep": {"env": {"OMP_WAIT_POLICY": "passive"}},
+        "by default": {},
+    }
+    how = {"script": "side/crowd.py", "ranks": 2, "threads": CORES, "bind": "none"}
+    yield Headline("crowd", compare(run, jobs, rounds=ROUNDS, **how), ("side/crowd.py",))
 
 
 def spmd() -> Headlines:
@@ -148,7 +156,7 @@ def tuned(variants: Mapping[str, Mapping[str, Any]], processes: int, **how: Any)
         ranks=processes,
         threads=1,
         bind="none",
-        script="tune.py",
+        script="side/tune.py",
         echo=False,
         variants=dict(variants),
         timeout=1200,
@@ -160,12 +168,12 @@ def tuned(variants: Mapping[str, Mapping[str, Any]], processes: int, **how: Any)
 def horovod() -> Headlines:
     variants: dict[str, dict[str, Any]] = {"1 rank": {"ranks": 1, "apart": True}}
     for n in steps(2):
-        variants[f"{n} copies"] = {"ranks": n, "apart": True}
+        variants[f"{n} ranks, apart"] = {"ranks": n, "apart": True}
         for ms in (1, 4):
             variants[f"{n} ranks, cycle {ms} ms"] = {"ranks": n, "cycle_ms": ms}
     rounds = ROUNDS if CORES <= 4 else FEW
     found = tuned(variants, max(2, CORES), rounds=rounds, steps=30)
-    yield Headline("efficiency", found, ("tune.py", "training.py"))
+    yield Headline("efficiency", found, ("side/tune.py", "side/training.py"))
 
 
 def tuning() -> Headlines:

@@ -1,46 +1,21 @@
-"""Keeps what 01, 02 or 09 measured as that of the reference machine, for all who have no OpenMP
-build or no PyTorch.
+"""Keeps what 09 measured as that of the reference machine, for all who have no PyTorch.
 
-    python tools/keep_reference.py [RESULTS [01|02|09]]
+    python tools/keep_reference.py RESULTS
 
-After 02_threads.ipynb was run whole on a quiet machine with `make intel`, or 01_onednn.ipynb or
-09_networks.ipynb with `make torch`; RESULTS is the folder that it wrote to (results/). Then
-scaleout exercises  copies the file to labs/."""
+After 09_networks.ipynb was run whole on a quiet machine with `make torch`; RESULTS is the folder that
+it wrote to (results/). Then  scaleout exercises  copies the file to labs/."""
 
-import json
-import os
 import sys
 import warnings
 from pathlib import Path
 
-from scaleout import Comparison, lab, records
-from scaleout.base.errors import ScaleoutError
+from scaleout import records
 from scaleout.course import references
 
-SOLUTIONS = Path(__file__).resolve().parents[1] / "solutions"
-FILE = SOLUTIONS / "02_threads" / references.REFERENCE
-KERNELS = SOLUTIONS / "01_onednn" / references.REFERENCE
-FRAMEWORKS = SOLUTIONS / "09_networks" / references.REFERENCE
+FRAMEWORKS = Path(__file__).resolve().parents[1] / "solutions/09_networks" / references.REFERENCE
 
 
-def keep(found: Comparison, name: str, file: Path) -> None:
-    """Puts a comparison into a file of references, in place of one of the same name."""
-    old = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
-    lines = [text for text in old if json.loads(text).get("compared", {}).get("name") != name]
-    placed = found.runs.set_index("run_id")
-    for _, job in found.records.iterrows():
-        metrics = dict(job.metrics)
-        if "shares" in metrics:
-            metrics["shares"] = [
-                {name: value for name, value in share.items() if name != "cpu_s"}
-                for share in metrics["shares"]
-            ]
-        where = {"name": name, "run_id": job.run_id, **placed.loc[job.run_id].to_dict()}
-        lines.append(references.line(job, where, metrics))
-    file.write_text("".join(f"{text}\n" for text in lines), encoding="utf-8")
-
-
-def both_frameworks(results: Path) -> None:
+def main(results: Path) -> None:
     """One file of all that 09 has kept."""
     parts = sorted((results / "frameworks").glob("*.jsonl"))
     FRAMEWORKS.write_text("".join(part.read_text(encoding="utf-8") for part in parts))
@@ -49,34 +24,7 @@ def both_frameworks(results: Path) -> None:
     print(f"{', '.join(part.stem for part in parts)}: kept.")
 
 
-def beside_pytorch(results: Path) -> None:
-    """ResNet-50 in 01, all kinds that are compared below *Further*."""
-    os.environ["SCALEOUT_RESULTS"] = str(results)
-    kernels = lab("01_onednn", solution=True).module("kernels")
-    jobs = map(records.read, sorted(results.glob("01_onednn/*/records.jsonl")))
-    found = [job for job in jobs if {"onednn+fused", "torch"} <= set(job.variant)]
-    if not found:
-        raise ScaleoutError(f"{results} has no job of turns.py with PyTorch.")
-    kept = kernels.Turns(found[-1])
-    KERNELS.unlink(missing_ok=True)
-    keep(kept, kernels.NAME, KERNELS)
-    print(kept.summary)
-
-
-def main(results: Path) -> None:
-    """Which knob is real in the OpenMP build, and its own six sets of settings."""
-    os.environ["SCALEOUT_RESULTS"] = str(results)
-    made = {name: Comparison.read(results / "compare" / name) for name in ("knobs", "kmp")}
-    FILE.unlink(missing_ok=True)
-    for name, found in made.items():
-        keep(found, name, FILE)
-        print(f"{name}: {found.summary}")
-
-
 if __name__ == "__main__":
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "results")
-    try:
-        others = {"01": beside_pytorch, "09": both_frameworks}
-        others.get(" ".join(sys.argv[2:]), main)(folder)
-    except ScaleoutError as error:
-        sys.exit(f"{Path(__file__).name}: {error}")
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    main(Path(sys.argv[1]))

@@ -21,6 +21,7 @@ from scaleout import data
 from scaleout.base import jsonlines, paths
 from scaleout.base.errors import ScaleoutError
 from scaleout.comparisons import elsewhere
+from scaleout.doctor.checks import thread_settings
 from scaleout.teaching.headlines import Known, read
 
 SOLUTIONS = Path(__file__).resolve().parents[1] / "solutions"
@@ -42,6 +43,8 @@ def main(names: Iterable[str]) -> int:
                 f"The headlines are measured on MNIST, and here is {data.source()}: "
                 "type  scaleout data fetch mnist"
             )
+        for name in thread_settings(os.environ):
+            del os.environ[name]
         wait_until_quiet()
         for number, measure in headlines.LESSONS.items():
             folder = SOLUTIONS / paths.topic(number)

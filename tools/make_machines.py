@@ -48,6 +48,8 @@ SAYS = {
     "normalisation fused.",
     "threads": "A training of a small network: on one thread, on a thread for each core, and as one copy on each "
     "core, whose rates add up.",
+    "crowd": "Two copies of K-means at once: with a fair share of the threads each, with a thread for each core that "
+    "sleeps while it waits, and by default.",
     "message": "A message from one rank to another and back: one byte, and longer ones.",
     "allreduce-": "The sum of {rest} over a rank on each core: sent to one rank and back to all, around a ring, and as "
     "the MPI library does it.",

@@ -17,7 +17,6 @@ import sys
 import tempfile
 import time
 from asyncio import CancelledError
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -36,6 +35,7 @@ from scaleout.base import jsonlines, paths
 from scaleout.base.errors import ScaleoutError
 from scaleout.comparisons.comparison import Comparison
 from scaleout.comparisons.intervals import paired
+from scaleout.doctor.checks import thread_settings
 from scaleout.kit import fields
 
 Pair = tuple[list[float], list[float]]  # what two identical parts of a job gave, round by round
@@ -159,7 +159,9 @@ def run(path: Path, text: str, results: Path) -> tuple[NotebookNode, float]:
         record_timing=False,
         store_widget_state=False,
     )
-    mine = {k: v for k, v in os.environ.items() if k in KEPT or not k.startswith("SCALEOUT_")}
+    out = {k for k in os.environ if k.startswith("SCALEOUT_")} - {*KEPT}
+    out |= {*thread_settings(os.environ)}
+    mine = {k: v for k, v in os.environ.items() if k not in out}
     start = time.monotonic()
     try:
         client.execute(env={**mine, "SCALEOUT_RESULTS": str(results)})
@@ -189,10 +191,9 @@ def as_shown(given: list[NotebookNode]) -> list[NotebookNode]:
 
 def _anywhere(text: str) -> str:
     """Take this workshop's folder, Python's, and that in which pip has built, off the paths in a text."""
-    built = rf"{re.escape(sys.prefix)}/\S*?/pip-install-\w+/\w+/"
-    return re.sub(
-        rf"{built}|{re.escape(str(paths.home()))}/|{re.escape(sys.base_prefix)}/", "", text
-    )
+    built = r"/\S*?/pip-install-\w+/\w+/"  # also where .venv is a link to it
+    home, python = re.escape(str(paths.home())), re.escape(sys.base_prefix)
+    return re.sub(rf"{built}|{home}/|{python}/", "", text)
 
 
 def _joined(given: list[NotebookNode]) -> list[NotebookNode]:
@@ -224,7 +225,7 @@ def inside(job: list[dict[str, Any]]) -> Iterator[float]:
             if _compares(rows):
                 with contextlib.suppress(ScaleoutError):  # no whole round
                     yield Comparison(rows).noise
-    for pair in [*_turns(job), *_formats(job), *_steps(job)]:
+    for pair in [*_formats(job), *_steps(job)]:
         yield paired(np.transpose(pair), {}).noise
 
 
@@ -233,17 +234,6 @@ def _compares(rows: Any) -> bool:
     those of 05, 06, 09, 10, and of what 08 converts and serves."""
     needed = {"round", "variant", "again", "value"}
     return isinstance(rows, list) and all(isinstance(r, dict) and needed <= set(r) for r in rows)
-
-
-def _turns(job: list[dict[str, Any]]) -> Iterator[Pair]:
-    """The rates of 01's ranks 0 and 1, turn by turn, where both do the same."""
-    rates = defaultdict(list)
-    for record in job:
-        if {"rank", "round"} <= set(record["metrics"]):
-            rates[record["variant"], record["metrics"]["rank"]].append(record["rate"])
-    for kind, rank in rates:
-        if rank == 0 and (kind, 1) in rates:
-            yield rates[kind, 0], rates[kind, 1]
 
 
 def _formats(job: list[dict[str, Any]]) -> Iterator[Pair]:

@@ -23,7 +23,8 @@ Place = tuple[str, str]  # a module of the package, and a name in it; "" for the
 KINDS, NAME = {".py", ".sh", ".c"}, r"\w+\.\w+"
 PACKAGE = Path(__file__).resolve().parent.parent / "src/scaleout/kit"
 KIT = {"data", "records", "checkpoints", "flags", "layers", "waiting"}  # what labs may import
-USED = "what it uses of scaleout/{}.py changed since the run"
+CHANGED = "{} changed since the run"
+USED = CHANGED.format("what it uses of scaleout/{}.py")
 CHECKS, THEIRS = "checks.py", "instruments.py"  # what only the checks run is THEIRS
 MOST_NOISE = 0.10  # by which two identical jobs may differ without a word
 MEASURES = re.compile(r"\b(?:print|explain)\(|\.(?:plot|check)\(|\.figures\.")
@@ -144,7 +145,7 @@ def stale(book: Book, folder: Path) -> Iterator[str]:
     was, now = then["scripts"], scripts(folder)
     for name in sorted(was.keys() | now.keys()):
         if was.get(name) != now.get(name):
-            yield f"{folder.name}/{name} changed since the run"
+            yield CHANGED.format(f"{folder.name}/{name}")
     was, now = then.get("package", {}), package(folder)
     for module in sorted(was.keys() | now.keys()):
         if was.get(module) != now.get(module):

@@ -6,13 +6,34 @@ from matplotlib.patches import Rectangle
 
 from scaleout.plots import look
 
-SMALLEST = 0.02  # of the tallest bar: a lower part holds no line of text
-APART = 0.034  # of the tallest bar, between two lines of text
+SMALLEST = 0.03  # of the tallest bar: a lower part holds no line of text
+APART = 0.036  # of the tallest bar, between two lines of text
 BETWEEN = "between operations"
-NORM = "_bn"  # stands in the name of each operation of batch normalisation
+NORM = "_bn"  # stands in the name of most operations of batch normalisation
 # By the library that runs an operation; time between operations is nobody's.
 FILLS = {"oneDNN": look.DARK, "Eigen": look.LIGHT, "": "white"}
 LABELS = {"oneDNN": "run by oneDNN", "Eigen": "run by Eigen", "": BETWEEN}
+
+
+def norm_share(step) -> float:
+    """The share of a step that batch normalisation takes; step: a frame of
+    profile.read."""
+    return float(_norm(step).time_ms.sum() / _whole(step))
+
+
+def _norm(step):
+    """The operations of batch normalisation.
+
+    AddN adds up the gradients of what several operations read, as Keras's
+    layer reads its input. A few belong to the blocks' shortcuts.
+    """
+    own = step.name.str.contains(NORM)
+    return step[own | (own.any() & (step.op == "AddN"))]
+
+
+def _whole(step) -> float:
+    """The milliseconds of a step, or of its operations where they overlap."""
+    return max(float(step.attrs["step_ms"]), float(step.time_ms.sum()))
 
 
 @look.style
@@ -20,16 +41,23 @@ def operations(step, guess: str | None = None):
     """Draw what the operations of a step take, one on top of the other, and
     beside them those of batch normalisation; step: a frame of profile.read;
     guess: an operation."""
-    norm = step[step.name.str.contains(NORM)]
-    step_ms = float(step.attrs["step_ms"])
-    parts = {"a step": _parts(step, step_ms)}
+    norm = _norm(step)
+    tallest = _whole(step)
+    parts = {"a step": _parts(step, tallest)}
     if len(norm):
         parts["its batch normalisation"] = _parts(norm)
-    tallest = max(step_ms, sum(ms for *_, ms in parts["a step"]))
     stacks = [_lumped(found, SMALLEST * tallest) for found in parts.values()]
     figure, axes = plt.subplots(figsize=(1.2 + 3.6 * len(parts), 5.6))
     for place, stack in enumerate(stacks):
-        _stack(axes, place, stack, APART * tallest)
+        # The second bar hangs from the top: below it is what would be left.
+        bottom = tallest - sum(ms for *_, ms in stack) if place else 0.0
+        _stack(axes, place, stack, APART * tallest, bottom)
+    if len(norm):
+        left = (1 - norm_share(step)) * tallest
+        axes.text(1.04, left / 2, f"left without it\n{left:,.0f} ms",
+                  va="center", fontsize=9)
+        axes.annotate("", (1, 0), (1, left), arrowprops={
+            "arrowstyle": "<->", "color": look.DARK})
     shown = {library for found in parts.values() for _, library, _ in found}
     for library, label in LABELS.items():
         if library in shown:
@@ -48,16 +76,16 @@ def operations(step, guess: str | None = None):
     title = (f"The longest operation is {longest[0]}, with "
              f"{100 * longest[2] / tallest:.0f} % of a step.")
     if len(norm):
-        share = 100 * norm.time_ms.sum() / tallest
-        title += (f" Batch normalisation takes {share:.0f} %, in "
+        title += (f" Batch normalisation takes "
+                  f"{100 * norm_share(step):.0f} %, in "
                   f"{norm.calls.sum():,.0f} operations.")
     return look.finish(figure, title, " ".join(values), legend=2)
 
 
-def _stack(axes, place: int, stack, apart: float) -> None:
+def _stack(axes, place: int, stack, apart: float, bottom: float) -> None:
     """Draw a bar of parts, each with its label at its right, as near as the
     labels below allow."""
-    bottom, last = 0.0, -apart
+    last = bottom - apart
     for part in stack:
         _, library, ms = part
         edge = "white" if library else look.DARK

@@ -1,26 +1,22 @@
-"""The kinds of 01_onednn compared: which can run here, in turns within one
-job, and a summary beside published figures."""
+"""The kinds of 01_onednn compared: in turns within one job, what bounds their
+gain, and a summary beside published figures."""
 
 from math import inf, nan
 from statistics import geometric_mean
 
 import pandas as pd
 
-from scaleout import Comparison, machine, settings
+from scaleout import compare, machine, settings
 from scaleout.course.pytorch import missing, python
-from scaleout.course.references import REFERENCE, reference, whose
 
-NAME = "kernels"  # of the comparison, as the reference machine's has it
 # What turns.py calls a kind, and what a reader does.
 NAMES = {
     "default": "default",
     "onednn": "oneDNN",
     "onednn+fused": "oneDNN, fused",
     "onednn+eager": "oneDNN, eager",
-    "bf16": "bf16",
-    "bf16+fused": "bf16, fused",
     "torch": "PyTorch",
-    "torch+bf16": "PyTorch bf16",
+    "torch+channels_first": "PyTorch, channels first",
     "torch+compiled": "PyTorch, compiled",
 }
 # An Intel talk on deep learning at scale with distributed frameworks, 2019:
@@ -29,119 +25,108 @@ DECK19 = {"default": 3.84, "MKL-DNN": 17.69}
 # PRACE, Best Practice Guide Deep Learning, 2019, table 13: one network, which
 # it does not name, on 128 nodes, in seconds an epoch.
 PRACE = {"Keras": 85.0, "TensorFlow": 18.0}
-# What of 01 PyTorch is compared with.
-OURS = {"PyTorch": "oneDNN, fused", "PyTorch bf16": "bf16, fused"}
 
 
-class Turns(Comparison):
-    """Kinds that took turns in one job, with the records of their turns."""
+class Starts:
+    """turns.py, which is started anew for each round of a comparison."""
 
-    def __init__(self, frame: pd.DataFrame) -> None:
-        turns = frame.assign(rank=frame["metrics.rank"],
-                             turn=frame["metrics.round"])
-        turns["again"] = 0
-        first = turns[turns["rank"] == 0].variant.iloc[0]
-        twin = (turns["rank"] == 1) & (turns.variant == first)
-        turns.loc[twin, "again"] = 1
-        if not twin.any():
-            # The short form has no twin: the first kind stands there twice.
-            copy = turns[turns["rank"] == 0].assign(again=1, rank=0.5)
-            turns = pd.concat([turns, copy])
-        # Every second round ran backwards.
-        turns["order"] = turns["rank"] * (1 - 2 * (turns.turn % 2))
-        turns = turns.sort_values(["turn", "order"], ignore_index=True)
-        turns["variant"] = turns.variant.map(NAMES)
-        turns["run_id"] += [f"-{at}" for at in range(len(turns))]
-        super().__init__([
-            {"round": turn.turn, "place": place, "variant": turn.variant,
-             "again": turn.again, "value": turn.rate, "unit": turn.rate_unit,
-             "run_id": turn.run_id}
-            for place, turn in enumerate(turns.itertuples())
-        ])
-        self._turns = turns
+    def __init__(self, lab, kinds: list[str]) -> None:
+        self.name, self.folder = lab.name, lab.folder
+        self.script = lab.folder / "side" / "turns.py"
+        self.lab, self.kinds = lab, kinds
+        self.turns = {kind: [] for kind in kinds}
+        self.count = 0
 
-    @property
-    def records(self) -> pd.DataFrame:
-        """A row for each turn."""
-        return self._turns
+    def turn(self, kind: str, **how) -> pd.DataFrame:
+        """What a turn of this kind gave, of this start or of the next."""
+        if not self.turns[kind]:
+            self._start(how)
+        return self.turns[kind].pop()
 
-
-def in_turns(run, kinds: list[str], **how) -> Turns:
-    """Compare kinds of a step, the first of them twice, in rounds within one
-    job, in which they take turns; how: flags of turns.py."""
-    ranks = kinds if settings.quick() else [kinds[0], *kinds]
-    torch = any(kind.startswith("torch") for kind in kinds)
-    done = run(script="turns.py", ranks=len(ranks), kinds=ranks,
-               threads=machine.usable_cores(), bind="none", echo=False,
-               torch=python() if torch else None, **how)
-    return Turns(done.records)
+    def _start(self, how: dict) -> None:
+        """Give each kind a turn, and the first of them two."""
+        twice = settings.rounds(2) == 2
+        ranks = [self.kinds[0], *self.kinds] if twice else [*self.kinds]
+        # Every second start runs backwards.
+        ranks = ranks[::-1] if self.count % 2 else ranks
+        torch = any(kind.startswith("torch") for kind in ranks)
+        done = self.lab.run(
+            script="side/turns.py", ranks=len(ranks), kinds=ranks, bind="none",
+            threads=machine.usable_cores(), echo=False,
+            torch=python() if torch else None, **how)
+        self.count += 1
+        rates = done.records[["variant", "rate", "rate_unit"]]
+        for kind in self.kinds:
+            own = rates[rates.variant == kind]
+            self.turns[kind] = [own.iloc[[row]] for row in range(len(own))]
 
 
-def possible(kinds: list[str], beside: tuple = ()) -> list[str]:
-    """Choose the kinds that can be compared here; beside: PyTorch's, where it
-    is. With a kind in bf16, print what this processor does with it.
+def in_turns(lab, kinds: list[str], rounds: int = 5, name: str = "", **how):
+    """Compare kinds of a step, the first of them twice a round. A round is a
+    start of turns.py, so that an interval knows how starts scatter, too.
 
-    Without AVX-512 TensorFlow takes bf16 away from oneDNN, and what remains
-    is no comparison. With SCALEOUT_QUICK=1 the first two remain.
+    name: of the comparison; how: flags of turns.py.
     """
-    here = machine.facts()
-    every = [*kinds, *beside] if python() else kinds
-    if any("bf16" in kind for kind in every):
-        print(_bf16(here))
-    if settings.quick():
-        every = kinds[:2]
-    return [kind for kind in every
-            if "avx512f" in here.isa or "bf16" not in kind]
+    variants = {NAMES[kind]: {"kind": kind} for kind in kinds}
+    return compare(Starts(lab, kinds).turn, variants, rounds=rounds,
+                   name=name, **how)
 
 
-def _bf16(here) -> str:
-    """What a processor does in bf16."""
-    if {"avx512_bf16", "amx_bf16"} & {*here.isa}:
-        return f"{here.cpu} multiplies bf16 in hardware."
-    if "avx512f" in here.isa:
-        return (f"{here.cpu} has no instructions for bf16: oneDNN emulates "
-                "them.")
-    return (f"{here.cpu} has no AVX-512: TensorFlow keeps bf16 from oneDNN, "
-            "and we leave it out.")
+def with_pytorch(kinds: list[str], torch: list[str]) -> list[str]:
+    """Add PyTorch's kinds where it is; else say how to get it."""
+    if python() and not settings.quick():
+        return [*kinds, *torch]
+    print(missing())
+    return kinds
 
 
-def pytorch(result, lab) -> None:
-    """Say how fast the fused variants are beside PyTorch; where PyTorch was
-    not measured, how fast they were on a reference machine."""
-    rows = [name for name in OURS if name in result.variants]
-    if not rows:
-        rows = list(OURS)
-        result = reference(lab.folder / REFERENCE, NAME,
-                           [*OURS, *OURS.values()], missing())
-        whose(result.records, missing())
-    for name in rows:
-        print(result.sentence(OURS[name], name))
+def of_the_roof(rate: float, job, gflops: float) -> float:
+    """What share of the roof's speed a rate takes; job: a record."""
+    return rate * job["metrics.flops_per_image"] / 1e9 / gflops
 
 
-def compiled(result) -> None:
-    """Say what torch.compile brings, where PyTorch is."""
-    if "PyTorch, compiled" in result.variants:
-        print(result.sentence("PyTorch, compiled", "PyTorch"))
-    else:
-        print(missing())
+def room(used: float, gflops: float) -> str:
+    """Say how far the default kernels are from the roof."""
+    told = (f"The default kernels use {used:.2f} of the roof, "
+            f"{gflops:,.0f} GFLOP/s: ")
+    if used >= 1:
+        return f"{told}other programs were busy meanwhile. Measure it again."
+    return f"{told}kernels at the roof would be {1 / used:.1f} times as fast."
 
 
-def summary(result, gflops_of_roof: float):
+def beside_bound(gain, most: float) -> str:
+    """Say how a measured gain stands to the most that the profile allows."""
+    if gain.low > most:
+        return (f"That is more than the {most:.2f} of the profile: your "
+                "layer computes the ReLU behind it, too.")
+    if gain.high < most:
+        return (f"It is less than the {most:.2f} of the profile, as the one "
+                "operation and its gradient take time, too.")
+    return f"The {most:.2f} of the profile lies in the interval."
+
+
+def pytorch(result) -> None:
+    """Say what was found of PyTorch, where it took part."""
+    for name, other in (("PyTorch", "oneDNN"),
+                        ("PyTorch, channels first", "PyTorch"),
+                        ("PyTorch, compiled", "PyTorch")):
+        if name in result.variants:
+            print(result.sentence(name, other))
+
+
+def summary(result, job, gflops: float):
     """Make the executive summary of a comparison of kernels, with figures
-    that others published below it.
+    that others published below it; job: a record of the same network.
 
     A rate is that of the default kernels (its geometric mean) times the
     ratio, so that whoever divides gets the ratio that is printed.
     """
-    jobs = result.records.drop_duplicates("variant").set_index("variant")
     runs = result.runs
     default = geometric_mean(runs[runs.variant == "default"].value)
     rows = []
     names = [result.baseline, *result.variants]
     for name in sorted(names, key=lambda name: name != "default"):
-        job = jobs.loc[name]
         ratio, low, high = _beside_default(result, name)
-        gflops = default * ratio * job["metrics.flops_per_image"] / 1e9
         rows.append({
             "environment": name,
             "Network": "ResNet-50",
@@ -150,7 +135,7 @@ def summary(result, gflops_of_roof: float):
             "speed-up": ratio,
             "low": low,
             "high": high,
-            "of the roof": gflops / gflops_of_roof,
+            "of the roof": of_the_roof(default * ratio, job, gflops),
             "where": "this machine",
         })
     for name, rate in DECK19.items():

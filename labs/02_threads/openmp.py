@@ -1,47 +1,40 @@
-"""Settings compared on the OpenMP build of TensorFlow, which `make intel`
-brings to .side/intel.
-
-Where it is missing, a comparison that a reference machine made takes its
-place, and says so.
+"""Who obeys OMP_NUM_THREADS: what TensorFlow's library is linked to, its knobs
+one by one, and the OpenMP build that `make intel` brings to .side/intel.
 """
 
 import subprocess
 from importlib.util import find_spec
 from pathlib import Path
 
-from scaleout import compare
+from scaleout.base.errors import ScaleoutError
 from scaleout.base.paths import show, side
-from scaleout.course.references import REFERENCE, reference, whose
-
-MISSING = ("The OpenMP build of TensorFlow is not here: type  make intel  in "
-           "a terminal (370 MB, Python 3.11).")
 
 # What GCC, Intel and LLVM call their OpenMP.
 RUNTIMES = ("libgomp", "libiomp5", "libomp")
+KNOBS = ("OMP_NUM_THREADS", "TF_NUM_INTEROP_THREADS", "TF_NUM_INTRAOP_THREADS")
 
 
-def python() -> str | None:
-    """The path of its Python, for lab.run(python=...); None when it is not
-    here."""
+def python() -> str:
+    """The path of the OpenMP build's Python, for lab.run(python=...)."""
     folder = side("intel")
-    return show(folder / "bin" / "python") if folder else None
+    if not folder:
+        raise ScaleoutError("The OpenMP build of TensorFlow is not here: type "
+                            " make intel  in a terminal (370 MB, Python "
+                            "3.11).")
+    return show(folder / "bin" / "python")
 
 
-def build() -> str:
-    """What a figure calls it."""
-    return "OpenMP build" if python() else "OpenMP build, reference machine"
-
-
-def on_openmp(lab, variants, *, name: str, **how):
-    """Compare variants on the OpenMP build; where it is not here, take the
-    reference machine's comparison of that name and say whose it is."""
-    interpreter = python()
-    if interpreter:
-        return compare(lab.run, variants, name=name, python=interpreter,
-                       **how)
-    found = reference(lab.folder / REFERENCE, name, list(variants), MISSING)
-    whose(found.records, MISSING, "The OpenMP build's numbers are")
-    return found
+def settings(cpus: int) -> dict[str, dict]:
+    """The variants of a comparison: 1, half of the CPUs and all of them, as
+    inter-op x intra-op; and OMP_NUM_THREADS alone. The first sets all to 1."""
+    most = max(2, cpus)
+    counts = sorted({1, most // 2, most})
+    chosen = {"1 x 1": (1, 1, 1), "OMP_NUM_THREADS": (most, 1, 1)}
+    for inter in counts:
+        for intra in counts:
+            chosen.setdefault(f"{inter} x {intra}", (1, inter, intra))
+    return {name: {"env": dict(zip(KNOBS, map(str, numbers), strict=True))}
+            for name, numbers in chosen.items()}
 
 
 def ldd() -> list[str]:

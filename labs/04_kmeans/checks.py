@@ -318,7 +318,7 @@ def one_palette(saw, rows):
         if np.abs(palette - lloyd(pixels[mine], start, ITERATIONS)).max()
         < 1e-4
     ]
-    because = "args.iterations says how many, for the rows of all ranks."
+    because = "`iterations` says how many, for the rows of all ranks."
     if done:
         because = f"It is the palette after {done[0]} of them."
     elif alone:
@@ -348,7 +348,7 @@ def all_among(colours, pixels):
         "on your rows and the palette. Its assignments are the labels, its "
         "objectiveFunction is the inertia of your rows; one allreduce adds "
         "up those of all ranks.",
-        "nearest = d4p.kmeans(k, 0, fptype, assignFlag=True)"
+        'nearest = d4p.kmeans(k, 0, "float", assignFlag=True)'
         ".compute(rows, palette); labels = nearest.assignments.ravel(); "
         "inertia = comm.allreduce(float(nearest.objectiveFunction[0, 0]))",
     ],
@@ -492,8 +492,8 @@ def inertia_is_of_all(saw, fits, rows):
         "Room for all of them on rank 0 (np.empty, of np.int32 like "
         "`labels`), then Gatherv, the gather that takes pieces of unequal "
         "size.",
-        "all_labels = np.empty(sum(sizes), np.int32) if rank == 0 else None; "
-        "comm.Gatherv(labels, (all_labels, sizes), root=0)",
+        "if rank == 0: all_labels = np.empty(n, np.int32); and then, on all "
+        "ranks: comm.Gatherv(labels, (all_labels, sizes), root=0)",
     ],
 )
 def rank_0_has_the_whole_picture(job):

@@ -1,5 +1,4 @@
-"""The figures of 04_kmeans: pictures in few colours, quality, scaling,
-memory."""
+"""The figures of 04_kmeans: pictures in few colours, quality, memory."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -13,6 +12,9 @@ MEMORY = {
     "work": ("all else", {"color": look.PALE, "edgecolor": look.DARK}),
 }
 GOAL_DB = 40  # an error of a hundredth of the range
+# By how much the inertia falls where each colour stands for half as large a
+# part of a line, of a surface, of a space.
+FALLS = {"line": 1 - 2**-2, "surface": 1 - 2**-1, "space": 1 - 2**(-2 / 3)}
 
 
 @look.style
@@ -40,7 +42,7 @@ def quantised(before, runs):
                        f"PSNR {metrics['psnr_db']:.1f} dB")
         picture.set_title(reached[-1], fontsize=11)
         _palette(grid[row + 1, place % columns],
-                 metrics["shares"][0]["palette"], metrics["count"])
+                 metrics["palette"], metrics["count"])
     title = (f"The photograph, and below each copy its palette: "
              f"{'; '.join(reached)}.")
     wide = "A colour of a palette is as wide as it is common."
@@ -76,7 +78,13 @@ def quality(records, guess: float | None = None):
     doublings = np.diff(np.log2(colours))
     fell = 100 * (1 - (inertia[1:] / inertia[:-1]) ** (1 / doublings))
     draw.line(right, colours[1:], fell, "fall in inertia", 1)
-    right.set(ylabel="fall in inertia at each doubling (%)", ylim=(0, None))
+    for number, (name, share) in enumerate(FALLS.items()):
+        right.axhline(100 * share, color=look.GREY, linestyle=":",
+                      label="" if number else "limits")
+        right.annotate(f"{name}: {100 * share:.0f} %",
+                       (colours[-1], 100 * share), (0, -4), ha="right",
+                       va="top", textcoords="offset points", fontsize=10)
+    right.set(ylabel="fall in inertia at each doubling (%)", ylim=(0, 85))
     for axes in (left, right):
         axes.set_xscale("log", base=2)
         some = colours[::-2]
@@ -95,45 +103,10 @@ def quality(records, guess: float | None = None):
     return look.finish(figure, title, legend=4)
 
 
-@look.style
-def strong_and_weak(strong, weak):
-    """Draw the speed-up of the same rows on more ranks, and the efficiency
-    of more rows on more ranks."""
-    figure, (left, right) = plt.subplots(1, 2)
-    shared = _scaling(left, strong, "speed-up")
-    grown = _scaling(right, weak, "efficiency")
-    left.set_title("strong scaling", fontsize=11)
-    right.set_title("weak scaling", fontsize=11)
-    title = f"Strong scaling: {shared}. Weak scaling: {grown}."
-    return look.finish(figure, title, legend=4)
-
-
-def _scaling(axes, records, what: str) -> str:
-    """How much faster than on one rank; the ideal is dashed."""
-    seconds = {}
-    for frame in records:
-        seconds.setdefault(int(frame.ranks.iloc[0]), []).append(
-            frame.step_median_s.iloc[0])
-    ranks = sorted(seconds)
-    one = np.median(seconds[ranks[0]])
-    growth = np.array(ranks) / ranks[0]
-    ideal = growth if what == "speed-up" else np.ones(len(ranks))
-    draw.ideal(axes, ranks, ideal)
-    times = [one / np.array(seconds[n]) for n in ranks]
-    middle = draw.line(axes, ranks, map(np.median, times), "median")
-    draw.dots(axes, ranks, times, "single runs", color=look.MIDDLE,
-              marker="o", markersize=4, alpha=1, zorder=3)
-    cores = int(records[0].cores.iloc[0])
-    if ranks[0] < cores <= ranks[-1]:
-        axes.axvline(cores, color=look.GREY, linestyle=":",
-                     label=f"cores: {cores}")
-    axes.set(xlabel="ranks (count)", ylabel=f"{what} over {ranks[0]} rank",
-             xticks=ranks, ylim=(0, 1.08 * max(*ideal, *middle)))
-    inside = [n for n in ranks if n <= max(cores, ranks[0])]
-    reached = middle[len(inside) - 1]
-    every = times[len(inside) - 1]
-    return (f"{what} {reached:.2f} on {inside[-1]} ranks "
-            f"({min(every):.2f} to {max(every):.2f} in single runs)")
+def needs_mib(frame) -> np.ndarray:
+    """What each rank of a job needs besides Python and its libraries."""
+    found = frame["metrics"].iloc[0]
+    return np.subtract(found["memory_mib"], found["program_mib"])
 
 
 @look.style
@@ -150,7 +123,7 @@ def memory_modes(records, data_mib: float, guess: float | None = None):
     for job, (name, frame) in enumerate(records.items()):
         found = frame["metrics"].iloc[0]
         palettes.append(np.array(found["palette"]))
-        extra = np.subtract(found["memory_mib"], found["program_mib"])
+        extra = needs_mib(frame)
         own = len(rows) + 0.7 * job + np.arange(len(extra))
         places.extend(own)
         ticks.append(own.mean())

@@ -63,25 +63,27 @@ def array_held(what: object) -> dict:
                     "values": array.ravel().tolist()}
 
 
-# A step is done after this line of main; none of them stands in a TODO.
+# A step is read once fit() is beyond this line, the last one once it comes to
+# it; none of them stands in a TODO.
+LAST = "return palette, inertia, all_labels"
 STEPS = {
     "rows = pixels[mine]": ("rows", rows_held),
     "palette = fitted.centroids": ("palette", palette_held),
-    "sizes = comm.allgather(len(labels))": ("labels", labels_held),
-    "quality = {}": ("picture", picture_held),
+    "all_labels = None": ("labels", labels_held),
+    LAST: ("picture", picture_held),
 }
 
 
 def steps() -> list[tuple]:
-    """The number of each such line, in order, with what is read after it."""
-    lines, first = inspect.getsourcelines(runme.main)
+    """The number of each such line, in order, with what is read there."""
+    lines, first = inspect.getsourcelines(runme.fit)
     said = [line.partition("  #")[0].strip() for line in lines]
-    return [(number, *STEPS[line]) for number, line in enumerate(said, first)
-            if line in STEPS]
+    return [(number - (line == LAST), *STEPS[line])
+            for number, line in enumerate(said, first) if line in STEPS]
 
 
 class Reader:
-    """Follows main line by line, and reads its variables after each step."""
+    """Follows fit() line by line, and reads its variables after each step."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -89,11 +91,10 @@ class Reader:
 
     def follow(self, frame, event, arg):
         """Python asks this for each function that is called."""
-        is_main = frame.f_code is runme.main.__code__
-        return self.read if is_main else None
+        return self.read if frame.f_code is runme.fit.__code__ else None
 
     def read(self, frame, event, arg):
-        """Python calls this before each line of main."""
+        """Python calls this before each line of fit()."""
         if (event == "line" and self.to_come
                 and frame.f_lineno > self.to_come[0][0]):
             _, step, read = self.to_come.pop(0)

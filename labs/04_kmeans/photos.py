@@ -3,13 +3,11 @@
 runme.py imports this; there is nothing to fill in here.
 """
 
-from pathlib import Path
-
 import numpy as np
 from mpi4py import MPI
 from PIL import Image
 
-from scaleout import data
+from scaleout import data, records
 from scaleout.kit.flags import refuse
 
 
@@ -42,17 +40,23 @@ def opened(path: str | None, colours: int) -> tuple[np.ndarray, int]:
     return picture, k
 
 
-def save(folder: Path, shape: tuple[int, ...], palette: np.ndarray,
-         labels: np.ndarray) -> None:
+def saved(picture: np.ndarray, palette: np.ndarray, inertia: float,
+          labels: np.ndarray) -> dict:
     """Save quantised.png, each pixel in the colour of its label, and
-    palette.png, 32 pixels of each colour.
+    palette.png, 32 pixels of each colour; return how good they are.
 
-    shape: (h, w, 3); palette: (k, 3), 0 to 1; labels: (h * w,), row by row.
+    picture: (h, w, 3); palette: (k, 3), 0 to 1; labels: (h * w,), row by row.
     Where the labels end too early, the picture stays black.
     """
+    folder = records.folder()
     colours = np.rint(np.clip(palette, 0, 1) * 255).astype(np.uint8)  # (k, 3)
-    pixels = np.zeros((shape[0] * shape[1], 3), np.uint8)  # (h * w, 3)
+    pixels = np.zeros((picture.size // 3, 3), np.uint8)  # (h * w, 3)
     pixels[:len(labels)] = colours[labels[:len(pixels)]]
-    Image.fromarray(pixels.reshape(shape)).save(folder / "quantised.png")
+    Image.fromarray(pixels.reshape(picture.shape)).save(
+        folder / "quantised.png")
     bar = np.tile(colours.repeat(32, axis=0), (32, 1, 1))  # (32, 32 * k, 3)
     Image.fromarray(bar).save(folder / "palette.png")
+    # The mean squared error of values from 0 to 1, in dB, at most 120.
+    error = max(inertia / picture.size, 1e-12)
+    return {"psnr_db": -10 * np.log10(error),
+            "count": np.bincount(labels, minlength=len(palette))}  # (k,)

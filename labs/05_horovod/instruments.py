@@ -20,6 +20,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 # A rank that waits in vain says so, and then the job ends.
 os.environ.setdefault("HOROVOD_STALL_CHECK_TIME_SECONDS", "6")
 os.environ.setdefault("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "12")
+import keras
 import numpy as np
 import runme
 import tensorflow as tf
@@ -29,12 +30,28 @@ from scaleout import records
 from scaleout.kit.flags import one_or_more
 
 COMM = MPI.COMM_WORLD
-DIGITS, NETWORK, COMPILED = runme.data.digits, runme.network, runme.compiled
+DIGITS, NETWORK = runme.data.digits, runme.network
 NEAR = 0.01  # half precision on the way is no other gradient
 
 
 class Enough(Exception):
     """One step tells all."""
+
+
+class TensorFlow:
+    """TensorFlow for main, but for how a step becomes a graph."""
+
+    def __init__(self, compiled) -> None:
+        self.compiled = compiled
+
+    def function(self, step=None, **how):
+        def made(step):
+            return self.compiled(step, **how)
+
+        return made(step) if step else made
+
+    def __getattr__(self, name: str):
+        return getattr(tf, name)
 
 
 class Watch:
@@ -51,7 +68,8 @@ class Watch:
         self.until = 0  # 1: all was dealt; 2: main came to its end
         self.moved = None
         runme.data.digits, runme.network = self.digits, self.network
-        runme.compiled, runme.accuracy_on = self.compiled, self.accuracy_on
+        runme.tf = TensorFlow(self.compiled)
+        runme.accuracy_on = self.accuracy_on
         runme.records.Books = lambda *_, **__: self.books(sys._getframe(1))
 
     def digits(self):
@@ -91,29 +109,28 @@ class Watch:
         self.start = self.fingerprints()
         return Books(self)
 
-    def compiled(self, train_step):
+    def compiled(self, train_step, **how):
         """The step: not at all, or one, with a look at the weights."""
         if not self.trains:
             return lambda *_: 0.0
-        one_step = COMPILED(train_step)
+        one_step = tf.function(train_step, **how)
 
-        def looked_at(images, labels, mean_rows):
+        def looked_at(images, labels):
             before = flat(self.variables())
-            own = self.own_gradients(images, labels, mean_rows)
-            one_step(images, labels, mean_rows)
+            own = self.own_gradients(images, labels)
+            one_step(images, labels)
             self.moved = before - flat(self.variables()), own
             raise Enough
 
         return looked_at
 
-    def own_gradients(self, images, labels, mean_rows):
+    def own_gradients(self, images, labels):
         """What this rank alone would step by."""
         if not len(images):
             return 0 * flat(self.variables())
-        model = self.models[0]
+        loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         with tf.GradientTape() as tape:
-            losses = runme.sum_of_losses(labels, model(images))
-            loss = losses / mean_rows
+            loss = loss_of(labels, self.models[0](images))
         return flat(tape.gradient(loss, self.variables()))
 
     def accuracy_on(self, *_):
@@ -254,8 +271,8 @@ def noted(function, called: list):
 def main() -> None:
     parser = runme.parser(__doc__)
     parser.add_argument("--images", nargs="+", type=one_or_more,
-                        default=[501, 420, 50],
-                        help="to train on, one after another (501 420 50)")
+                        default=[501, 420],
+                        help="to train on, one after another (501 420)")
     args = parser.parse_args()
     found = None
     if gone_through(args):

@@ -1,9 +1,10 @@
-"""The figures of 00_welcome: the limits of a machine, and who took what."""
+"""The figures of 00_welcome: the limits of a machine, and who took what; and
+in words, what the allreduce costs."""
 
 import matplotlib.pyplot as plt
 import numpy as np
 
-from scaleout.base.words import count
+from scaleout.base.words import count, rounded
 from scaleout.plots import look
 
 SGEMM = 2048 / 6  # operations for each byte of a product of 2048 x 2048
@@ -31,17 +32,17 @@ def limits(gflops, gb_per_s, guess: float | None = None):
         axes.plot([x, x], [lowest, top], "--", color=look.GREY, linewidth=1)
         axes.text(x * 1.12, lowest * 1.3, name, rotation=90, va="bottom",
                   fontsize=10, color=look.INK)
-    axes.text(0.011, bandwidth * 0.06, f"memory:\n{bandwidth:.0f} GB/s",
+    axes.text(0.011, bandwidth * 0.06, f"copy:\n{bandwidth:.0f} GB/s",
               va="bottom", color=look.DARK)
-    axes.text(corner * 1.5, peak * 0.8, f"cores: {peak:.0f} GFLOP/s",
+    axes.text(corner * 1.5, peak * 0.8, f"product: {peak:.0f} GFLOP/s",
               va="top", color=look.DARK)
     axes.set(xlabel="operations for each byte moved (FLOP/byte)",
              ylabel="within reach (GFLOP/s)",
              ylim=(lowest, max(peak, guess or 0) * 5))
     axes.legend(loc="upper left")
-    title = (f"The product reaches {peak:.0f} GFLOP/s, and the copy "
-             f"{bandwidth:.0f} GB/s. They meet at {corner:.1f} operations "
-             "for each byte.")
+    title = (f"NumPy's product reaches {peak:.0f} GFLOP/s here, and its copy "
+             f"{bandwidth:.0f} GB/s: below {corner:.1f} operations for each "
+             "byte, memory sets the pace.")
     return look.finish(figure, title)
 
 
@@ -69,3 +70,13 @@ def shares(records):
     title = (f"{count(len(every), 'rank')} took {taken:,} strips together; "
              f"there are {last:,}.")
     return look.finish(figure, title)
+
+
+def cost(records) -> str:
+    """Say what part of the sum the allreduce takes."""
+    row = records.iloc[0]
+    whole, part = row["step_median_s"], row["metrics.allreduce_s"]
+    unit, name = (1e3, "ms") if whole > 1e-3 else (1e6, "microseconds")
+    return (f"The allreduce takes {rounded(unit * part)} of the sum's "
+            f"{rounded(unit * whole)} {name} ({rounded(100 * part / whole)} "
+            "%).")

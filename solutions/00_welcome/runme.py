@@ -11,6 +11,7 @@ strips, give each rank its share of them, and add up what the ranks found.
 
 import argparse
 import os
+from time import perf_counter
 
 import numpy as np
 
@@ -20,8 +21,9 @@ from mpi4py import MPI
 from scaleout import data, records
 from scaleout.kit.flags import Parser, one_or_more
 
-# So many strips are added up at a time: their numbers fit into the cache.
-BLOCK = 20_000
+# So many strips are added up at a time. Their arrays fit into the cache, and
+# are small enough to get the same memory again, block after block.
+BLOCK = 10_000
 
 
 def settings() -> argparse.Namespace:
@@ -77,27 +79,32 @@ def main(args: argparse.Namespace) -> float:
     # END SOLUTION
 
     # The work. The first time warms up memory, caches and clock. The books
-    # time each step of this rank.
+    # time each step of this rank: the adding, and the allreduce after it.
     books = records.Books("00_welcome", rank, ranks, warmup=1)
+    allreduce_s = []
     for _ in range(1 + args.repeats):
         with books.step():
             part = area(first, last, args.strips)
-
-    # TODO 3: add up the parts of all ranks, so that every rank knows pi.
-    # comm.allreduce(x, op=MPI.SUM) gives everybody the sum of all x.  (1 line)
-    # BEGIN SOLUTION
-    # Distributed: one number from each rank, and the sum back to all
-    pi = comm.allreduce(part, op=MPI.SUM)
-    # STARTER: pi = part
-    # END SOLUTION
+            added = perf_counter()
+            # TODO 3: add up the parts of all ranks, so that every rank knows
+            # pi. comm.allreduce(x, op=MPI.SUM) gives everybody the sum of
+            # all x.  (1 line)
+            # BEGIN SOLUTION
+            # Distributed: one number from each rank, and the sum back to all
+            pi = comm.allreduce(part, op=MPI.SUM)
+            # STARTER: pi = part
+            # END SOLUTION
+            allreduce_s.append(perf_counter() - added)
 
     # What each rank did, for the picture and the checks.
     books.note(rank=rank, first=first, last=last, part=part, pi=pi,
                cpus=cpus)
-    # Distributed: one record of all ranks; the slowest of them counts
     strips_per_s = args.strips / np.median(books.slowest_s())
+    # Distributed: the rank that comes last to the allreduce waits for nobody
+    quickest_s = min(comm.allgather(np.median(allreduce_s[1:])))
+    # Distributed: one record of all ranks; the slowest of them counts
     books.write(rate=strips_per_s, rate_unit="strips/s", pi=pi,
-                strips=args.strips)
+                strips=args.strips, allreduce_s=quickest_s)
     # Distributed: one line, not one from each rank
     if rank == 0:
         print(f"pi = {pi:.12f}, off by {abs(pi - np.pi):.1e}", flush=True)

@@ -1,6 +1,5 @@
-"""The figures of 02_threads: who has threads and how busy they are, which rank
-runs where, which setting brings more CPUs to work, and the map of inter-op x
-intra-op.
+"""The figures of 02_threads: what waiting threads cost, who has threads and
+how busy they are, which rank runs where, and the map of inter-op x intra-op.
 """
 
 from textwrap import fill
@@ -116,75 +115,97 @@ def _nodes(axes, nodes, ranks: int) -> int:
 
 
 @look.style
-def which_knob(builds, guess: float | None = None):
-    """Draw the CPUs kept busy under each setting, a panel for each build: a
-    knob is real where the bar follows it."""
-    frames = builds.values()
-    widest = max(frame["metrics.cpus_busy"].max() for frame in frames)
-    figure, panels = draw.panels(builds, (7.5, 4))
-    moved = []
-    for build, axes in panels.items():
-        groups = builds[build].groupby("variant", sort=False)
-        busy = {fill(name, 18): own["metrics.cpus_busy"].tolist()
-                for name, own in groups}
-        looks = [{"color": look.PALE}, *[{"color": look.LIGHT}] * len(busy)]
-        draw.bars(axes, busy, label="CPUs busy, in the median", looks=looks,
-                  flat=True)
-        for row, (_, own) in enumerate(groups):
-            axes.annotate(f"{own.rate.median():,.0f} images/s",
-                          (own["metrics.cpus_busy"].max(), row), (7, -4),
-                          textcoords="offset points", fontsize=9)
-        axes.set(xlabel="CPUs kept busy (count)", xlim=(0, widest * 1.7))
-        before, *settings = busy
-        more = [name for name in settings
-                if min(busy[name]) > 1.1 * max(busy[before])]
-        moved.append(f"{build}: {_more(more)}.")
+def crowd(compared, guess: float | None = None):
+    """Draw the rates of the copies of K-means; the guess is how many times
+    as fast as the last variant the first is."""
+    names = [compared.baseline, *compared.variants]
+    runs = compared.runs
+    rates = {name: runs[runs.variant == name].value for name in names}
+    figure, axes = plt.subplots(figsize=(7, 2.8))
+    for row, rate in enumerate(rates.values()):
+        draw.box(axes, rate.median() / 1.04, row - 0.35, rate.median() * 0.08,
+                 0.7, facecolor=look.MIDDLE, linewidth=0)
+        axes.plot(rate, [row] * len(rate), "o", color=look.DARK)
+        axes.annotate(f"{rate.median():,.0f}", (rate.max(), row), (9, -4),
+                      textcoords="offset points")
+    last = rates[names[-1]].median()
     if guess is not None:
-        first = next(iter(panels.values()))
-        # Below the bar: behind it stands its rate.
-        look.guess_star(first, guess, 1.38, f"{guess:g}")
-    return look.finish(figure, " ".join(moved), legend=3)
+        look.guess_star(axes, last * guess, 0, f"{guess:g} times")
+    every = [last * (guess or 1), *runs.value]
+    axes.set(xscale="log", xlabel="iterations/s of both copies",
+             xlim=(min(every) / 2, max(every) * 4), ylim=(2.6, -0.75))
+    axes.set_yticks(range(len(names)), names)
+    ratio = compared.ratio(names[-1])
+    title = (f"With a fair share of threads, two copies are "
+             f"{_times(1 / ratio.middle)} times as fast as by default")
+    if ratio.low > 0:
+        title += f" ({_times(1 / ratio.high)} to {_times(1 / ratio.low)})"
+    values = [f"{name}: median {rounded(rate.median())} iterations/s."
+              for name, rate in rates.items()]
+    return look.finish(figure, f"{title}.", " ".join(values), legend=1)
 
 
-def _more(names) -> str:
-    """Which settings brought more CPUs to work, in all of their runs."""
-    if not names:
-        return "no setting was shown to bring more CPUs to work"
-    return f"more CPUs work with {' or '.join(names)}"
+def _times(ratio: float) -> str:
+    """A ratio without digits that its interval is not worth."""
+    return f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2f}"
+
+
+def busy(compared) -> str:
+    """How many CPUs each variant of a comparison kept busy."""
+    middle = {name: own["metrics.cpus_busy"].median()
+              for name, own in compared.records.groupby("variant", sort=False)}
+    order = [compared.baseline, *compared.variants]
+    told = "; ".join(f"{name}: {middle[name]:.2f}" for name in order)
+    return f"CPUs kept busy, in the median. {told}."
+
+
+def account(frame) -> str:
+    """Say whose threads there are in a rank of this job."""
+    job = frame.iloc[0]
+    each = job["metrics.shares"][0]["threads"]
+    pool = job["metrics.threads"]
+    more = each["Eigen"] - 2 * pool
+    return (f"Each rank has {sum(each.values())} threads: Python's first, "
+            f"{each['other']} that NumPy, MPI and imports have started, "
+            f"TensorFlow's {pool} intra-op and {pool} inter-op threads, and "
+            f"{more} more of TensorFlow.")
 
 
 @look.style
-def inter_intra(frame, guess: str | None = None):
-    """Draw the rate of a sweep over inter-op and intra-op threads as a map;
-    guess: the best cell, such as "0 x 2"."""
-    inter, intra = (frame[f"TF_NUM_{name}_THREADS"].astype(int)
-                    for name in ("INTEROP", "INTRAOP"))
-    rows, columns = sorted(inter.unique()), sorted(intra.unique())
-    rates = np.full((len(rows), len(columns)), np.nan)
-    for row, column, rate in zip(inter, intra, frame.rate, strict=True):
-        rates[rows.index(row), columns.index(column)] = rate
-    figure, axes = plt.subplots(figsize=(6, 3.6))
-    # The short form of a sweep leaves cells out: they did not fail.
-    missing = [["not run"] * len(columns) for _ in rows]
-    for row, column in zip(inter, intra, strict=True):
-        missing[rows.index(row)][columns.index(column)] = "fails"
-    draw.heat(figure, axes, rates, [str(n) for n in rows],
-              [str(n) for n in columns], "images/s", missing=missing)
+def inter_intra(compared, guess: float | None = None):
+    """Draw how many times as fast as one thread each number of inter-op and
+    intra-op threads is, as a map; guess: with inter-op threads alone."""
+    cells = {name: [int(n) for n in name.split(" x ")]
+             for name in compared.runs.variant.unique() if " x " in name}
+    counts = sorted({inter for inter, _ in cells.values()})
+    most = counts[-1]
+    rates = np.full((len(counts), len(counts)), np.nan)
+    for name, (inter, intra) in cells.items():
+        place = counts.index(inter), counts.index(intra)
+        known = name != compared.baseline
+        rates[place] = compared.ratio(name).middle if known else 1.0
+    figure, axes = plt.subplots(figsize=(6, 3.4))
+    marks = [str(n) for n in counts]
+    draw.heat(figure, axes, rates, marks, marks, "times the rate of 1 x 1")
+    for frame in list(axes.patches):
+        frame.remove()  # no cell is the winner: neighbours may be equal
+    corner = len(counts) - 1
+    dark = rates[-1, -1] - 1 > 0.6 * (np.nanmax(rates) - 1)
+    axes.text(corner, corner + 0.25, "default", ha="center", va="center",
+              fontsize=9, color="white" if dark else "black")
     axes.set(xlabel="intra-op threads (count)",
              ylabel="inter-op threads (count)")
-    spots = {f"{row} x {column}": (x + 0.3, y + 0.25)
-             for y, row in enumerate(rows)
-             for x, column in enumerate(columns)}
     if guess is not None:
-        look.guess_star(axes, *spots.get(guess, (np.nan, np.nan)), guess)
-    failed = int(frame.rate.isna().sum())
-    title = "No setting gave a rate."
-    if failed < len(frame):
-        row, column = np.unravel_index(np.nanargmax(rates), rates.shape)
-        title = (f"Highest median: inter-op {rows[row]}, intra-op "
-                 f"{columns[column]}, {rounded(np.nanmax(rates))} images/s.")
-    title += f" {failed} of {len(frame)} settings failed." * bool(failed)
-    cells = [f"inter-op {rows[row]}, intra-op {columns[column]}: "
-             f"{missing[row][column] if np.isnan(rate) else rounded(rate)}."
-             for (row, column), rate in np.ndenumerate(rates)]
-    return look.finish(figure, title, values=" ".join(cells), legend=1)
+        look.guess_star(axes, -0.3, corner + 0.3,
+                        f"{guess:g} times, with inter-op {most}")
+    intra, inter, nothing = (
+        _times(compared.ratio(name).middle)
+        for name in (f"1 x {most}", f"{most} x 1", "OMP_NUM_THREADS"))
+    title = (f"{most} threads in place of 1 bring {intra} times the rate as "
+             f"intra-op threads, and {inter} times as inter-op threads; "
+             f"OMP_NUM_THREADS={most} brings {nothing}.")
+    values = " ".join(
+        f"inter-op {counts[row]}, intra-op {counts[column]}: "
+        f"{rounded(rate)} times." for (row, column), rate
+        in np.ndenumerate(rates))
+    return look.finish(figure, title, values=values, legend=1)

@@ -1,11 +1,10 @@
 """The figures of 03_spmd: who holds what, what messages and collective
-calls cost, which way the library takes, and what a straggler costs."""
+calls cost, and what a straggler costs."""
 
 import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.ticker import LogLocator, NullLocator
 
-from scaleout import Comparison
+from scaleout import scaling
 from scaleout.base.words import rounded
 from scaleout.plots import look
 from scaleout.plots import primitives as draw
@@ -22,8 +21,7 @@ WAYS = {
 DOES = {"compute": ("computes, then sleeps",
                     {"color": look.DARK, "edgecolor": "white"}),
         "wait": ("waits", look.WAITING)}
-SIZES = {"xscale": "log", "yscale": "log",
-         "xlabel": "size of the array (bytes)"}
+SHORT, LONG = 4**6, 4**10  # bytes: arrays up to the one, and from the other on
 
 
 def us(seconds):
@@ -135,131 +133,80 @@ def bytes_sent(records, guess: float | None = None):
 
 
 @look.style
-def message_time(sizes, seconds, fit, guess: float | None = None):
+def message_time(pings, fit, guess_us: float | None = None):
     """Draw the time of one message over its size: single ones, their
-    median, the fitted line."""
+    median, the line fitted up to LONG, and where it goes from there."""
     figure, axes = plt.subplots()
-    draw.dots(axes, sizes, us(seconds), "single messages", color=look.LIGHT,
-              markersize=4, alpha=1)
-    axes.plot(sizes, [np.median(each) for each in us(seconds)], "s",
-              color=look.DARK, label="median")
-    n = np.geomspace(min(sizes), max(sizes), 200)
-    axes.plot(n, us(map(fit.seconds, n)), color=look.MIDDLE, linewidth=2,
-              label="alpha + beta n, fitted")
+    sizes = pings["metrics.bytes"].to_numpy()
+    median = pings.step_median_s.to_numpy()  # (sizes,)
+    last = sizes[-1]
+    draw.dots(axes, sizes, us(pings.step_s), "single messages",
+              color=look.LIGHT, markersize=4, alpha=1)
+    axes.plot(sizes, 1e6 * median, "s", color=look.DARK, label="median")
+    for ends, dashes, label in (((sizes[0], LONG), "-", "alpha + n beta"),
+                                ((LONG, last), "--", "")):
+        n = np.geomspace(*ends, 100)
+        axes.plot(n, us(map(fit.seconds, n)), dashes, color=look.MIDDLE,
+                  linewidth=2, label=label)
     alpha_us = 1e6 * fit.alpha_s
     corner = fit.alpha_s / fit.beta_s
-    axes.axhline(alpha_us, color=look.GREY, linestyle="--", linewidth=1)
-    axes.text(max(sizes), alpha_us, f"alpha: {alpha_us:.2g} us", va="bottom",
-              ha="right", color=look.INK)
     axes.plot([corner, corner], [alpha_us / 3, 2 * alpha_us], ":",
               color=look.GREY, linewidth=1.5)
     axes.text(corner, alpha_us / 3, fontsize=9, va="bottom", color=look.INK,
-              s=f" {corner:,.0f} bytes:\n latency = transfer")
-    if guess is not None:
-        look.guess_star(axes, min(sizes), guess, f"{guess:g} us")
-    axes.set(**SIZES | {"xlabel": "size of the message (bytes)"},
-             ylabel="time, one way (us)")
+              s=f" {corner:,.0f} bytes:\n alpha = n beta")
+    if guess_us is not None:
+        look.guess_star(axes, last, guess_us, f"{guess_us:g} us")
+    axes.set(xscale="log", yscale="log", ylabel="time, one way (us)",
+             xlabel="size of the message (bytes)")
     axes.legend(loc="upper left")
-    off = [np.median(each) / fit.seconds(size)
-           for size, each in zip(sizes, seconds, strict=True)]
-    title = (f"A message takes {rounded(alpha_us)} us, and "
-             f"{rounded(1e9 * fit.beta_s)} ns more for each byte. The medians "
-             f"are {min(off):.2g} to {max(off):.2g} times what this line "
-             "says.")
+    speed = sizes / median / 1e9  # (sizes,), GB/s
+    best = int(np.argmax(speed))
+    title = (f"{_size(last)} take {rounded(1e6 * median[-1])} us, "
+             f"{median[-1] / fit.seconds(last):.1f} times as long as alpha "
+             f"and beta say. That is {speed[-1]:.2g} GB/s; the most is "
+             f"{speed[best]:.2g}, at {_size(sizes[best])}.")
     return look.finish(figure, title)
 
 
 @look.style
-def allreduce_time(records, expected):
-    """Draw the time of an allreduce on two ranks over the size of the array,
-    a line for each way, and how many times as long it takes as alpha and
-    beta say."""
-    figure, (left, right) = plt.subplots(1, 2, figsize=(8, 4))
-    off = []
-    for way, rows in records.groupby("variant", sort=False):
-        nth, name = WAYS[way]
-        x = rows["metrics.bytes"].to_numpy()
-        middle = draw.line(left, x, us(rows.step_s), name, nth, linestyle="-")
-        if way in expected:
-            said = us(map(expected[way], x))
-            times = np.array(middle) / said  # (sizes,)
-            off.append(f"{name} {rounded(min(times))} to "
-                       f"{rounded(max(times))}")
-            draw.line(right, x, times, name, nth, linestyle="-")
-    left.plot([], [], ".", color=look.GREY, label="single calls")
-    draw.ideal(right, right.get_xlim(), [1, 1], "as predicted")
-    left.set(**SIZES, ylabel="time on 2 ranks (us)")
-    right.set(**SIZES, ylabel="times as long as predicted")
-    _few_ticks(right)
-    title = ("How many times as long as alpha and beta predict an allreduce "
-             f"took: {', '.join(off)}.")
-    return look.finish(figure, title, legend=5)
-
-
-def _few_ticks(axes) -> None:
-    """Ratios on a logarithmic axis: 0.2, 0.5, 1, 2, 5 and so on."""
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axes.yaxis.set_minor_locator(NullLocator())
-    # So many at least, also where all ratios are near 1
-    low, high = axes.get_ylim()
-    axes.set_ylim(min(low, 0.45), max(high, 2.2))
-
-
-def at_each_size(found):
-    """A comparison of jobs that each measured several sizes, as one for each
-    size: {bytes: Comparison}."""
-    runs = found.runs.drop(columns="value")
-    table = found.records[["run_id", "metrics.bytes", "step_median_s"]]
-    sizes = {}
-    for size, rows in table.groupby("metrics.bytes"):
-        of_run = dict(zip(rows.run_id, rows.step_median_s, strict=True))
-        rows = runs.assign(value=runs.run_id.map(of_run), unit="s")
-        sizes[int(size)] = Comparison(rows.to_dict("records"), lower=True)
-    return sizes
-
-
-@look.style
-def by_size(found, law=None, guess: float | None = None):
-    """Draw how many times as fast as the baseline each variant is, over the
-    size of the array; dashed, what a law says of the first variant."""
-    sizes = at_each_size(found)
+def ring_by_size(records, fit):
+    """Draw how many times as long as gather and broadcast the ring and MPI's
+    own take on two ranks, over the size of the array; dashed, what alpha and
+    beta say of the ring."""
     figure, axes = plt.subplots()
-    said = []
-    for nth, variant in enumerate(found.variants):
-        own = look.LINES[nth]
-        ratios = [each.ratio(variant) for each in sizes.values()]
-        draw.line(axes, list(sizes), [ratio.middle for ratio in ratios],
-                  variant, nth)
-        for size, ratio in zip(sizes, ratios, strict=True):
-            draw.interval(axes, size, ratio.low, ratio.middle, ratio.high,
-                          upright=True, fmt="", color=own["color"],
-                          linewidth=1.5)
-        words = {}
-        for size, each in sizes.items():
-            word = each.verdict(variant).replace("no difference shown",
-                                                 "not shown to differ")
-            words.setdefault(word, []).append(_size(size))
-        found_here = [
-            f"{word} at {'all sizes' if len(words) == 1 else _and(where)}"
-            for word, where in words.items()]
-        said.append(f"{variant} is {', '.join(found_here)}")
-    if law:
-        n = np.geomspace(min(sizes), max(sizes), 100)
-        draw.ideal(axes, n, list(map(law, n)),
-                   "the ring's way, by alpha and beta")
-    axes.axhline(1, color=look.GREY, linewidth=1)
-    look.guess_line(axes, guess, upright=True, unit="bytes")
-    axes.set(**SIZES, ylabel=f"times as fast as\n{found.baseline}")
-    _few_ticks(axes)
-    title = f"Compared with {found.baseline}, {'; '.join(said)}."
-    return look.finish(figure, title, legend=2)
+    times = records.pivot(index="metrics.bytes", columns="variant",
+                          values="step_median_s")
+    sizes = times.index.to_numpy()
+    first = times["gather-broadcast"]
+    for way in ("ring", "mpi"):
+        nth, name = WAYS[way]
+        draw.line(axes, sizes, times[way] / first, name, nth)
+    n = np.geomspace(sizes[0], sizes[-1], 100)
+    two = fit.alpha_s, fit.beta_s
+    says = [scaling.ring_allreduce_s(size, 2, *two)
+            / scaling.gather_broadcast_s(size, 2, *two) for size in n]
+    draw.ideal(axes, n, says, "the ring, by alpha and beta")
+    axes.axhline(1, color=look.INK, linewidth=1)
+    axes.set_xscale("log")
+    axes.set_yscale("log", base=2)
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.set(xlabel="size of the array (bytes)",
+             ylabel="times as long as\ngather and broadcast")
+    ring = times["ring"] / first
+    title = (f"Up to {_size(SHORT)}, the ring takes "
+             f"{np.median(ring[sizes <= SHORT]):.1f} times as long as gather "
+             f"and broadcast; from {_size(LONG)} on, "
+             f"{_less(ring[sizes >= LONG])}. Alpha and beta say "
+             f"{says[0]:.1f} and {says[-1]:.1f} times.")
+    return look.finish(figure, title, legend=3)
 
 
-def _and(words) -> str:
-    """16 B, 1 KiB and 16 MiB."""
-    *others, last = words
-    return f"{', '.join(others)} and {last}" if others else last
+def _less(ratios) -> str:
+    """How much less time something takes, or how many times as long."""
+    low, high = min(ratios), max(ratios)
+    if high < 1:
+        return f"{100 * (1 - high):.0f} to {100 * (1 - low):.0f} % less"
+    return f"{low:.2f} to {high:.2f} times as long"
 
 
 def _size(count: int) -> str:
@@ -271,20 +218,19 @@ def _size(count: int) -> str:
 
 
 @look.style
-def straggler_timeline(records, until_s: float = 0.12):
-    """Draw what each worker did in the first moments: it computed, or it
-    waited."""
-    figure, panels = draw.panels(records, (7, 1.4 + 1.25 * len(records)),
-                                 down=True)
-    done_early = []
+def straggler_timeline(runs, guess: float | None = None,
+                       until_s: float = 0.12):
+    """Draw what each worker did in the first moments of the first run: it
+    computed, or it waited. `runs` has the records of those who wait, and then
+    of those who do not; what they took is the median of the runs."""
+    figure, panels = draw.panels(runs, (7, 1.4 + 1.25 * len(runs)), down=True)
     waited = []
-    for title, axes in panels.items():
-        log = np.array(records[title]["metrics.timeline"].iloc[0])
+    for name, axes in panels.items():
+        log = np.array(runs[name]["metrics.timeline"].iloc[0])
         _, starts, readies, ends = log.T  # each (gradients,)
         share = np.sum(ends - readies) / np.sum(ends - starts)
         waited.append(f"{100 * share:.0f} %")
-        done_early.append(f"{np.sum(readies < until_s)} if {title}")
-        workers = range(1, int(records[title].ranks.iloc[0]))
+        workers = range(1, int(runs[name].ranks.iloc[0]))
         rows = [[] for _ in workers]
         for rank, start, ready, done in log[starts < until_s]:
             rows[int(rank) - 1] += [("compute", start, ready),
@@ -292,7 +238,14 @@ def straggler_timeline(records, until_s: float = 0.12):
         draw.spans(axes, rows, DOES, [f"rank {rank}" for rank in workers])
         axes.set_xlim(0, 1e3 * until_s)
     axes.set_xlabel("time since the start (ms)")
-    title = (f"In the first {1e3 * until_s:.0f} ms the workers finish "
-             f"gradients: {' and '.join(done_early)}. They wait for "
-             f"{' and '.join(waited)} of their time.")
+    all_s, none_s = (each["metrics.seconds"].median()
+                     for each in runs.values())
+    stale = [each["metrics.stale_updates"] for each in runs.values()]
+    fresh, old = (each.map(np.mean).median() for each in stale)
+    said = "" if guess is None else f" (you said {guess:g})"
+    gradients = len(stale[0].iloc[0])
+    title = (f"If all wait, {gradients} gradients take "
+             f"{all_s / none_s:.1f} times as long{said}. "
+             f"Workers wait for {' and '.join(waited)} of their time; "
+             f"gradients are {fresh:.1f} and {old:.1f} updates old.")
     return look.finish(figure, title, legend=2)

@@ -10,7 +10,6 @@ import numpy as np
 
 from scaleout import ScaleoutError, todo
 
-BASE_BATCH = 32
 EPOCHS = 2
 LR = 0.01
 # MPICH then takes the ranks for two machines: a local rank is no rank.
@@ -23,10 +22,10 @@ BRIEF = {
     "epochs": EPOCHS,
     "env": APART,
 }
-BATCH = {2: 70, 3: 9}  # above BASE_BATCH and below it, all ranks together
-# First a number that leaves something over, in the last step and when you
-# divide; then one that leaves nothing, and one that is less than a step.
-IMAGES = {2: [501, 420, 50], 3: [55, 54, 20]}
+BATCH = {2: 70, 3: 9}
+# First a number that leaves something over, when you divide and in the last
+# step; then one that leaves nothing, little, and nearly a step.
+IMAGES = {2: [501, 420, 150, 279], 3: [55, 54, 30, 53]}
 STAGES = ["begun", "dealt", "ended"]
 TWO = "2 is written where the number of ranks should stand: "
 
@@ -311,14 +310,14 @@ def all_ranks_begin_equal(job):
     4,
     hints=[
         "In one step all ranks together see batch * ranks images. How many "
-        "steps for n of them, rounded up?",
-        "-(-a // b) is a / b, rounded up. Take care that the number is the "
+        "whole steps do n of them make?",
+        "a // b is a / b, rounded down. Take care that the number is the "
         "same on every rank.",
-        "steps = -(-n // (batch * ranks))",
+        "steps = n // (batch * ranks)",
     ],
 )
 def steps_are_divided_by_the_ranks(job):
-    """An epoch has as many steps as two ranks need for all images."""
+    """An epoch has the whole steps that two ranks can make of it."""
     for ranks, batch in BATCH.items():
         found = walks(job, ranks)
         slip = slip_of_steps(ranks, batch, [saw[0]["steps"] for _, saw in
@@ -326,7 +325,7 @@ def steps_are_divided_by_the_ranks(job):
         for n, each in found:
             all_ = batch * ranks
             saw = [rank["steps"] for rank in each]
-            wanted = -(-n // all_)
+            wanted = n // all_
             because = slip
             if any(not isinstance(steps, int) for steps in saw):
                 because = (
@@ -351,30 +350,25 @@ def slip_of_steps(ranks, batch, saw):
     if len(set(map(str, saw))) == 1:
         return "It is the same for all numbers of images: it grows with `n`."
     all_ = batch * ranks
-    nearly = (
-        "The last images are never seen: divide by batch * ranks at once, "
-        "and then round up, not to the nearest."
+    down = (
+        "Rounded up, the last step has fewer images than the others, and a "
+        "rank may have none: drop it."
     )
     slips = [
-        (lambda n: -(-n // (batch * 2)), f"{TWO}`ranks` knows it."),
-        (lambda n: -(-n // batch), "That is what one rank alone would need."),
-        (lambda n: n // all_, "Rounded down, the last images of each epoch "
-         "are never seen."),
-        (lambda n: -(-n // batch) // ranks, nearly),
-        (lambda n: round(n / all_), nearly),
-        (lambda n: n // all_ + 1, "Where it divides, nothing is left over: "
-         "one step too many, without images."),
-        (lambda n: -(-n // batch) * ranks, "Are there brackets around batch "
-         "* ranks? Without them, what was divided is multiplied."),
-        (lambda n: -(-n // ranks), "Those are the images of a rank: divide "
-         "them by `batch`, too."),
-        (lambda n: -(-n // (batch + ranks)), "All ranks together see batch * "
+        (lambda n: n // (batch * 2), f"{TWO}`ranks` knows it."),
+        (lambda n: n // batch, "That is what one rank alone would take."),
+        (lambda n: -(-n // batch), "That is what one rank alone would take."),
+        (lambda n: -(-n // all_), down),
+        (lambda n: -(-n // batch) // ranks, down),
+        (lambda n: round(n / all_), down),
+        (lambda n: n // all_ + 1, "One step too many: there is nothing left "
+         "for it."),
+        (lambda n: n // batch * ranks, "Are there brackets around batch * "
+         "ranks? Without them, what was divided is multiplied."),
+        (lambda n: n // ranks, "Those are the images of a rank: divide them "
+         "by `batch`, too."),
+        (lambda n: n // (batch + ranks), "All ranks together see batch * "
          "ranks images in a step, not their sum."),
-        (lambda n: -(-n // (BASE_BATCH * ranks)), "A rank takes `batch` "
-         "images in a step; BASE_BATCH is for the learning rate."),
-        (lambda n: -(n // all_), "To round up, `n` needs a minus, too: "
-         "-(-n // ...)."),
-        (lambda n: -n // all_, "A minus is missing: -(-n // ...)."),
     ]
     numbers = IMAGES[ranks]
     near = [why for slip, why in slips if list(map(slip, numbers)) == saw]
@@ -386,35 +380,29 @@ def slip_of_steps(ranks, batch, saw):
     hints=[
         "A step averages over more images now. The batch that counts is that "
         "of all ranks together.",
-        "batch * ranks images a step, where --lr is meant for BASE_BATCH of "
-        "them.",
-        "scale = batch * ranks / BASE_BATCH",
+        "--lr is meant for the images of one rank. How many times as many "
+        "have all ranks?",
+        "scale = ranks",
     ],
 )
 def the_learning_rate_is_scaled(job):
-    """With two ranks the learning rate is that of twice the batch."""
+    """With two ranks the learning rate is twice that of one."""
     for ranks, batch in BATCH.items():
-        wanted = batch * ranks / BASE_BATCH
         reasons = {
-            batch / BASE_BATCH: "That is for the images of one rank.",
-            ranks: "That counts the ranks alone: --lr is meant for BASE_BATCH "
-            "images.",
-            batch * ranks: "Those are all images: --lr is meant for "
-            "BASE_BATCH of them.",
-            batch * ranks // BASE_BATCH: "Divide by /, as // and whole "
-            "numbers drop the fraction.",
-            1 / wanted: "It is the other way round: more images, a higher "
-            "rate.",
-            LR * wanted: "`scale` is a factor: --lr itself comes in later.",
-            wanted ** 0.5: "That is the square root: here the rate grows as "
-            "the images do.",
             1: "Nothing is scaled.",
-            wanted * ranks: "That counts the ranks twice.",
-            (batch + ranks) / BASE_BATCH: "All ranks together see batch * "
-            "ranks images in a step.",
+            batch: "Those are the images of one rank, for which --lr is "
+            "meant.",
+            batch * ranks: "Those are all images of a step: how many times "
+            "those of one rank?",
+            1 / ranks: "It is the other way round: more images, a higher "
+            "rate.",
+            LR * ranks: "`scale` is a factor: --lr itself comes in later.",
+            ranks ** 0.5: "That is the square root: here the rate grows as "
+            "the images do.",
+            ranks ** 2: "That counts the ranks twice.",
         }
         if ranks == 3:
-            reasons[batch * 2 / BASE_BATCH] = f"{TWO}`ranks` knows it."
+            reasons[2] = f"{TWO}`ranks` knows it."
         found = walks(job, ranks)
         one_for_all = len({str(each[0]["scale"]) for _, each in found}) == 1
         for _, each in found:
@@ -428,18 +416,17 @@ def the_learning_rate_is_scaled(job):
             if not one_for_all:
                 because = (
                     "It is another one for other numbers of images: only "
-                    "those of one step count, batch * ranks."
+                    "those of one step count."
                 )
             if max(saw) - min(saw) > 1e-9:
                 because = (
                     "It is to be the same on all ranks, which make the same "
                     "step."
                 )
-            assert all(abs(some / wanted - 1) < 1e-6 for some in saw), (
-                f"expected `scale` to be {wanted:g} on all ranks, for "
-                f"{ranks} x {batch} images in a step and {BASE_BATCH} that "
-                f"--lr is meant for; saw {listed(f'{x:g}' for x in saw)}. "
-                f"{because}"
+            assert all(abs(some / ranks - 1) < 1e-6 for some in saw), (
+                f"expected `scale` to be {ranks} on all ranks, for {ranks} "
+                f"times the images of one; saw "
+                f"{listed(f'{x:g}' for x in saw)}. {because}"
             )
 
 
@@ -456,7 +443,7 @@ def not_dealt(failed):
 
 
 def reason(ranks, batch, order, dealt):
-    """Why some images were not dealt once, as far as it shows.
+    """Why some images were not dealt well, as far as it shows.
 
     order: all of them; dealt: those of each rank, of the same epoch.
     """
@@ -472,20 +459,19 @@ def reason(ranks, batch, order, dealt):
         return f"{TWO}order[rank::ranks]"
     if all(sorted(some) == sorted(order) for some in dealt):
         return "All ranks have all of them: start from `rank`."
-    if any(len(set(some)) == n and n > ranks for some in dealt):
+    if any(len(set(some)) == n for some in dealt):
         return ("One rank has all of them, and others have none or some "
                 "again: each takes a part.")
     if times.max() == 1 and missing == {order[0]}:
         return ("The first image of `order` is on no rank: they are counted "
                 "from 0, and so is `order`.")
-    if max(map(len, dealt)) <= batch:
+    if max(map(len, dealt)) <= batch < n // ranks:
         return ("Those are images for one step: `mine` holds this rank's "
                 "images of the whole epoch.")
     if all(set(some) == set(dealt[0]) for some in dealt):
         return "Do all ranks begin at the same image? Start from `rank`."
     if times.max() == 1:
-        return (f"{len(missing)} of them on no rank. Is an image left over "
-                "when you divide? It belongs to somebody, too.")
+        return "Each rank takes as large a part as the others."
     if not missing or missing < set(order[:ranks]):
         return "Do all ranks begin at the same image? Start from `rank`."
     return ("Some are on several, some on none. Does each rank draw its own? "
@@ -493,59 +479,49 @@ def reason(ranks, batch, order, dealt):
 
 
 def dealt_once(ranks, batch, n, dealt):
-    """In each epoch every image is on one rank, and each step is whole.
+    """In each epoch no image is on two ranks, and each step is whole.
 
     dealt: for each rank the images of each epoch.
     """
+    steps = n // (batch * ranks)
     for epoch, parts in enumerate(zip(*dealt, strict=True)):
         order = np.random.default_rng([0, epoch]).permutation(n).tolist()
         parts = [list(map(int, part)) for part in parts]
         times = np.bincount(sum(parts, []), minlength=n)
-        assert len(times) == n and set(times) == {1}, (
+        assert len(times) == n and times.max() <= 1, (
             f"expected each of {n} images on one of {ranks} ranks; saw some "
             f"{times.min()} times, some {times.max()} times. "
             f"{reason(ranks, batch, order, parts)}"
         )
-        steps = range(-(-n // (batch * ranks)))
-        saw = [sum(len(part[step * batch:(step + 1) * batch])
-                   for part in parts) for step in steps]
-        wanted = [min(batch * ranks, n - step * batch * ranks)
-                  for step in steps]
-        because = (
-            "A step divides by the images that there should be: if a rank "
-            "has more or fewer than others, not every image counts alike."
+        saw = [len(part) for part in parts]
+        assert min(saw) >= steps * batch, (
+            f"expected {steps * batch} images or more on each rank, for "
+            f"{steps} steps of {batch}; saw {listed(saw)}. "
+            f"{reason(ranks, batch, order, parts)}"
         )
-        if not all(parts):
-            because = reason(ranks, batch, order, parts)
-        assert saw == wanted, (
-            f"expected {wanted} images in the steps of an epoch, of all "
-            f"{ranks} ranks together; saw {saw}. {because}"
+        assert any(sorted(part) != part for part in parts), (
+            "expected images in the random order of each epoch; saw rank "
+            f"0 begin with {listed(parts[0][:3])}: they are not "
+            "shuffled. Take them from `order`, as they come."
         )
-        if n > batch * ranks:
-            assert any(sorted(part) != part for part in parts), (
-                "expected images in the random order of each epoch; saw rank "
-                f"0 begin with {listed(parts[0][:3])}: they are not "
-                "shuffled. Take them from `order`, as they come."
-            )
-    if n > batch * ranks:
-        assert dealt[0][0] != dealt[0][1], (
-            "expected another order in each epoch; saw the same in the first "
-            "two. Take them from `order`, which is made anew."
-        )
+    assert dealt[0][0] != dealt[0][1], (
+        "expected another order in each epoch; saw the same in the first "
+        "two. Take them from `order`, which is made anew."
+    )
 
 
 @todo(
     6,
     hints=[
-        "`order` holds every image once. Deal it out: each rank takes its "
-        "part, none is dealt twice or kept back.",
+        "`order` holds every image once. Deal it out: each rank takes as "
+        "large a part as the others, and none is dealt twice.",
         "A slice with a step takes every second element; begin where your "
         "rank begins: order[first::every]",
         "mine = order[rank::ranks]",
     ],
 )
-def each_image_is_seen_once(job):
-    """In an epoch two ranks have each image once between them."""
+def no_image_is_seen_twice(job):
+    """In an epoch two ranks never see the same image."""
     for ranks, batch in BATCH.items():
         try:
             found = walks(job, ranks, until="dealt")

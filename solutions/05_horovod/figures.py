@@ -30,8 +30,10 @@ PHASES = {
 # Of the small network: pixels of a layer's output, weights used for each.
 LAYERS = [(28 * 28, 25 * 32), (14 * 14, 25 * 32 * 64), (1, 3136 * 128),
           (1, 128 * 10)]
-DAY = {"default kernels": "01", "oneDNN": "01", "threads": "02",
-       "two ranks": "05", "tuned": "05"}
+DAY = {"default kernels": "01", "oneDNN": "01", "two ranks": "05",
+       "tuned": "05"}
+DEFAULT, UNBOUND = "2 ranks, cycle 1 ms", "2 ranks, unbound"
+APART = "2 ranks, apart"
 SENT = dict.fromkeys(["MPI_ALLREDUCE", "GLOO_ALLREDUCE"],
                      ("sent and added", {"color": look.DARK, **THIN}))
 
@@ -103,10 +105,13 @@ def schedules(record, guess: str | None = None):
     best = max(large, key=lambda name: percent[name].mean())
     batch, _, rate = best.partition(", ")
     title = f"Highest mean with a batch of {batch}: {rate}, {told[best]} %."
-    alike = [name.partition(", ")[2] for name in large if name != best
-             and not _apart(percent[name], percent[best])]
-    if alike:
-        title += f" Not told apart from it: {'; '.join(alike)}."
+    lower = [name.partition(", ")[2] for name in large
+             if _apart(percent[name], percent[best])]
+    if others := len(large) - 1 - len(lower):
+        below = f"{'; '.join(lower)} is lower, and " if lower else ""
+        seeds = count(len(percent[best]), "seed")
+        title += f" {below}{seeds} do not tell {others} others from it."
+        title = title.replace(" 1 others", " another")
     values = [f"{name}: {text} %." for name, text in told.items()]
     return look.finish(figure, title, " ".join(values), legend=3)
 
@@ -178,32 +183,103 @@ def cycle_times(result, goal: float | None = None,
               color=look.MIDDLE, label="all rounds together")
     look.guess_line(axes, guess, upright=True, unit="ms")
     lowest = min(min(values) for values in runs.values())
-    axes.set(xlabel="cycle time (ms)", xticks=cycles,
-             ylabel="parallel efficiency of 2 ranks",
+    axes.set_xticks(cycles, [f"{ms:g}\ndefault" if ms == 1 else f"{ms:g}"
+                             for ms in cycles])
+    axes.set(xlabel="cycle time (ms)", ylabel="parallel efficiency of 2 ranks",
              ylim=(min(0.4, 0.95 * lowest), 1.08))
     axes.legend(fontsize=9, ncols=3, loc="lower center")
     best = max(middle, key=lambda ms: middle[ms])
-    title = (f"Highest efficiency of {len(cycles)} cycles: {middle[best]:.2f} "
-             f"at {best:g} ms, before it is measured again")
+    title = (f"A cycle of {best:g} ms: an efficiency of {middle[best]:.2f}, "
+             "before it is measured again")
+    if best != 1 in middle:
+        title += f". The default, 1 ms: {middle[1]:.2f}"
     if apart:
-        title += f"; ranks that train apart reach {apart[0]:.2f}"
+        title += f". Ranks that train apart: {apart[0]:.2f}"
     return look.finish(figure, title)
 
 
 def second_look(search, final, tuned, goal: float) -> str:
     """Say what the search promised, what the second measurement gave, and
     whether the goal was reached."""
-    promised = search.ratio(tuned).middle / 2
+    before, after = ([found.ratio(name).middle / 2 for name in (tuned, APART)]
+                     for found in (search, final))
     ratio = final.ratio(tuned)
     low, middle, high = (end / 2 for end in
                          (ratio.low, ratio.middle, ratio.high))
-    change = "less" if middle < promised else "no less"
+    apart = ("the ranks that train apart, which nobody chose, have "
+             f"{before[1]:.2f} and then {after[1]:.2f}")
+    if middle >= before[0]:
+        change = "no less than promised"
+    elif after[1] < before[1]:
+        change = f"less than promised, and {apart}: it is not luck alone"
+    else:
+        change = f"less than promised, but {apart}: luck played a part"
     missed = "missed" if middle < goal else "reached"
     if low < goal < high:
         missed += " in this run, but lies within the interval"
-    return (f"{tuned}: the search promised an efficiency of {promised:.3f}. "
+    return (f"{tuned}: the search promised an efficiency of {before[0]:.3f}. "
             f"Measured again it is {middle:.3f} ({low:.3f} to {high:.3f}), "
-            f"{change} than promised. The goal of {goal:g} is {missed}.")
+            f"{change}. The goal of {goal:g} is {missed}.")
+
+
+def lost(final, tuned: str) -> str:
+    """Say what two ranks lose against two that train apart, at the default
+    cycle and at the tuned one."""
+    losses = []
+    for name in dict.fromkeys([DEFAULT, tuned]):
+        share = 1 - final.between(name, APART).middle
+        ms = re.search(r"cycle ([\d.]+) ms", name)[1]
+        where = f"at {ms} ms, the default," if name == DEFAULT else (
+            f"at {ms} ms")
+        less = f"{100 * share:.0f} %" if share > 0.005 else "nothing"
+        losses.append((where, less))
+    (first, much), *rest = losses
+    said = f"{first} two ranks lose {much} against two ranks apart"
+    return said + "".join(f"; {where}, {less}" for where, less in rest)
+
+
+def price(final, tuned: str) -> str:
+    """Say what two ranks lose, and whether the cycle or the binding has
+    changed that."""
+    said = lost(final, tuned)
+    said = [f"{said[0].upper()}{said[1:]}."]
+    if tuned == DEFAULT:
+        said.append("Asking less often has not paid here.")
+    elif (ratio := _shown(final, tuned, DEFAULT)) > 1:
+        said.append(
+            f"The longer cycle alone makes {ratio:.2f} times as many "
+            "images/s: each question is a message to all ranks, and the "
+            "thread that asks takes the core from the one that computes.")
+    else:
+        said.append("This second look does not tell the two cycles apart.")
+    ratio = _shown(final, DEFAULT, UNBOUND)
+    if ratio > 1:
+        said.append(f"Binding helps, too: {ratio:.2f} times, at 1 ms.")
+    elif ratio < 1:
+        said.append(f"Binding costs, {ratio:.2f} times at 1 ms: Horovod's "
+                    "thread can no longer move to a core that is free.")
+    else:
+        said.append("Binding is not shown to change anything.")
+    return "\n".join(said)
+
+
+def _shown(result, one: str, other: str) -> float:
+    """How many times as fast as the other, where that is shown; else 1."""
+    ratio = result.between(one, other)
+    sure = ratio.low > 1 or ratio.high < 1
+    return ratio.middle if sure and (
+        abs(ratio.middle - 1) > result.noise) else 1.0
+
+
+def tuned_ranks(versus, tuned: str, guess: float | None = None):
+    """Draw two ranks, tuned and not, beside one that has two threads."""
+    figure = versus.plot(guess=guess)
+    ratio = {name: f"{versus.ratio(variant).middle:.2f}" for name, variant in
+             (("tuned", tuned), ("untuned", UNBOUND), ("apart", APART))}
+    title = (f"Two tuned ranks: {ratio['tuned']} times the images/s of "
+             f"{versus.baseline}. Untuned: {ratio['untuned']}. Without any "
+             f"exchange: {ratio['apart']}.")
+    return look.finish(figure, title, versus.summary)
 
 
 def against(result, one: str, other: str) -> str:
@@ -223,11 +299,6 @@ def _split(steps, alone_s: float):
     long as a rank alone takes for a step, and longer."""
     alone = steps.compute_s.clip(upper=alone_s)
     return steps.assign(alone_s=alone, longer_s=steps.compute_s - alone)
-
-
-def _typical(steps):
-    """Each part of a step on each rank, in milliseconds: medians."""
-    return 1e3 * steps.groupby("rank")[list(PARTS)].median()
 
 
 @look.style
@@ -263,12 +334,12 @@ def step_timeline(timeline, alone_s: float, steps: int = 2):
     for axes in (top, below):
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=2,
                     fontsize=9)
-    mean = _typical(table).mean()
+    mean = 1e3 * chosen[list(PARTS)].mean()
     ready = mean["alone_s"] + mean["longer_s"]
-    title = (f"The gradients of a step are ready after {ready:.1f} ms, where "
-             f"a rank alone takes {1e3 * alone_s:.1f} ms for all of it. Then "
-             f"a rank waits {mean['waiting_s']:.1f} ms for the slowest, and "
-             f"communicates for {mean['communication_s']:.1f} ms.")
+    title = (f"In these steps the gradients are ready after {ready:.1f} ms, "
+             f"where a rank alone takes {1e3 * alone_s:.1f} ms for all of it. "
+             f"Then a rank waits {mean['waiting_s']:.1f} ms for the slowest, "
+             f"and communicates for {mean['communication_s']:.1f} ms.")
     return look.finish(figure, title)
 
 
@@ -303,49 +374,52 @@ def day(found, last=None, tuned: str = "") -> dict:
     """The small network's steps of this day that have been measured: the
     rates of each, in images/s, with 64 images in a step of each rank.
 
-    found: all records; those of 01 and 02 count. last: the comparison that
-    holds two ranks, untuned and tuned.
+    found: all records; those of 01 count. last: the comparison that holds
+    two ranks, untuned and tuned.
     """
-    wanted = ["lab", "utc", "cpu", "ranks", "rate", "step_s", "versions",
-              "batch_per_rank", "threads_per_rank", "metrics.network",
-              "metrics.kernels", "metrics.settings"]
+    wanted = ["lab", "utc", "cpu", "ranks", "rate", "step_s",
+              "batch_per_rank", "metrics.network", "metrics.kernels"]
     ones = found.reindex(columns=wanted)
-    ones = ones[(ones["metrics.network"] == "cnn") & (ones.ranks == 1)
-                & (ones.batch_per_rank == 64) & ones.rate.notna()]
+    ones = ones[(ones.lab == "01_onednn") & (ones["metrics.network"] == "cnn")
+                & (ones.ranks == 1) & (ones.batch_per_rank == 64)
+                & ones.rate.notna()]
     if len(ones):  # of this machine alone, if others wrote here too
         ones = ones[ones.cpu == ones.sort_values("utc").cpu.iloc[-1]]
-    of_01 = ones[ones.lab == "01_onednn"]
-    of_02 = ones[ones.lab == "02_threads"]
-    other_build = of_02.versions.map(lambda own: "intel-tensorflow" in own)
-    of_02 = of_02[~other_build.astype(bool)]
-    kinds = of_01["metrics.kernels"]
+    kinds = ones["metrics.kernels"]
     steps = {
-        "default kernels": _rates(of_01[kinds == "default"]),
-        "oneDNN": _rates(of_01[kinds == "onednn"]),
-        "threads": _rates(of_02, choose=True),
+        "default kernels": _rates(ones[kinds == "default"]),
+        "oneDNN": _rates(ones[kinds == "onednn"]),
     }
     if last is not None:
-        for name, variant in (("two ranks", "2 ranks, unbound"),
-                              ("tuned", tuned)):
+        for name, variant in (("two ranks", UNBOUND), ("tuned", tuned)):
             steps[name] = last.runs.value[last.runs.variant == variant]
     return {name: np.array(rates)
             for name, rates in steps.items() if len(rates)}
 
 
-def _rates(rows, choose: bool = False):
-    """The rates of the longest jobs among these.
-
-    choose: only of the setting with the highest median.
-    """
-    if not len(rows):
-        return rows.rate
+def _rates(rows):
+    """The rates of the longest jobs: shorter ones only looked at something."""
     steps = rows.step_s.map(len)
-    rows = rows[steps == steps.max()]  # shorter ones only looked at something
-    if choose:
-        set_to = np.array([f"{row.threads_per_rank} {row['metrics.settings']}"
-                           for _, row in rows.iterrows()])
-        rows = rows[set_to == rows.rate.groupby(set_to).median().idxmax()]
-    return rows.rate
+    return rows.rate[steps == steps.max()]
+
+
+def last_place(steps: dict, cores: int) -> str:
+    """Say where two tuned ranks end beside one process, and why."""
+    if not {"oneDNN", "tuned"} <= set(steps):
+        return "Run 01 first: then this cell compares the two ends of the day."
+    one, two = steps["oneDNN"], steps["tuned"]
+    said = (f"Two tuned ranks end at {np.median(two) / np.median(one):.2f} "
+            "times the images/s of one process with oneDNN: ")
+    if two.min() > one.max():
+        said += ("threads meet after each operation, however small it is, "
+                 "and ranks once in a step.")
+    elif two.max() >= one.min():
+        said += "some runs of the one lie above some of the other."
+    elif cores > 2:
+        said += f"its threads have {cores} cores, the ranks two of them."
+    else:
+        said += "both have the same two cores, and only ranks must send."
+    return f"{said}\nRanks are for what threads cannot use: a second machine."
 
 
 @look.style
@@ -373,7 +447,7 @@ def your_day(steps: dict, gflops: float, guess: str | None = None):
         if steps[name].min() > steps[before].max():
             brought[name] = ratio.middle
         shown[name] = (ratio, f"{rate[name]:,.0f}/s")
-    level, top = draw.waterfall(axes, shown)
+    _, top = draw.waterfall(axes, shown)
     axes.annotate(f"{first:,.0f}/s", (0, 1), (0, 5), ha="center",
                   textcoords="offset points", fontsize=9)
     roof = 1e9 * gflops / flops_per_image()
@@ -384,14 +458,17 @@ def your_day(steps: dict, gflops: float, guess: str | None = None):
     axes.set_xticks(range(len(names)), labels, fontsize=9)
     axes.set(ylabel=f"images/s ({names[0]}: 1)",
              ylim=(0, 1.15 * max(top, roof / first)))
-    title = f"Your day: {level:.1f} times as many images/s as with {names[0]}"
+    best = max(rate, key=lambda name: rate[name])
+    title = f"The highest bar: {best}, {rate[best]:,.0f} images/s"
     if len(names) == 1:
-        title = f"Your day so far: {names[0]}, {first:,.0f} images/s"
+        title = f"Your day so far: {best}, {first:,.0f} images/s"
+    elif best != "tuned" in rate:
+        title += f"; two tuned ranks: {rate['tuned']:,.0f}"
     if brought:
         most = max(brought, key=lambda name: brought[name])
-        title += f"; the largest step: {most}, {brought[most]:.1f} times"
+        title += f". The largest step: {most}, {brought[most]:.1f} times"
     elif len(names) > 1:
-        title += "; no single step is shown to count"
+        title += ". No single step is shown to count"
     missing = [f"{name} ({topic})" for name, topic in DAY.items()
                if name not in steps]
     if missing:

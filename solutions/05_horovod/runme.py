@@ -2,11 +2,10 @@
 
     mpirun -n 2 -bind-to core python -m mpi4py solutions/05_horovod/runme.py
 
-mpirun starts this file twice; each copy that runs is a rank, and with -m
-mpi4py one that fails ends the others too. Every rank holds the whole network
-and all images. In each step it computes the gradients of a few images of its
-own, Horovod averages the gradients of all ranks, and all make the same update.
-No rank can run ahead, because the average needs them all.
+mpirun starts this file twice; each copy that runs is a rank. Every rank holds
+the whole network and all images. In each step it computes the gradients of a
+few images of its own, Horovod averages the gradients of all ranks, and all
+make the same update.
 
 You will see the accuracy after each epoch, on images that nobody trained on,
 and at the end images/s. The trained network lies in this run's folder, under
@@ -25,8 +24,6 @@ import tensorflow as tf
 
 from scaleout import data, flags, records
 
-BASE_BATCH = 32  # images a step, for which --lr is right
-
 
 def network() -> keras.Model:
     """Images, (n, 28, 28, 1), to ten logits, (n, 10)."""
@@ -44,7 +41,7 @@ def network() -> keras.Model:
     ])
 
 
-def main(args: argparse.Namespace) -> float:
+def main(args: argparse.Namespace) -> None:
     # TODO 1: start Horovod; ask it which rank this is, of how many.  (3 lines)
     # BEGIN SOLUTION
     # Distributed: the ranks find each other, and each hears its number
@@ -62,17 +59,18 @@ def main(args: argparse.Namespace) -> float:
     # Distributed: other weights on each rank; TODO 3 makes them equal
     keras.utils.set_random_seed(rank)
     model = network()
+    loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     optimizer = keras.optimizers.SGD(args.lr, momentum=0.9)
     optimizer.build(model.trainable_variables)  # the momentum: 0 on each rank
     # TensorFlow's own variables, inside Keras's: Horovod needs these.
     weights = [v.value for v in model.trainable_variables]
 
-    def train_step(images, labels, mean_rows):
+    # AutoGraph would rewrite Horovod's code too, which takes 6 s.
+    @tf.function(autograph=False)
+    def train_step(images, labels):
         """Learn from this rank's images; return the gradient's length."""
         with tf.GradientTape() as tape:
-            # mean_rows: the images of a rank in this step, on average over
-            # the ranks. So their average is the mean over all images.
-            loss = sum_of_losses(labels, model(images)) / mean_rows
+            loss = loss_of(labels, model(images))
         # TODO 2: wrap the tape, so that it averages the gradients over all
         # ranks.  (1 line)
         # BEGIN SOLUTION
@@ -84,8 +82,6 @@ def main(args: argparse.Namespace) -> float:
         optimizer.apply(gradients, model.trainable_variables)
         return tf.linalg.global_norm(gradients)
 
-    train_step = compiled(train_step)
-
     # TODO 3: give every rank the weights of rank 0, all of them.  (1 line)
     # BEGIN SOLUTION
     # Distributed: equal steps keep weights equal if they begin equal
@@ -93,20 +89,23 @@ def main(args: argparse.Namespace) -> float:
     # STARTER: pass
     # END SOLUTION
 
-    # TODO 4: the steps of an epoch, in which all ranks together see all n
-    # images once, the last and shorter step too.  (1 line)
+    # TODO 4: the steps of an epoch, in each of which every rank sees `batch`
+    # images. What is left over is dropped.  (1 line)
     # BEGIN SOLUTION
-    # Distributed: more ranks need fewer steps, rounded up, the same on each
-    steps = -(-n // (batch * ranks))
-    # STARTER: steps = -(-n // batch)
+    # Distributed: more ranks need fewer steps, the same number on each
+    steps = n // (batch * ranks)
+    # STARTER: steps = n // batch
     # END SOLUTION
 
-    # TODO 5: the learning rate grows with the images of one step, those of
-    # all ranks together, over BASE_BATCH.  (1 line)
+    if steps == 0:
+        flags.refuse(f"A step needs {batch * ranks} images; there are {n}.")
+
+    # TODO 5: how many times --lr, the rate for the images of one rank, is
+    # right for those of all ranks?  (1 line)
     # BEGIN SOLUTION
     # Distributed: there are fewer steps, and each averages more images
-    scale = batch * ranks / BASE_BATCH
-    # STARTER: scale = batch / BASE_BATCH
+    scale = ranks
+    # STARTER: scale = 1
     # END SOLUTION
 
     # Book-keeping: the books time the steps alone, and write the record.
@@ -114,8 +113,8 @@ def main(args: argparse.Namespace) -> float:
     for epoch in range(args.epochs):
         # The same order on every rank, and another one in each epoch.
         order = np.random.default_rng([0, epoch]).permutation(n)  # (n,)
-        # TODO 6: the images of this rank, such that the ranks together have
-        # each image once.  (1 line)
+        # TODO 6: the images of this rank, such that no two ranks have the
+        # same one.  (1 line)
         # BEGIN SOLUTION
         # Distributed: dealt like cards, so each step is one large batch
         mine = order[rank::ranks]  # (n / ranks,)
@@ -124,11 +123,9 @@ def main(args: argparse.Namespace) -> float:
         for step in range(steps):
             lr = learning_rate(epoch + step / steps, scale, args)
             optimizer.learning_rate.assign(lr)
-            rows = mine[step * batch:(step + 1) * batch]  # (batch,) or fewer
-            # Distributed: all divide by one number: each image counts alike
-            mean_rows = rows_on_average(step, batch, ranks, n)
+            rows = mine[step * batch:(step + 1) * batch]  # (batch,)
             with books.step(rows=rows, learning_rates=lr):
-                norm = float(train_step(x[rows], y[rows], mean_rows))
+                norm = float(train_step(x[rows], y[rows]))
 
         accuracy = accuracy_on(model, x_test, y_test, rank, ranks)
         seconds = books.log(accuracy=accuracy)
@@ -149,59 +146,19 @@ def main(args: argparse.Namespace) -> float:
     books.note(norm=norm)  # for the check
     # Distributed: all ranks call this; the slowest of them counts
     record = books.write(variant=args.schedule, batch_per_rank=batch,
-                         rate_unit="images/s", images=n)
+                         rate_unit="images/s")
     if rank == 0:
-        print(f"{ranks} rank(s): {record['rate']:.0f} images/s, "
-              f"accuracy {accuracy:.2%}", flush=True)
-    return accuracy
-
-
-# Helpers. The lesson is above.
-
-
-def compiled(train_step):
-    """The step as one graph, for any number of images, also for none."""
-    inputs = [
-        tf.TensorSpec([None, 28, 28, 1]),
-        tf.TensorSpec([None], tf.int64),
-        tf.TensorSpec([]),
-    ]
-    # AutoGraph would rewrite Horovod's code too, which takes 6 s.
-    graph = tf.function(train_step, inputs, autograph=False)
-
-    def one_step(images, labels, mean_rows):
-        if len(images) == 0:
-            # oneDNN's convolutions need an image: divided by infinity, a blank
-            # one adds nothing.
-            images = np.zeros((1, 28, 28, 1), np.float32)
-            labels = np.zeros(1, np.int64)
-            mean_rows = np.inf
-        return graph(images, labels, mean_rows)
-
-    return one_step
+        print(f"ranks: {ranks}, images/s: {record['rate']:.0f}", flush=True)
 
 
 def learning_rate(epochs: float, scale: float, args: argparse.Namespace):
-    """The learning rate after so many epochs.
-
-    gradual: it grows from --lr to scale * --lr in the first quarter, and then
-    falls to 0. constant: always scale * --lr.
+    """The rate after so many epochs. It grows from --lr to scale * --lr in the
+    first quarter of them, and then falls to 0; "constant": always the large.
     """
     if args.schedule == "constant":
         return args.lr * scale
     at = [0, args.epochs / 4, args.epochs]
     return args.lr * np.interp(epochs, at, [1, scale, 0])
-
-
-def rows_on_average(step: int, batch: int, ranks: int, n: int) -> float:
-    """The images that a rank has in a step, on average over the ranks.
-
-    They are `batch`, and fewer in the last step of an epoch. There one rank
-    may have an image more than another, or one may have none. All divide by
-    the same number, so every image counts equally.
-    """
-    left = max(1, n - step * batch * ranks)  # images of this epoch
-    return min(float(batch), left / ranks)
 
 
 def accuracy_on(model, x_test, y_test, rank, ranks) -> float:
@@ -215,25 +172,16 @@ def accuracy_on(model, x_test, y_test, rank, ranks) -> float:
     return int(right) / len(x_test)
 
 
-def sum_of_losses(labels, logits):
-    """The losses of some images, added up."""
-    losses = keras.losses.sparse_categorical_crossentropy(
-        labels, logits, from_logits=True
-    )  # (rows,)
-    return tf.reduce_sum(losses)
-
-
 def parser(docstring: str) -> flags.Parser:
     """The flags, also those of resume.py."""
     parser = flags.Parser(docstring)
     epochs = 2 if data.quick() else 12
     parser.add_argument("--epochs", type=flags.one_or_more, default=epochs,
-                        help=f"how often each image is seen ({epochs})")
+                        help=f"how often the images are seen ({epochs})")
     parser.add_argument("--batch-per-rank", type=flags.one_or_more, default=32,
                         help="images a step on each rank (32)")
     parser.add_argument("--lr", type=flags.above_zero, default=0.01,
-                        help=f"learning rate at {BASE_BATCH} images a step "
-                        "(0.01)")
+                        help="learning rate of one rank alone (0.01)")
     parser.add_argument("--schedule", default="gradual",
                         choices=["gradual", "constant"],
                         help="how the learning rate is scaled (gradual)")

@@ -43,7 +43,7 @@ class Tuning:
         asked = {variant: {key: value for key, value in how.items()
                            if key != "site"}
                  for variant, how in settings.items()}
-        done = self._job(script="../05_horovod/tune.py", lab="06_tuning",
+        done = self._job(script="../05_horovod/side/tune.py", lab="06_tuning",
                          ranks=processes(settings), threads=1, bind="none",
                          site=self.kept.get("site"), echo=False,
                          variants=asked, rounds=self._rounds)

@@ -40,7 +40,7 @@ def test_a_rank_that_fails_ends_the_job_and_others_go_on_from_the_checkpoint(
     file = tmp_path / "timeline.json"
     env = {"HOROVOD_TIMELINE": str(file), "HOROVOD_CACHE_CAPACITY": "0", "SCALEOUT_FAIL_AT": "33"}
     with pytest.raises(JobFailed) as caught:
-        job(2, "resume.py", env=env, **brief)
+        job(2, "side/resume.py", env=env, **brief)
     first, *traceback = str(caught.value).splitlines()
     assert (
         "failed first on rank 1" in first
@@ -58,7 +58,7 @@ def test_a_rank_that_fails_ends_the_job_and_others_go_on_from_the_checkpoint(
 
     newest = brief["checkpoint"] / "checkpoint-000002.npz"
     newest.write_bytes(newest.read_bytes()[:-1000])
-    run = job(1, "resume.py", **brief)
+    run = job(1, "side/resume.py", **brief)
     assert "checkpoint-000002.npz is damaged" in run.output
     assert "Going on from checkpoint-000001.npz." in run.output
     saw = run.records["metrics"].iloc[0]
@@ -72,7 +72,7 @@ def test_an_uneven_number_of_steps_is_named_and_the_job_ends(
 ) -> None:
     start = time.monotonic()
     with pytest.raises(JobFailed) as caught:
-        job(2, "wrong.py", env=BRIEF, how="uneven")
+        job(2, "side/wrong.py", env=BRIEF, how="uneven")
     assert time.monotonic() - start < 60
     said = caught.value.run.output
     assert "One or more tensors were submitted to be reduced" in said and "Missing ranks:" in said
@@ -82,5 +82,5 @@ def test_an_uneven_number_of_steps_is_named_and_the_job_ends(
 
 @pytest.mark.choice
 def test_without_the_broadcast_the_ranks_disagree_and_nobody_complains() -> None:
-    one, other = job(2, "wrong.py", how="no-broadcast").records["metrics.weight"].iloc[0]
+    one, other = job(2, "side/wrong.py", how="no-broadcast").records["metrics.weight"].iloc[0]
     assert abs(abs(one[0] - other[0]) - 1) < 1e-6 and abs(abs(one[-1] - other[-1]) - 1) < 1e-5

@@ -84,22 +84,20 @@ def test_any_number_of_ranks_finds_the_palette_of_one_process(
 ) -> None:
     """Random points in the place of the photograph: no two are equally far from a colour."""
     how = flags({"colours": COLOURS, "iterations": ITERATIONS})
-    run = run_script(script(POINTS), ROWS, LAB / "runme.py", *how, name="04_kmeans", ranks=ranks)
-    assert run.talked or ranks == 1, "ranks that talk through daal4py are no copies"
-    saw = metrics(run)
-    rows = data.points(slice(0, ROWS), 3)
-    assert [row for share in saw["shares"] for row in range(share["first"], share["stop"])] == list(
-        range(ROWS)
+    run = run_script(
+        script(POINTS), ROWS, LAB / "instruments.py", *how, name="04_kmeans", ranks=ranks
     )
-    for share in saw["shares"]:
-        assert (
-            share["palette"] == saw["shares"][0]["palette"]
-            and share["start"] == saw["shares"][0]["start"]
-        )
-    start = np.array(saw["shares"][0]["start"], "float32")
+    assert run.talked or ranks == 1, "ranks that talk through daal4py are no copies"
+    first = run.records[run.records.seed == 0].set_index("variant").metrics
+    saw = first[""]
+    rows = data.points(slice(0, ROWS), 3)
+    assert [row for held in first["rows"]["found"] for row in held["rows"]] == list(range(ROWS))
+    for held in first["palette"]["found"]:
+        assert held == first["palette"]["found"][0] and held["palette"] == saw["palette"]
+    start = np.array(first["palette"]["found"][0]["start"], "float32")
     for way in (by_serial_daal4py, by_scikit_learn, by_numpy):
-        close(saw["shares"][0]["palette"], way(rows, start), "float32")
-    nearest = distances(rows.astype("float64"), np.array(saw["shares"][0]["palette"]))
+        close(saw["palette"], way(rows, start), "float32")
+    nearest = distances(rows.astype("float64"), np.array(saw["palette"]))
     close(saw["inertia"], nearest.min(axis=1).sum(), "float32")
     assert saw["count"] == np.bincount(nearest.argmin(axis=1), minlength=COLOURS).tolist()
     assert min(share["peak_mib"] for share in saw["shares"]) > 20

@@ -107,12 +107,21 @@ def test_a_message_takes_a_time_that_grows_with_it() -> None:
     assert rows.step_median_s.iloc[-1] > rows.step_median_s.iloc[0]
 
 
+def test_messages_and_allreduces_come_from_one_job_and_one_law() -> None:
+    rows = _spmd(script="side/law.py", ranks=2, repeats=2, warmup=1).records
+    assert rows.run_id.nunique() == 1
+    assert set(rows.variant) == {"ping-pong", "gather-broadcast", "tree", "ring", "mpi"}
+    of_all = [set(own["metrics.bytes"]) for _, own in rows.groupby("variant")]
+    assert min(map(max, of_all)) == max(map(max, of_all)) == 2**24
+    assert rows.step_s.map(len).eq(2).all()
+
+
 @pytest.mark.parametrize("how", ["numpy", "mpi"])
 def test_who_adds_adds_each_time(how: str) -> None:
     """A sum that is left out, or done twice, is not right; and no message is needed for it."""
-    (record,) = _spmd(script="adding.py", ranks=2, how=how, size=1000, repeats=3).records.to_dict(
-        "records"
-    )
+    (record,) = _spmd(
+        script="side/adding.py", ranks=2, how=how, size=1000, repeats=3
+    ).records.to_dict("records")
     assert [share["right"] for share in record["metrics.shares"]] == [True, True]
     assert len(record["step_s"]) == 3 and record["metrics.bytes"] == 4000
 

@@ -357,6 +357,8 @@ class Comparison:
             f"{_listed(names)} {'is' if len(names) == 1 else 'are'} {word}"
             for word, names in others.items()
         )
+        if best == self.baseline and list(others) == ["slower"]:
+            return f"{best} is faster than {_listed(others['slower'])}."
         if best == self.baseline:
             return f"None of {len(every)} variants is shown to be faster than {best}: {told}."
         return f"{self.sentence(best)} Of the others, {told}."

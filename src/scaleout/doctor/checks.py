@@ -232,13 +232,18 @@ def kernel(spec: Mapping[str, Any], prefix: str, environ: Mapping[str, str]) -> 
     return Check(name, "fail", seen, f"{install} && export JUPYTER_PREFER_ENV_PATH=1")
 
 
+def thread_settings(environ: Mapping[str, str]) -> list[str]:
+    """Name the variables that change how many threads run, or which kernels."""
+    return sorted(key for key in environ if THREAD_VARIABLES.match(key) and key not in HARMLESS)
+
+
 def thread_variables(environ: Mapping[str, str]) -> Check:
     """Check for variables that change how many threads run, or which kernels.
 
     They are those that were set before the workshop sets its own.
     """
     name = "thread variables"
-    found = sorted(key for key in environ if THREAD_VARIABLES.match(key) and key not in HARMLESS)
+    found = thread_settings(environ)
     if not found:
         return Check(name, "ok", "none set in this shell")
     seen = ", ".join(f"{key}={environ[key]}" for key in found)

@@ -443,7 +443,7 @@ def test_names_with_a_comma_are_told_apart() -> None:
     found = Comparison(
         replace(row, variant=names.get(row.variant, row.variant)) for row in found._rows
     )
-    assert found.finding.endswith(': "a, threads", "b", "c" are slower.')
+    assert found.finding.endswith(' is faster than "a, threads", "b", "c".')
 
 
 def test_no_gain_smaller_than_what_the_baselines_differ_by() -> None:

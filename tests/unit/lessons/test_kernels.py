@@ -1,140 +1,127 @@
-"""Which kernels can be compared on which processor, and what the summary says of a comparison."""
+"""Which kinds take part where, how they are started, and what is said of what they gave."""
 
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pandas as pd
 import pytest
 from helpers import compared, lesson
 
 from scaleout import machine
-from scaleout.base.errors import ScaleoutError
-from scaleout.comparisons.comparison import Comparison
-from scaleout.course import pytorch, references
+from scaleout.comparisons.intervals import Ratio
+from scaleout.course import pytorch
 
 kernels = lesson("01_onednn", "kernels")
-
-
-def _measured(
-    monkeypatch: pytest.MonkeyPatch, rates: dict[str, float], told: dict[str, dict[str, str]]
-) -> Comparison:
-    """Kinds at so many images/s, of 10 GFLOP each, and what the records of a kind tell of it."""
-    found = compared({name: rate / 100 for name, rate in rates.items()})
-    about = {
-        "metrics.flops_per_image": 1e10,
-        "cpu": "A processor",
-        "cores": 2,
-        "utc": "2026-11-23T",
-    }
-    runs = found.runs.to_dict("records")
-    records = [
-        {"variant": run["variant"], "run_id": run["run_id"], **about, **told[run["variant"]]}
-        for run in runs
-    ]
-    monkeypatch.setattr(Comparison, "records", pd.DataFrame(records))
-    return Comparison(runs)
-
-
-def _comparison(monkeypatch: pytest.MonkeyPatch) -> Comparison:
-    told = {"default": "default", "oneDNN": "onednn", "bf16": "bf16"}
-    kinds = {name: {"metrics.kernels": number} for name, number in told.items()}
-    return _measured(monkeypatch, {"default": 4.0, "oneDNN": 8.0, "bf16": 16.0}, kinds)
-
-
-def _beside_pytorch(monkeypatch: pytest.MonkeyPatch) -> Comparison:
-    told = {
-        "default": {"metrics.kernels": "default"},
-        "PyTorch": {"metrics.dtype": "float32"},
-        "PyTorch bf16": {"metrics.dtype": "bfloat16"},
-        "oneDNN, fused": {"metrics.kernels": "onednn"},
-        "bf16, fused": {"metrics.kernels": "bf16"},
-    }
-    return _measured(monkeypatch, dict(zip(told, [4.0, 10.0, 15.0, 8.0, 15.0], strict=True)), told)
-
-
-def test_without_pytorch_a_reference_machine_is_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    lab = SimpleNamespace(folder=tmp_path)
-    monkeypatch.setattr(kernels, "python", lambda: None)
-    monkeypatch.setattr(pytorch, "python", lambda: None)
-    with pytest.raises(ScaleoutError, match=r"make torch.*no runs of: PyTorch, PyTorch bf16"):
-        kernels.pytorch(_comparison(monkeypatch), lab)
-    beside = _beside_pytorch(monkeypatch)
-    kept = references.Reference(beside.runs.to_dict("records"), beside.records)
-    monkeypatch.setattr(kernels, "reference", lambda *asked: kept)
-    kernels.pytorch(_comparison(monkeypatch), lab)
-    why, whose, fp32, _ = capsys.readouterr().out.splitlines()
-    assert why.startswith("PyTorch is not here: type  make torch")
-    assert "reference machine, not yours: A processor, 2 cores, measured 2026-11-23" in whose
-    assert fp32.startswith("oneDNN, fused: slower, 0.8000 times as fast as PyTorch (")
+JOB = pd.Series({"batch_per_rank": 8, "metrics.flops_per_image": 1e10})
+RATES = {"onednn": 4.0, "default": 2.0, "onednn+fused": 6.0}
 
 
 @pytest.mark.parametrize(
-    ("isa", "quick", "here", "found"),
+    ("quick", "here", "found"),
     [
-        ({"avx512f"}, "0", "python", ["default", "onednn", "bf16+fused", "torch", "torch+bf16"]),
-        ({"avx2"}, "0", "python", ["default", "onednn", "torch"]),
-        ({"avx512f"}, "0", None, ["default", "onednn", "bf16+fused"]),
-        ({"avx512f"}, "1", "python", ["default", "onednn"]),
+        ("", "python", ["onednn", "default", "torch"]),
+        ("", None, ["onednn", "default"]),
+        ("1", "python", ["onednn", "default"]),
     ],
 )
-def test_pytorch_takes_part_where_it_is(
-    isa: set[str], quick: str, here: str | None, found: list[str], monkeypatch: pytest.MonkeyPatch
+def test_pytorch_takes_part_where_it_is_and_else_a_line_says_how_to_get_it(
+    quick: str,
+    here: str | None,
+    found: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("SCALEOUT_QUICK", quick)
-    monkeypatch.setattr(machine, "facts", lambda: SimpleNamespace(isa=isa, cpu="A processor"))
-    monkeypatch.setattr(kernels, "python", lambda: here)
-    kinds = ["default", "onednn", "bf16+fused"]
-    assert kernels.possible(kinds, ["torch", "torch+bf16"]) == found
+    for module in (kernels, pytorch):
+        monkeypatch.setattr(module, "python", lambda: here)
+    assert kernels.with_pytorch(["onednn", "default"], ["torch"]) == found
+    said = capsys.readouterr().out
+    assert ("make torch" in said) == (here is None) and bool(said) == ("torch" not in found)
 
 
-def _turns(kinds: list[str], rates: list[float], rounds: int) -> pd.DataFrame:
-    """What turns.py records: rank after rank, each with its turns."""
-    return pd.DataFrame(
-        [
-            {
-                "run_id": "a-job",
-                "variant": kind,
-                "rate": rate * (1 + 0.1 * turn),  # a machine that becomes faster
-                "rate_unit": "images/s",
-                "batch_per_rank": 16,
-                "metrics.rank": rank,
-                "metrics.round": turn,
-                "metrics.flops_per_image": 1e10,
-            }
-            for rank, (kind, rate) in enumerate(zip(kinds, rates, strict=True))
-            for turn in range(rounds)
+class Started:
+    """A lab whose turns.py gives rates that differ from start to start."""
+
+    name = "01_onednn"
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.asked = folder, []
+        (folder / "side").mkdir()
+        (folder / "side/turns.py").write_text("")
+
+    def run(self, kinds: list[str], ranks: int, **how: Any) -> Any:
+        assert how["script"] == "side/turns.py" and how["network"] == "cnn" and ranks == len(kinds)
+        self.asked.append(kinds)
+        start = 1 + 0.01 * len(self.asked)
+        rows = [
+            {"variant": kind, "rate": start * RATES[kind], "rate_unit": "images/s", "ranks": ranks}
+            for kind in kinds
         ]
-    )
+        return SimpleNamespace(records=pd.DataFrame(rows))
 
 
-def test_turns_are_a_comparison_with_the_first_kind_twice() -> None:
-    found = kernels.Turns(_turns(["default", "default", "onednn", "bf16"], [4, 4, 8, 16], 4))
-    assert found.baseline == "default" and found.variants == ["oneDNN", "bf16"]
-    assert found.rounds == 4 and found.noise < 0.01
-    assert found.ratio("oneDNN").middle == pytest.approx(2)
-    # The second round ran backwards.
-    ran = found.runs.sort_values("place")
-    assert ran[ran["round"] == 0].variant.tolist() == ["default", "default", "oneDNN", "bf16"]
-    assert ran[ran["round"] == 1].variant.tolist() == ["bf16", "oneDNN", "default", "default"]
-    assert set(found.runs.run_id) == set(found.records.run_id) and len(found.records) == 16
+def test_each_round_is_a_start_with_the_first_kind_twice(
+    tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCALEOUT_QUICK", "")
+    monkeypatch.setattr(machine, "usable_cores", lambda: 2)
+    lab = Started(tmp_path)
+    found = kernels.in_turns(lab, ["onednn", "default", "onednn+fused"], network="cnn")
+    assert len(lab.asked) == found.rounds == 3, "the intervals are narrow"
+    assert lab.asked[0] == ["onednn", "onednn", "default", "onednn+fused"]
+    assert lab.asked[1] == lab.asked[0][::-1]
+    assert found.baseline == "oneDNN" and found.unit == "images/s"
+    assert found.ratio("oneDNN, fused").middle == pytest.approx(1.5)
 
 
-def test_the_short_form_has_no_twin() -> None:
-    found = kernels.Turns(_turns(["onednn+eager", "onednn"], [2, 8], 1))
-    assert found.baseline == "oneDNN, eager" and found.ratio("oneDNN").middle == pytest.approx(4)
+def test_the_short_form_starts_each_kind_once(
+    tmp_path: Path, results: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCALEOUT_QUICK", "1")
+    lab = Started(tmp_path)
+    assert kernels.in_turns(lab, ["onednn", "default"], network="cnn").rounds == 1
+    assert lab.asked == [["onednn", "default"]]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        (1.25, 1.4, "more than the 1.20 of the profile"),
+        (1.05, 1.15, "less than the 1.20 of the profile"),
+        (1.1, 1.3, "The 1.20 of the profile lies in the interval."),
+    ],
+)
+def test_a_gain_is_compared_with_what_the_profile_allows(
+    low: float, high: float, words: str
+) -> None:
+    gain = Ratio((low + high) / 2, low, high, 5)
+    assert words in kernels.beside_bound(gain, 1.2)
+
+
+def test_what_is_above_the_roof_was_not_measured_well() -> None:
+    assert "kernels at the roof would be 2.0 times as fast" in kernels.room(0.5, 70.0)
+    assert "Measure it again" in kernels.room(1.2, 70.0)
+
+
+def test_the_sentences_on_pytorch_name_what_they_compare(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    kernels.pytorch(compared({"oneDNN, eager": 0.01, "oneDNN": 0.04}))
+    assert not capsys.readouterr().out
+    kernels.pytorch(compared({"oneDNN, eager": 0.01, "oneDNN": 0.04, "PyTorch": 0.02}))
+    assert capsys.readouterr().out.startswith("PyTorch: slower, 0.5000 times as fast as oneDNN (")
 
 
 @pytest.mark.parametrize("first", ["default", "onednn"])
 def test_the_summary_compares_with_the_default_kernels_and_the_roof(first: str) -> None:
-    rates = {"default": 4, "onednn": 8, "onednn+fused": 12}
-    kinds = [first, *sorted(rates, key=lambda kind: kind != first)]
-    found = kernels.Turns(_turns(kinds, [rates[kind] for kind in kinds], 3))
-    table = kernels.summary(found, 90.0).set_index("environment")
-    assert list(table.index[:3]) == ["default", "oneDNN", "oneDNN, fused"]
-    assert table.loc["oneDNN, fused", "speed-up"] == pytest.approx(3)
-    assert table.loc["oneDNN", "low"] <= 2.001 and table.loc["oneDNN", "high"] >= 1.999
+    kinds = [first, *sorted(RATES, key=lambda kind: kind == first)]
+    found = compared({kernels.NAMES[kind]: RATES[kind] / 100 for kind in kinds})
+    table = kernels.summary(found, JOB, 90.0).set_index("environment")
+    assert sorted(table.index[:3]) == ["default", "oneDNN", "oneDNN, fused"]
+    assert table.index[0] == "default"
+    assert table.loc["oneDNN, fused", "speed-up"] == pytest.approx(3, rel=0.01)
+    assert table.loc["oneDNN", "low"] <= 2.01 and table.loc["oneDNN", "high"] >= 1.99
     assert list(table.columns[:4]) == ["Network", "Batch size", "images/s", "speed-up"]
     ours = table.loc["oneDNN"]
     assert ours["images/s"] / table.loc["default", "images/s"] == pytest.approx(ours["speed-up"])

@@ -1,73 +1,14 @@
-"""The two builds: which is here, what takes its place where it is not, and what a difference is."""
+"""The knobs of 02 one by one, where the OpenMP build is, and what ldd proves."""
 
-import json
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from helpers import lesson
 
-from scaleout import records
 from scaleout.base import paths
 from scaleout.base.errors import ScaleoutError
-from scaleout.course import references
 
 openmp = lesson("02_threads", "openmp")
-
-
-def record(**more: Any) -> dict[str, Any]:
-    shares = [
-        {
-            "threads": {"Python": 1, "Eigen": 4},
-            "cpus": {"Python": 0.1, "Eigen": 1.5},
-            "switches_per_s": 9.0,
-        }
-    ]
-    about = {"cores": [[0], [1]], "cpus_busy": 1.6, "shares": shares}
-    return (
-        dict.fromkeys(records.FIELDS, "")
-        | dict.fromkeys(("schema", "ranks", "nodes", "warmup_steps"), 1)
-        | dict.fromkeys(("threads_per_rank", "batch_per_rank", "batch_global", "seed", "dirty"))
-        | {"step_s": [0.1], "metrics": about, "utc": "2026-01-02", "cores": 2, "versions": {}}
-        | more
-    )
-
-
-def compared(variant: str, again: int = 0, round_: int = 0, name: str = "knobs") -> dict[str, Any]:
-    return {"name": name, "round": round_, "variant": variant, "again": again, "value": 2.0}
-
-
-@pytest.fixture
-def reference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """A lab without the OpenMP build, with a comparison of another machine beside it."""
-    monkeypatch.setattr(openmp, "python", lambda: None)
-    rows = []
-    for round_ in range(3):
-        for place, (variant, again) in enumerate((("a", 0), ("a", 1), ("b", 0))):
-            about = compared(variant, again, round_) | {"place": 3 * round_ + place}
-            about |= {"value": 9.0 if variant == "b" else 3.0, "unit": "images/s"}
-            rows.append(record(cpu="A CPU", rate=about["value"], compared=about))
-    rows.append(record(cpu="Another", rate=1.0, compared=compared("z", name="kmp")))
-    text = "".join(json.dumps(row) + "\n" for row in rows)
-    (tmp_path / references.REFERENCE).write_text(text)
-    return SimpleNamespace(folder=tmp_path, run=lambda **how: pytest.fail("a job was started"))
-
-
-def test_where_the_build_is_missing_the_reference_stands_in_and_says_so(reference, capsys) -> None:
-    found = openmp.on_openmp(reference, {"a": {}, "b": {}}, name="knobs", ranks=1)
-    assert found.verdict("b") == "faster" and found.ratio("b").middle == pytest.approx(3)
-    assert found.records.variant.tolist() == ["a", "a", "b"] * 3
-    assert set(found.records.cpu) == {"A CPU"}
-    said = capsys.readouterr().out
-    assert "make intel" in said
-    assert "reference machine, not yours: A CPU, 2 cores, measured 2026-01-02" in said
-
-
-def test_without_a_reference_it_says_what_is_missing(reference) -> None:
-    (reference.folder / references.REFERENCE).unlink()
-    with pytest.raises(ScaleoutError, match="make intel.*has no runs of: a"):
-        openmp.on_openmp(reference, {"a": {}}, name="knobs")
 
 
 def test_an_environment_that_was_cut_off_does_not_count(
@@ -76,9 +17,22 @@ def test_an_environment_that_was_cut_off_does_not_count(
     for name in ("labs", "notebooks", ".side/intel/bin"):
         (tmp_path / name).mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
-    assert openmp.python() is None
+    with pytest.raises(ScaleoutError, match="make intel"):
+        openmp.python()
     (tmp_path / ".side/intel" / paths.WHOLE).touch()
     assert openmp.python() == ".side/intel/bin/python"
+
+
+@pytest.mark.parametrize(("cpus", "cells"), [(1, 4), (2, 4), (3, 4), (4, 9), (64, 9)])
+def test_no_setting_is_compared_with_itself(cpus: int, cells: int) -> None:
+    variants = openmp.settings(cpus)
+    assert len(variants) == cells + 1 and next(iter(variants)) == "1 x 1"
+    assert len({str(how) for how in variants.values()}) == len(variants)
+    most = str(max(2, cpus))
+    alone = variants["OMP_NUM_THREADS"]["env"]
+    assert alone["OMP_NUM_THREADS"] == most and list(alone.values()).count("1") == 2
+    assert variants[f"{most} x 1"]["env"]["TF_NUM_INTEROP_THREADS"] == most
+    assert variants[f"1 x {most}"]["env"]["TF_NUM_INTRAOP_THREADS"] == most
 
 
 def test_the_proof_follows_from_what_ldd_names() -> None:

@@ -1,12 +1,12 @@
 """A large batch with three learning rates, and a small one; several seeds.
 
-    mpirun -n 2 python -m mpi4py labs/05_horovod/schedules.py
+    mpirun -n 2 python -m mpi4py labs/05_horovod/side/schedules.py
 
 One rank with a batch of 512 takes the very steps that 8 ranks with 64 images
 each would take together. So nobody has to wait here: each rank trains some of
 the networks alone. Images and network are half as wide as in runme.py, so that
 all of them take a little over a minute, and twice that with --more, which adds
-four rates that others have used. You will see the accuracy of each on images
+five rates that others have used. You will see the accuracy of each on images
 that it was not trained on.
 """
 
@@ -45,6 +45,9 @@ MORE = {
     "512, warm-up and decay, power 2": lambda done, scale: (
         decayed(done, scale, 2)
     ),
+    "512, cyclic": lambda done, scale: (
+        1.0 + (scale - 1.0) * abs((4 * done + 1) % 2 - 1)
+    ),
 }
 
 
@@ -79,7 +82,7 @@ def settings() -> argparse.Namespace:
     parser.add_argument("--lr", type=above_zero, default=0.01,
                         help=f"learning rate at {SMALL} images a step (0.01)")
     parser.add_argument("--more", action="store_true",
-                        help="four more rates: constant warm-up, and decay")
+                        help="five more rates, such as a cyclic one")
     return parser.parse_args()
 
 

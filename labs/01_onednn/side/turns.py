@@ -1,25 +1,29 @@
-"""Several kinds of the same training step, one after another, in rounds.
+"""Several kinds of the same training step, one after another in one job.
 
-    mpirun -n 3 python -m mpi4py solutions/01_onednn/turns.py \
+    mpirun -n 3 python -m mpi4py labs/01_onednn/side/turns.py \
         --kinds onednn onednn onednn+eager
 
 There is a rank for each kind, here the first kind twice: what these two
 differ by is the noise. A kind is one of runme.py's --kernels; +fused gives it
 the fused batch normalisation, and +eager takes tf.function away. "torch" is
-PyTorch's step, with +bf16 or +compiled. Every process is started once; then
-the ranks take turns, and each has all cores while the others sleep. You will
-see images/s of each turn, after about 40 seconds; with --network resnet50 it
-takes some minutes.
+PyTorch's step, with +channels_first or +compiled. All ranks build their
+network at once. Then each has a turn with all cores, while the others sleep.
+You will see images/s of each turn, after about 15 seconds; with --network
+resnet50 it takes a minute.
 """
 
 import argparse
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 # Distributed: this import also starts MPI
 from mpi4py import MPI
-from networks import flops_per_image
+
+# runme.py lies above.
+sys.path.append(str(Path(__file__).parents[1]))
+
 from runme import NETWORKS, batches, prepare
 
 from scaleout import data, records
@@ -40,8 +44,6 @@ def settings() -> argparse.Namespace:
                         help="steps at the start of a turn, not timed (5)")
     parser.add_argument("--steps", type=one_or_more, default=50,
                         help="steps of a turn that are timed (50)")
-    parser.add_argument("--rounds", type=one_or_more, default=5,
-                        help="turns of each rank (5)")
     parser.add_argument("--torch", default="",
                         help="the Python that has PyTorch")
     args = parser.parse_args()
@@ -50,24 +52,24 @@ def settings() -> argparse.Namespace:
         refuse(f"This script takes a rank for each of --kinds, not {ranks}: "
                f"mpirun -n {len(args.kinds)}")
     if data.quick():
-        args.rounds = data.rounds(args.rounds)
         args.steps = min(args.steps, 5)
     return args
 
 
 def tensorflow_step(args: argparse.Namespace, kind: str):
-    """A step as a function, and the operations that an image takes."""
+    """A step as a function."""
     kernels, *options = kind.split("+")
     args.kernels = kernels
     args.batch_norm = "fused" if "fused" in options else "keras"
     args.batch_per_rank = args.batch
-    model, train_step = prepare(args, rank=0)
+    _, train_step = prepare(args, rank=0)
     if "eager" in options:
         # The function that tf.function was given.
         train_step = train_step.python_function
-    images = batches(args, rank=0, ranks=1)
+    # Always the same batch, so that making it takes no time of a step.
+    x, y = next(batches(args, rank=0, ranks=1))
     # A number is there only when the step is done.
-    return lambda: float(train_step(*next(images))), flops_per_image(model)
+    return lambda: float(train_step(x, y))
 
 
 def torch_step(args: argparse.Namespace, kind: str):
@@ -82,11 +84,12 @@ def torch_step(args: argparse.Namespace, kind: str):
         child.stdin.flush()
         return float(child.stdout.readline())
 
-    return step, step()  # its first line is not a loss
+    return step
 
 
 def a_turn(step, args: argparse.Namespace) -> list[float]:
     """The seconds of the steps that are timed."""
+    # While others had their turns, they took the caches.
     for _ in range(args.warmup):
         step()
     step_s = []
@@ -102,41 +105,32 @@ def main(args: argparse.Namespace) -> None:
     comm = MPI.COMM_WORLD
     kind = args.kinds[comm.rank]
     build = torch_step if kind.startswith("torch") else tensorflow_step
-    step, flops = build(args, kind)
+    step = build(args, kind)
     # The first step builds the graph: all ranks do that at once.
     step()
-    turns = []
-    for turn in range(args.rounds):
-        order = list(range(comm.size))
-        # Every second round runs backwards.
-        for whose in order[::-1] if turn % 2 else order:
-            # Distributed: one rank at a time computes, the others sleep
-            sleep_until_all_are_here(comm)
-            if whose == comm.rank:
-                turns.append(a_turn(step, args))
+    for turn in range(comm.size):
+        # Distributed: one rank at a time computes, the others sleep
+        sleep_until_all_are_here(comm)
+        if turn == comm.rank:
+            step_s = a_turn(step, args)
     # Distributed: nobody goes home while another computes
     sleep_until_all_are_here(comm)
-    # Distributed: what each rank has measured
-    ranks = records.gather({"turns": turns, "flops": flops})
+    # Distributed: the steps of all ranks
+    turns = records.gather(step_s)
     # Distributed: one report, not one from each rank
     if comm.rank == 0:
-        for rank, found in enumerate(ranks):
-            report(args, rank, found)
+        for kind, step_s in zip(args.kinds, turns, strict=True):
+            report(args, kind, step_s)
 
 
-def report(args: argparse.Namespace, rank: int, found: dict) -> None:
-    """A line for each kind, and a record for each of its turns."""
-    kind = args.kinds[rank]
-    rates = [args.batch * len(step_s) / sum(step_s)
-             for step_s in found["turns"]]
-    for turn, step_s in enumerate(found["turns"]):
-        records.write(
-            lab="01_onednn", variant=kind, batch_per_rank=args.batch,
-            step_s=step_s, rate=rates[turn], rate_unit="images/s",
-            metrics={"network": args.network, "round": turn, "rank": rank,
-                     "flops_per_image": found["flops"]})
-    said = ", ".join(f"{rate:.1f}" for rate in rates)
-    print(f"{args.network}, {kind}: {said} images/s", flush=True)
+def report(args: argparse.Namespace, kind: str, step_s: list[float]) -> None:
+    """A line and a record for each rank."""
+    rate = args.batch * len(step_s) / sum(step_s)
+    records.write(
+        lab="01_onednn", variant=kind, batch_per_rank=args.batch,
+        step_s=step_s, rate=rate, rate_unit="images/s",
+        metrics={"network": args.network})
+    print(f"{args.network}, {kind}: {rate:.1f} images/s", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """How long does it take to add one array to another? By NumPy, or by MPI.
 
-    mpirun -n 2 python -m mpi4py labs/03_spmd/adding.py --how mpi
+    mpirun -n 2 python -m mpi4py solutions/03_spmd/side/adding.py --how mpi
 
 Every allreduce adds up on the way. Ours uses NumPy's +=, and MPI's own uses a
 loop in the library, which MPI.SUM.Reduce_local calls on its own. No message

@@ -1,6 +1,6 @@
 """Settings of a training, measured in rounds, all in one job.
 
-    mpirun -n 2 python -m mpi4py solutions/05_horovod/tune.py --rounds 3
+    mpirun -n 2 python -m mpi4py labs/05_horovod/side/tune.py --rounds 3
 
 TensorFlow is loaded once, and Horovod is started anew for each run, because it
 reads its settings when it starts. You will see the images/s of all ranks
@@ -176,7 +176,7 @@ def main(args: argparse.Namespace) -> None:
         refuse(f"These variants need {needed} ranks, not {world.size}.")
     if args.against and args.against not in args.variants:
         refuse(f"{args.against!r} is none of the variants.")
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / args.lab))
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / args.lab))
     for (intra, inter), team in teams.items():
         if world.rank in team:
             tf.config.threading.set_intra_op_parallelism_threads(intra)

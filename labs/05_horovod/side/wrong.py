@@ -1,6 +1,6 @@
 """Ranks that go wrong on purpose: they begin apart, or one stops too early.
 
-    mpirun -n 2 python -m mpi4py labs/05_horovod/wrong.py --how uneven
+    mpirun -n 2 python -m mpi4py labs/05_horovod/side/wrong.py
 
 Each rank trains one weight. You will see the weight of each rank after 30
 steps. With --how uneven the last rank takes a step less, the others wait for

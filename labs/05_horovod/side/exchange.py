@@ -1,6 +1,6 @@
 """A network of many small tensors, and who carries its gradients.
 
-    mpirun -n 2 -bind-to core python -m mpi4py solutions/05_horovod/exchange.py
+    mpirun -n 2 python -m mpi4py labs/05_horovod/side/exchange.py
 
 Thin layers with batch normalisation have 104 gradients to average in each
 step, and none of them holds more than 1,024 numbers. MPI carries them, or Gloo

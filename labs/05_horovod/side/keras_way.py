@@ -1,6 +1,6 @@
 """The same training with model.fit, as Horovod's Keras examples write it.
 
-    mpirun -n 2 python -m mpi4py solutions/05_horovod/keras_way.py
+    mpirun -n 2 python -m mpi4py labs/05_horovod/side/keras_way.py
 
 With Keras 2 this was a whole distributed training. You will see what becomes
 of it with Keras 3, without the callback that broadcasts and with it. It takes
