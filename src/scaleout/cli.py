@@ -223,6 +223,7 @@ def _measured(
         lower=args.lower,
         reduce=args.reduce,
         name=args.name,
+        work=args.work,
         echo=_beside(args.json),
         ranks=args.ranks,
         threads=args.threads,
@@ -679,6 +680,8 @@ def _compare_words(commands: Any) -> None:
     add("--calibrate", action="store_true", help=about)
     about = "the command at each of these commits of git, the first is the baseline"
     add("--refs", default="", metavar="MAIN,HEAD", help=about)
+    about = "judge by what the job of B takes more than that of A, with {NAME} in the commands"
+    add("--work", default="", metavar="NAME=A,B", help=about)
     _measuring_words(add, "compare")
 
 
