@@ -151,23 +151,26 @@ def _compare(args: argparse.Namespace, rest: list[str]) -> int:
 
     if args.calibrate:
         return _calibrated(args, of_itself(rest, args.env))
+    gate = _gate(args)
     if not args.refs:
-        return _compared(args, variants(rest, args.env))
+        return _compared(args, variants(rest, args.env), gate)
     say = _beside(args.json)
     names = refs.parse(args.refs)
     if changed := refs.dirty():
         say(changed)
     with refs.worktrees(names) as found:
-        return _compared(args, of_refs(found, rest, args.env))
+        return _compared(args, of_refs(found, rest, args.env), gate)
 
 
-def _compared(args: argparse.Namespace, asked: dict[str, dict[str, Any]]) -> int:
+def _compared(
+    args: argparse.Namespace, asked: dict[str, dict[str, Any]], gate: float | None
+) -> int:
     """Compare the variants, and return the status of the gate; 2 where a job of a gate fails."""
     from .base.paths import show
     from .comparisons.gate import judge
     from .jobs.job import JobError
 
-    say, gate = _beside(args.json), _gate(args)
+    say = _beside(args.json)
     try:
         minutes = None if gate is None else args.minutes or MINUTES
         result = _measured(args, asked, rounds=args.rounds or 7, gate=gate, minutes=minutes)

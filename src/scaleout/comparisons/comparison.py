@@ -259,7 +259,7 @@ class Comparison:
             own = self.runs[(self.runs.variant == name) & (self.runs.again == again)].value
             ratio = self.found.null if again else self.found.ratios.get(name)
             found = [ratio.middle, ratio.low, ratio.high] if ratio else [1.0, math.nan, math.nan]
-            word = "" if name == self.baseline else self.verdict(name)
+            word: str = "" if name == self.baseline else self.verdict(name)
             word = f"the noise: {percent(self.noise)}" if again else word
             line = [len(own), own.median(), own.min(), own.max(), *found, word]
             lines[f"{name}, again" if again else name] = line
