@@ -12,7 +12,7 @@ from ..base.paths import show
 from ..jobs import failures
 from ..jobs.failures import BY_TORCH, FRAME, first_traceback, without_stacks
 from ..jobs.job import JobError, JobTimeout, Run
-from ..jobs.unreadable import syntax_error
+from ..jobs.unreadable import conflict, syntax_error
 from . import marks
 from .masters import read_text, untouched
 
@@ -88,6 +88,8 @@ class Judge:
         if error is None:
             return None
         line, said = error.lineno or 1, f"{type(error).__name__}: {error.msg}"
+        if told := conflict(self.text.encode()):
+            return self._share(number, self.guilty(line), *[f"in {file}, {told}."] * 2)
         what = f"Python cannot read line {line} of {file}: {said}.\n    {self._code(line)}"
         return self._share(number, self.guilty(line), what, f"{file}, line {line}: {said}.")
 

@@ -16,6 +16,9 @@ MPI4PY = ["-m", "mpi4py"]  # which runs what stands behind it, and ends all rank
 SWITCHES = re.compile(r"-[uOBIEsSqvbdP]+")  # of Python, none of which takes a value
 COMPILE = "import sys; compile(open(sys.argv[1], 'rb').read(), sys.argv[1], 'exec')"
 ASK_S = 20.0
+CONFLICT = re.compile(
+    rb"^<{7}(?: [^\n]*)?\r?\n(?:[^\n]*\n)*?={7}\r?\n(?:[^\n]*\n)*?>{7}(?: [^\n]*)?$", re.M
+)
 
 
 class Unreadable(ScaleoutError):
@@ -34,6 +37,8 @@ def refuse(command: Sequence[str]) -> None:
     if path and error and not _read_by_another(command[0], path):
         where = f"line {error.lineno} of {show(path)}" if error.lineno else show(path)
         what = f"Python cannot read {where}: {type(error).__name__}: {error.msg.rstrip('.?')}."
+        if told := conflict(path.read_bytes()):
+            what = f"In {show(path)} {told}."
         raise Unreadable("\n".join([f"{what} No rank was started.", *_code(error)]))
 
 
@@ -66,6 +71,18 @@ def syntax_error(text: bytes, name: str) -> SyntaxError | None:
     except (ValueError, MemoryError, RecursionError):
         pass  # which the job itself will say
     return None
+
+
+def conflict(text: bytes) -> str:
+    """Say in which lines git has left two versions, of which a person is to choose; "" if in none."""
+    if not (found := CONFLICT.search(text)):
+        return ""
+    first = text.count(b"\n", 0, found.start()) + 1
+    last = first + found[0].count(b"\n")
+    return (
+        f"git has left two versions in lines {first} to {last}: keep one of them, and delete the other "
+        "and the lines with <<<<<<<, ======= and >>>>>>>"
+    )
 
 
 def _code(error: SyntaxError) -> list[str]:

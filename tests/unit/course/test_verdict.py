@@ -77,6 +77,14 @@ def test_a_file_that_python_cannot_read_starts_no_job(fill, results: Path) -> No
     assert not list(results.glob("00_tiny/*/run.json"))
 
 
+def test_two_versions_that_git_has_left_are_told_where_they_stand(fill) -> None:
+    both = "<<<<<<< HEAD\nrank = comm.Get_rank()\n=======\nrank = 1\n>>>>>>> origin/main"
+    first, second = fill(both, "total = comm.allreduce(rank + 1)")
+    assert (first.state, second.state) == ("not yet", "not judged")
+    assert first.what.startswith("in runme.py, git has left two versions in lines 11 to 15: keep")
+    assert second.what.startswith("first mend TODO 1: in runme.py, git has left two versions")
+
+
 def test_a_rank_that_waits_is_named_with_its_line_and_its_todo(
     fill, monkeypatch: pytest.MonkeyPatch
 ) -> None:

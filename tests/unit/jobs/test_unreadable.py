@@ -81,6 +81,31 @@ def test_what_is_no_such_script_is_started(started: list[Any], command: list[str
     assert len(started) == 1
 
 
+MINE, THEIRS = b"rank = comm.rank\n", b"rank = 0\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        (b"<<<<<<< HEAD\n" + MINE + b"=======\n" + THEIRS + b">>>>>>> origin/main\n", "1 to 5"),
+        (b"<<<<<<< Updated upstream\n=======\n" + MINE + b">>>>>>> Stashed changes", "1 to 4"),
+        (b"a = 1\r\n<<<<<<< HEAD\r\n=======\r\nb = 1\r\n>>>>>>> 1a2b3c (Mend)\r\n", "2 to 5"),
+        (b"<<<<<<< HEAD\n||||||| base\n" + MINE + b"=======\n" + THEIRS + b">>>>>>> x\n", "1 to 6"),
+        (b"<<<<<<< HEAD\n" + MINE, ""),
+        (b"a = 1 <<<<<<< 2\n=======\n>>>>>>> b\n", ""),
+    ],
+    ids=["pull", "stash", "CRLF", "diff3", "no end", "no mark"],
+)
+def test_two_versions_that_git_has_left_are_told(
+    started: list[Any], text: bytes, lines: str
+) -> None:
+    Path("a.py").write_bytes(text)
+    with pytest.raises(ScaleoutError) as refused:
+        unreadable.refuse(["python", "a.py"])
+    told = f"In a.py git has left two versions in lines {lines}: keep one of them"
+    assert str(refused.value).startswith(told if lines else "Python cannot read line 1 of a.py")
+
+
 @pytest.mark.parametrize(("status", "refused"), [(0, False), (1, True)])
 def test_another_python_is_asked_whether_it_can_read_it(
     started: list[Any], status: int, refused: bool
