@@ -65,6 +65,7 @@ MORE = 2  # rounds at most that take the place of disturbed ones
 BESIDE = (
     "guess",
     "guessed",
+    "behind_s",
     "typed",
     "limits",
     "kind",
@@ -225,7 +226,11 @@ def compare(
             journal.begin(about, "before")
             rows.clear()
             before = 0
-        for warning in filter(None, (journal.clock(), _threads(asked))):
+        behind_s, went_back = journal.behind()
+        if not rows and behind_s != about.behind_s:
+            about = msgspec.structs.replace(about, behind_s=behind_s)
+            journal.note(about)
+        for warning in filter(None, (went_back, _threads(asked))):
             say(warning)
         if before and echo:
             echo(f"{count(before, 'round')} were measured before, in {show(journal.folder)}.")
@@ -514,7 +519,7 @@ def _as_before(
     """Add the guess; of the same comparison the first one stands, and so do the limits."""
     kept = journal.description()
     if kept is not None and _same(kept, about):
-        about = msgspec.structs.replace(about, limits=kept.limits)
+        about = msgspec.structs.replace(about, limits=kept.limits, behind_s=kept.behind_s)
         if kept.guess is not None or journal.rows()[0]:
             return msgspec.structs.replace(about, guess=kept.guess, guessed=kept.guessed)
     if guess is None:

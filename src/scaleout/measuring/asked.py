@@ -17,7 +17,13 @@ class Way(msgspec.Struct, frozen=True, kw_only=True):
     env: dict[str, str | int | float | bool | None] | None = None
 
 
-class Comparing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Begun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a folder was begun for."""
+
+    behind_s: float = 0.0  # by which the clock was behind what had been measured beside it
+
+
+class Comparing(Begun, frozen=True, kw_only=True, omit_defaults=True):
     """What a comparison measures."""
 
     schema: int = 1
@@ -58,7 +64,7 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
     reduce: str = ""
 
 
-class Sweeping(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Sweeping(Begun, frozen=True, kw_only=True, omit_defaults=True):
     """What a sweep measures."""
 
     command: list[str] = []

@@ -18,11 +18,13 @@ from ..base.errors import ScaleoutError
 from ..base.locks import held
 from ..base.paths import results, show
 from ..base.words import secret
+from .asked import Begun
 from .row import Row, wrong
 
 AHEAD_S = 120.0  # by which the clock of a file server may be ahead
 MOST_LETTERS = 60  # of a folder's name
-About = TypeVar("About", bound=msgspec.Struct)
+About = TypeVar("About", bound=Begun)
+Told = TypeVar("Told", bound=msgspec.Struct)
 Kind = TypeVar("Kind", bound=Row)
 
 
@@ -53,17 +55,20 @@ class Journal(Generic[About, Kind]):
                     error.filename = show(self.folder)
                 raise
 
-    def clock(self) -> str:
-        """Say that the clock went back since the newest measurement beside this one; "" if not."""
-        beside = self.folder.parent.glob(f"*/{self.path.name}")
-        newest = max(beside, key=lambda path: path.stat().st_mtime, default=None)
-        if newest is None or newest.stat().st_mtime < time.time() + AHEAD_S:
-            return ""
-        hours = (newest.stat().st_mtime - time.time()) / 3600
-        return (
-            f"This machine's clock is {hours:.1f} hours behind {show(newest.parent)}, which was measured "
-            "before: a report goes by the clock, so give it the folders in the order of your story, "
-            f"scaleout report {show(newest.parent)} {show(self.folder)}"
+    def behind(self) -> tuple[float, str]:
+        """Tell by how many seconds the clock went back since what was measured beside this one, and say
+        so; 0 and "" if it did not."""
+        every = self.folder.parent.glob(f"*/{self.path.name}")
+        beside = {path: path.stat().st_mtime for path in every if path != self.path}
+        newest = max(beside, key=lambda path: beside[path], default=None)
+        if newest is None or (ahead_s := beside[newest] - time.time()) < AHEAD_S:
+            return 0.0, ""
+        since = [description(path.with_name(self.about.name), self._about) for path in beside]
+        behind_s = max(ahead_s, *(about.behind_s for about in since if about))
+        return round(behind_s, 3), (
+            f"This machine's clock went back: it is {behind_s / 3600:.1f} hours behind "
+            f"{show(newest.parent)}, which was measured before. A report allows for that. If its "
+            f"order is wrong, name it: scaleout report {show(newest.parent)} {show(self.folder)}"
         )
 
     def description(self) -> About | None:
@@ -102,7 +107,7 @@ class Journal(Generic[About, Kind]):
         jsonlines.append(self.path, msgspec.json.encode(row).decode())
 
 
-def description(path: Path, kind: type[About]) -> About | None:
+def description(path: Path, kind: type[Told]) -> Told | None:
     """Read what a folder says that it measures; None where it is missing or damaged."""
     try:
         return msgspec.convert(jsonlines.table(path), kind)

@@ -79,6 +79,7 @@ class Measured(Runs, frozen=True, kw_only=True, omit_defaults=True):
     rounds: Count = 0  # at most, as asked; 0 where nobody knows
     least: Count = 0
     work: str = ""  # NAME=A,B: judged by what B of it takes more than A
+    behind_s: Finite = 0.0  # by which the clock was behind what was measured before
     before: Count = 0  # how often it was measured before, to the end
     earlier: Finite | None = None  # when its variants were first measured, under whatever name
 
@@ -89,8 +90,10 @@ class Measured(Runs, frozen=True, kw_only=True, omit_defaults=True):
         return shlex.join(self.typed) if self.typed else call
 
     @property
-    def began(self) -> str:
-        return min(row.utc for row in self.rows)
+    def began(self) -> float:
+        """When its first run ended, by a clock that never goes back."""
+        times = (t for row in self.rows if not math.isnan(t := when(row.utc)))
+        return min(times, default=-math.inf) + self.behind_s
 
     @property
     def late(self) -> bool:

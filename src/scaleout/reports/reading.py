@@ -121,6 +121,7 @@ def comparison(path: Path, lines: Path, jobs: Jobs, texts: dict[str, str]) -> Me
         guess=about.guess,
         guessed=about.guessed,
         limits=about.limits,
+        behind_s=about.behind_s,
         name=path.parent.name,
         rounds=about.rounds,
         least=about.least,
@@ -167,6 +168,7 @@ def sweep(place: Path, jobs: Jobs) -> Measured | None:
         swept=True,
         seeds=seeds,
         limits=about.limits,
+        behind_s=about.behind_s,
     )
 
 

@@ -141,7 +141,7 @@ def sweep(
     say = echo or (lambda text: None)
     with journal.held():
         typed_threads = [int(n) for n in choices.get("threads", ()) if n is not None]
-        for warning in filter(None, (journal.clock(), undone(typed_threads, choices))):
+        for warning in filter(None, (journal.behind()[1], undone(typed_threads, choices))):
             say(warning)
         done = _measured_before(journal, about, measure, say)
         work = _Work(words, measure, site, cores, timeout, journal, done, say, repeat, prepare)
@@ -166,10 +166,11 @@ def _measured_before(
     old = journal.description()
     if not any(row.status == OK for row in done.values()):
         limits = (old.limits if old else {}) or machine.speed_limits()
-        journal.begin(msgspec.structs.replace(about, limits=limits), "failed")  # mended by now
+        about = msgspec.structs.replace(about, limits=limits, behind_s=journal.behind()[0])
+        journal.begin(about, "failed")  # mended by now
         return {}
     if old is not None:
-        about = msgspec.structs.replace(about, limits=old.limits)
+        about = msgspec.structs.replace(about, limits=old.limits, behind_s=old.behind_s)
         as_typed = msgspec.structs.replace(old.metric, reduce=about.metric.reduce)
         same = msgspec.structs.replace(old, metric=as_typed, typed=about.typed)
         names = Sweeping.__struct_fields__

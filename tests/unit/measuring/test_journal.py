@@ -94,9 +94,30 @@ def test_a_clock_that_went_back_is_told(
 ) -> None:
     monkeypatch.chdir(results.parent)
     first, second = (Journal(kind, name, "x.jsonl", Comparing, Compared) for name in ("a", "b"))
-    assert first.clock() == ""
+    assert first.behind() == (0.0, "")
     first.path.touch()
     os.utime(first.path, (time.time() + ahead_s,) * 2)
-    told = second.clock()
-    assert said in told and bool(told) == bool(said)
+    behind_s, told = second.behind()
+    assert said in told and bool(told) == bool(said) == bool(behind_s)
     assert f"scaleout report results/{kind}/a results/{kind}/b" in told or not said
+    assert first.behind() == (0.0, "")  # its own file is no other one
+
+
+@pytest.mark.parametrize("hours", [0.1, 5, 48])
+def test_what_came_after_a_clock_went_back_keeps_its_order(
+    results: Path, monkeypatch: pytest.MonkeyPatch, hours: float
+) -> None:
+    """A measurement of an hour, then the laptop sleeps, then two of a minute."""
+    now = time.time() + 3600
+    Journal("compare", "a", "x.jsonl", Comparing, Compared).path.touch()
+    os.utime(results / "compare/a/x.jsonl", (now, now))
+    ends = [now]
+    for name in ("b", "c"):
+        now += 60 - 3600 * hours * (name == "b")
+        monkeypatch.setattr(time, "time", lambda now=now: now)
+        later = Journal("compare", name, "x.jsonl", Comparing, Compared)
+        later.note(Comparing(behind_s=later.behind()[0]))
+        later.path.touch()
+        os.utime(later.path, (now, now))
+        ends.append(now + later.behind()[0])
+    assert ends == sorted(ends)

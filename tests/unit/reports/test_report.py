@@ -7,6 +7,7 @@ import math
 import random
 import re
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,24 @@ def test_all_that_did_not_help_is_told(results: Path) -> None:
     text = _words(gathered(results))
     assert len(re.findall(r"Comparison 4: --v \d", text)) == 3, text
     assert "All that was tried helped" not in text
+
+
+@pytest.mark.parametrize("hours", [1, 5, 100])
+def test_a_clock_that_went_back_changes_no_order(
+    results: Path, found: Entry, monkeypatch: pytest.MonkeyPatch, hours: int
+) -> None:
+    for name in ("b", "c"):  # all but the first
+        for path in (results / "compare" / name).glob("*.json*"):
+            lines = [json.loads(line) for line in path.read_text().splitlines()]
+            for line in lines:
+                if "utc" in line:
+                    then = datetime.fromisoformat(line["utc"]) - timedelta(hours=hours)
+                    line["utc"] = then.isoformat()
+                else:
+                    line["behind_s"] = 3600.0 * hours
+            path.write_text("\n".join(map(json.dumps, lines)) + "\n")
+    order = [one["name"] for one in found["comparisons"]]
+    assert [one["name"] for one in gathered(results)["comparisons"]] == order
 
 
 def test_no_name_of_a_person_a_host_or_a_folder_is_in_it(
