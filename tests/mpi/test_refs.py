@@ -100,5 +100,4 @@ def test_without_a_repository_git_says_so(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     line = [COMMAND, "compare", *HOW, "--refs", "main,HEAD", "--", "true"]
     done = subprocess.run(line, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 2 and "git rev-parse: " in done.stderr
-    assert "not a git repository" in done.stderr
+    assert done.returncode == 2 and "not a git repository" in done.stderr

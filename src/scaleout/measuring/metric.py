@@ -7,7 +7,7 @@ import shlex
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, TypeGuard, runtime_checkable
 
 from ..base.errors import ScaleoutError
 from ..base.words import visible
@@ -202,7 +202,7 @@ class Metric:
         return statistics.median(statistics.median(given) for given in ranks.values())
 
     def _read(self, found: object) -> Figure:
-        if isinstance(found, (int, float)) and not isinstance(found, bool):
+        if _is_number(found):
             return Figure(float(found))
         if self.what == "wall_s" and hasattr(found, "wall_s"):
             return Figure(float(found.wall_s), "s")
@@ -301,6 +301,11 @@ def _of_ranks(lines: Lines) -> list[tuple[str, str]]:
     return marked or [(UNTOLD, visible(text)) for _, text in lines]
 
 
+def _is_number(value: object) -> TypeGuard[float]:
+    """Tell a number from whether something is so, which is one for Python."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
 def _recorded(frame: "pd.DataFrame", name: str) -> Figure:
     """Take the median of a field in the records of one job."""
     if {"lab", "variant"} <= set(frame.columns):
@@ -321,8 +326,7 @@ def _recorded(frame: "pd.DataFrame", name: str) -> Figure:
     numbers = {
         str(column).removeprefix("metrics."): column
         for column in frame.columns
-        if frame[column].map(lambda x: isinstance(x, (int, float))).all()
-        and frame[column].notna().all()
+        if frame[column].map(_is_number).all() and frame[column].notna().all()
     }
     short = name.removeprefix("metrics.")
     if short not in numbers:

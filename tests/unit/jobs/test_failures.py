@@ -299,8 +299,9 @@ def test_where_the_launcher_finds_no_room_it_is_told_what_to_do(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("failed", [0, 1])
+@pytest.mark.parametrize("before", ["", "[rank1]: ", "\x1b[31m"], ids=["", "PyTorch", "red"])
 def test_of_a_rank_that_failed_nobody_says_that_it_needs_longer(
-    tmp_path: Path, failed: int
+    tmp_path: Path, failed: int, before: str
 ) -> None:
     waits = [
         ABORTED,
@@ -308,7 +309,7 @@ def test_of_a_rank_that_failed_nobody_says_that_it_needs_longer(
         '  File "a.py", line 3 in <module>',
     ]
     said: list[Line] = [(failed, "step 1")]
-    said += [(failed, Stderr(text)) for text in [HEAD, *MINE, "ValueError: mine"]]
+    said += [(failed, Stderr(before + text)) for text in [HEAD, *MINE, "ValueError: mine"]]
     said += [(1 - failed, Stderr(text)) for text in waits]
     run = Run(ID, "a", "mpirun", tmp_path, 2, 1, None, 9.0, said)
     text = failures.out_of_time(run, 9)

@@ -335,6 +335,8 @@ def frame(**columns: Any) -> pd.DataFrame:
         (frame(rate=0.0), "rate", "is 0, and a rate or a time is above 0"),
         (frame(rate=None, step_median_s=None), "rate", "neither a rate nor step times"),
         (pd.DataFrame(), "rate", "wrote no record"),
+        (frame(rate=True), "rate", "has no figure 'rate'"),
+        (frame(rate=5.0, **{"metrics.ok": False}), "ok", "no figure 'ok': type one of rate"),
         ("text", "rate", "returned str, and a comparison needs"),
         (pd.concat([frame(rate=1.0), frame(rate=2.0, variant="b")]), "rate", "records of 2 kinds"),
     ],

@@ -553,6 +553,26 @@ def test_records_with_seeds_are_an_accuracy_test_too(
     assert twice.endswith("Put all other jobs aside, and report the rest:  scaleout report FOLDER")
 
 
+@pytest.mark.parametrize(
+    ("value", "wall_s", "changed"),
+    [
+        (0.183461, 0.183, False),
+        (0.0514999, 0.051, False),
+        (0.1005, 0.101, False),
+        (312.4996, 312.5, False),
+        (0.183461, 0.190, True),
+        (0.05, 0.047, True),
+    ],
+)
+def test_the_seconds_of_a_short_run_are_kept_to_a_thousandth(
+    found: Entry, value: float, wall_s: float, changed: bool
+) -> None:
+    found["comparisons"][0] |= {"metric": "wall_s", "lower": True}
+    for row in found["comparisons"][0]["rows"]:
+        row |= {"value": value, "wall_s": wall_s, "values": {}}
+    assert any("Figures follow from the runs" in one for one in refusals(found)) == changed
+
+
 def swept(top: Path, second: float = 2.0, repeats: int = 3, start: int = 0) -> None:
     """A sweep over 1 and 2 ranks as `scaleout sweep` leaves it: 2 ranks take so many seconds."""
     place = top / "sweep" / "x"
