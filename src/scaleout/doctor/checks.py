@@ -16,7 +16,7 @@ from .. import machine
 from ..base import paths, words
 from ..jobs import messages
 from ..jobs.environment import clean_environment
-from ..machine import Machine
+from ..machine import Machine, Pace
 from ..site import allocated_nodes
 
 REBUILD = "make clean && make lab"
@@ -24,6 +24,7 @@ REBUILD = "make clean && make lab"
 MEMORY_GIB = (2.5, 5.0)  # training ResNet-50 at batch 16 peaks at 2.3 GiB a process
 DISK_GIB = (0.2, 2.0)
 SHARED_MEMORY_MIB = 60.0  # containers have 64 unless told otherwise, enough for a few ranks
+PACE = 0.85  # of the speed of one core alone
 BUSY = 0.25  # of the cores: above it, whoever computes besides is seen in every figure
 THREAD_VARIABLES = re.compile(
     r"(OMP|GOMP|KMP|MKL|OPENBLAS|BLIS|NUMEXPR|TF_NUM|ONEDNN|DNNL)_|TF_ENABLE_ONEDNN_OPTS$|(TF_)?XLA_FLAGS$"
@@ -149,6 +150,38 @@ def others(load: float, facts: Machine) -> Check:
         return Check("others", "ok", seen)
     fix = "measure when they have ended (`top` shows them), or ask for a node of your own"
     return Check("others", "warn", f"{seen}, on {words.count(facts.usable_cores, 'core')}", fix)
+
+
+def pace(found: Pace) -> Check:
+    """Check that each core is as fast while all of them work as it is alone, and say why it is not."""
+    name, many = "pace", words.count(found.cores, "core")
+    seen = (
+        f"{many} at work: the slowest runs at {words.percent(found.kept)} of the speed of one alone"
+    )
+    if found.kept >= PACE:
+        return Check(name, "ok", seen)
+    reasons = [
+        (
+            found.held,
+            "a control group's limit held it back",
+            "docker run --cpus=... (a larger limit)",
+        ),
+        (
+            found.stolen,
+            "the host ran other virtual machines",
+            "nothing here: ask for a machine of your own",
+        ),
+        (
+            found.waited - found.held - found.stolen,
+            "others had its core",
+            "measure when they have ended (`top` shows them)",
+        ),
+    ]
+    share, why, fix = max(reasons)
+    if share < (1 - found.kept) / 2:
+        why = "it had its core all the time, so they share one, or a clock that falls when all work"
+        return Check(name, "warn", f"{seen}: {why}", "lscpu -e   (which CPUs share a core)")
+    return Check(name, "warn", f"{seen}: for {words.percent(share)} of the time {why}", fix)
 
 
 def memory(total: float | None, limit: float | None, available: float | None) -> Check:

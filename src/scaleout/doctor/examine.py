@@ -25,7 +25,7 @@ from ..base.errors import ScaleoutError
 from ..jobs import supervise
 from ..jobs.environment import clean_environment
 from ..launch import slurm_commands as slurm
-from ..machine import Machine
+from ..machine import Machine, Pace
 from ..site import Site, host_login, words_of
 from . import checks, remote
 from .checks import Check, Pair
@@ -57,6 +57,7 @@ def examine(facts: Machine) -> list[Check]:
     """Make all checks of this machine and this environment; it takes about 5 s."""
     environ = dict(os.environ)
     load = os.getloadavg()[0]  # before our own work
+    pace = machine.pace()  # before the two processes run
     found = _installed(facts)
     pyproject = Path(__file__).parents[3] / "pyproject.toml"
     # pip install scaleout, without the course: TensorFlow, Horovod and notebooks are not missed
@@ -66,7 +67,7 @@ def examine(facts: Machine) -> list[Check]:
 
     def without_job() -> list[Check]:
         return [
-            *_of_machine(facts, load),
+            *_of_machine(facts, load, pace),
             *checks.packages(wanted, found, ".".join(map(str, sys.version_info[:3]))),
             *([_kernel(environ)] if course else []),
             checks.thread_variables(environ),
@@ -96,12 +97,13 @@ def examine(facts: Machine) -> list[Check]:
     return quick + of_job
 
 
-def _of_machine(facts: Machine, load: float) -> list[Check]:
+def _of_machine(facts: Machine, load: float, pace: Pace) -> list[Check]:
     shm = Path("/dev/shm")
     return [
         checks.cores(facts),
         checks.processor(facts),
         checks.others(load, facts),
+        checks.pace(pace),
         checks.memory(facts.memory_gib, facts.memory_limit_gib, machine.memory_gib("MemAvailable")),
         checks.shared_memory(shutil.disk_usage(shm).free / 2**20 if shm.is_dir() else None),
         _results(),

@@ -179,6 +179,32 @@ def cgroup_limits(root: Path = ROOT) -> tuple[float | None, float | None]:
     return min(cpus, default=None), min(gib, default=None)
 
 
+def lost_s(root: Path = ROOT) -> tuple[float, float]:
+    """Read how long CPUs wanted to run and could not, since this machine began.
+
+    Parameters
+    ----------
+    root : Path
+        The folder that holds `proc` and `sys`.
+
+    Returns
+    -------
+    stolen, held : float
+        Seconds of all CPUs together: in which the host ran other virtual machines, and in which the
+        limit of a control group held its processes back; 0 where nobody tells.
+    """
+    ticks = read_text(root / "proc/stat").partition("\n")[0].split()
+    stolen = (
+        to_int(ticks[8]) if len(ticks) > 8 else 0
+    )  # user, nice, system, idle, iowait, irq, softirq
+    held = [0.0]
+    for folder in _cgroup_folders(root):
+        told = dict(line.split()[:2] for line in read_text(folder / "cpu.stat").splitlines())
+        held.append(to_int(told.get("throttled_usec", "")) / 1e6)
+        held.append(to_int(told.get("throttled_time", "")) / 1e9)  # v1
+    return max(stolen, 0) / os.sysconf("SC_CLK_TCK"), max(held)
+
+
 def _affinity() -> tuple[int, ...]:
     """List the logical CPUs that this process may run on."""
     return tuple(sorted(os.sched_getaffinity(0)))

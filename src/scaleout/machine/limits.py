@@ -1,13 +1,15 @@
-"""Measure the two limits of this machine: how fast it multiplies and how fast it copies."""
+"""Measure the limits of this machine: how fast it multiplies and copies, and what its cores do together."""
 
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from ..base.settings import quick
-from .facts import usable_cores
+from .facts import lost_s, usable_cores
 
 SIDE = 2048  # of the two matrices
 COPIED_MIB = 256
+PACE_S = 0.4
 
 
 def _rates(work: Callable[[], object], amount: float) -> tuple[float, list[float]]:
@@ -76,3 +78,53 @@ def speed_limits() -> dict[str, float]:
         "multiplies float32 (GFLOP/s)": round(sgemm_gflops()[0], 1),
         "copies memory (GB/s)": round(copy_gb_per_s()[0], 1),
     }
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What each core does while all of them work, as shares.
+
+    Attributes
+    ----------
+    cores : int
+    kept : float
+        Of the speed of one core alone, that of the slowest: the others wait for it.
+    waited : float
+        Of the time, in which it wanted to run and had no core.
+    stolen, held : float
+        Of the time, in which the host ran other virtual machines, and in which a control group's
+        limit held us back.
+    """
+
+    cores: int
+    kept: float
+    waited: float
+    stolen: float
+    held: float
+
+
+def pace() -> Pace:
+    """Measure what each core does while all work, in some 0.8 s; memory plays no part in it."""
+    from concurrent.futures import ThreadPoolExecutor
+    from hashlib import pbkdf2_hmac
+    from time import perf_counter, thread_time
+
+    def work(_: int) -> tuple[float, float]:
+        """Return how often a core did it in a second of its own, and its share of the time."""
+        start, own, done = perf_counter(), thread_time(), 0
+        while (took := perf_counter() - start) < PACE_S:
+            pbkdf2_hmac("sha256", b"", b"", 2000)  # lets go of the interpreter's lock
+            done += 1
+        return done / (thread_time() - own), min(1.0, (thread_time() - own) / took)
+
+    cores = usable_cores()
+    alone, _ = work(0)
+    before = lost_s()
+    with ThreadPoolExecutor(cores) as pool:
+        each = list(pool.map(work, range(cores)))
+    stolen, held = (
+        min(1.0, (now - then) / (cores * PACE_S))
+        for now, then in zip(lost_s(), before, strict=True)
+    )
+    speed, share = min(each, key=lambda one: one[0] * one[1])
+    return Pace(cores, min(1.0, speed * share / alone), 1 - share, stolen, held)

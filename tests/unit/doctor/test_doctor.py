@@ -115,6 +115,36 @@ def test_others_memory_and_disk(facts: machine.Machine) -> None:
     assert_bad(checks.results("results", 0.1), "fail", "0.1 GiB free", "du -sh")
 
 
+@pytest.mark.parametrize(
+    ("kept", "waited", "stolen", "held", "seen", "fix"),
+    [
+        (0.97, 0.02, 0, 0, "2 cores at work: the slowest runs at 97 % of the speed of one", ""),
+        (0.50, 0.49, 0, 0, "for 49 % of the time others had its core", "`top` shows them"),
+        (
+            0.60,
+            0.40,
+            0.30,
+            0,
+            "for 30 % of the time the host ran other virtual machines",
+            "nothing",
+        ),
+        (0.55, 0.45, 0.02, 0.4, "for 40 % of the time a control group's limit", "--cpus="),
+        (0.62, 0.01, 0, 0, "it had its core all the time, so they share one, or a clock", "lscpu"),
+        (0.80, 0.15, 0.05, 0, "for 10 % of the time others had its core", "top"),
+    ],
+)
+def test_what_slows_the_cores_is_named_with_its_share(
+    kept: float, waited: float, stolen: float, held: float, seen: str, fix: str
+) -> None:
+    found = checks.pace(machine.Pace(2, kept, waited, stolen, held))
+    assert_bad(found, "warn" if fix else "ok", seen, fix)
+
+
+def test_the_pace_of_this_machine_is_measured() -> None:
+    found = machine.pace()
+    assert 0 < found.kept <= 1 and 0 <= found.waited < 1 and found.cores >= 1
+
+
 def test_results_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCALEOUT_RESULTS", str(tmp_path / "results"))
     assert examine._results().status == "ok" and not (tmp_path / "results").exists()

@@ -208,6 +208,24 @@ def test_this_machine() -> None:
 
 
 @pytest.mark.parametrize(
+    ("files", "lost"),
+    [
+        ({"proc/stat": "cpu  9 9 9 9 9 9 9 250 0 0\ncpu0 1"}, (2.5, 0)),
+        ({"sys/fs/cgroup/cpu.stat": "nr_throttled 3\nthrottled_usec 1500000\n"}, (0, 1.5)),
+        ({"sys/fs/cgroup/cpu/cpu.stat": "nr_periods 1\nthrottled_time 2000000000\n",
+          "proc/self/cgroup": "4:cpu,cpuacct:/a"}, (0, 2)),
+        ({"proc/stat": "cpu  9 9"}, (0, 0)),
+        ({}, (0, 0)),
+    ],
+)  # fmt: skip
+def test_time_that_was_lost_is_read(
+    tmp_path: Path, files: dict[str, str], lost: tuple[float, float]
+) -> None:
+    lay(tmp_path, files)
+    assert machine.lost_s(tmp_path) == lost
+
+
+@pytest.mark.parametrize(
     ("speeds", "slow"),
     [
         ({"cpu_capacity": ["1024", "1024", "610", "610"]}, 2),
