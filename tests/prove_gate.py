@@ -84,12 +84,19 @@ def pair(number: int, slower: float, beside_load: bool) -> dict[str, object]:
         "noise": found["noise"],
         "minutes": (time.monotonic() - start) / 60,
         "machine": found["stamp"]["machine"],
+        "utc": found["stamp"]["utc"],
     }
 
 
 def table(rows: list[dict]) -> str:
-    """Write the table of docs/gate.md."""
+    """Write the figures of docs/gate.md: where and when they were measured, and a table."""
+    its, last = rows[0]["machine"], max(row["utc"] for row in rows)[:10]
+    hours = sum(row["minutes"] for row in rows) / 60
     lines = [
+        f"On {its['cpu']}, {its['cores']} cores, until {last}, in {hours:.1f} hours: a gate of {SHARE} % with",
+        f"{MINUTES} minutes for each pair, and the usual one, which runs each command once and is red from",
+        f"{100 * USUAL:g} % on.",
+        "",
         "| pairs | red | passes | cannot tell | the usual gate: red | rounds, median |",
         "|---" * 6 + "|",
     ]
