@@ -298,11 +298,22 @@ def test_batch_normalisation_stands_beside_the_step_that_it_is_a_part_of() -> No
     figure = draw.operations(step)
     words = " ".join(read_figure(figure).split())
     assert "Conv2D, with 60 % of a step. Batch normalisation takes 35 %, in 3 operations." in words
+    assert "In all, Eigen runs 35 %." in words
     assert "its batch normalisation: Mean 50 ms, AddN 10 ms, Mul 10 ms." in words
     assert draw.norm_share(step) == pytest.approx(0.35)
     assert "left without it\n130 ms" in [text.get_text() for text in figure.axes[0].texts]
     step["name"] = "no normalisation"
     assert draw.norm_share(step) == 0, "AddN is part of something else"
+
+
+def test_the_longest_of_three_passes_uses_the_processor_less_well() -> None:
+    passes = lesson("01_onednn").passes
+    found = profiled(Conv2D=20.0, Conv2DBackpropInput=30.0, Conv2DBackpropFilter=40.0, Mean=99.0)
+    told = (
+        "Conv2DBackpropFilter takes 2.0 times as long as Conv2D, for about as many multiplications"
+    )
+    assert passes(found) == f"{told}: it uses the processor less well."
+    assert passes(profiled(Conv2D=20.0, Conv2DBackpropInput=21.0)).endswith("multiplications.")
 
 
 def test_a_guessed_operation_has_its_star_on_its_part() -> None:
