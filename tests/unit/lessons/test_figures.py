@@ -214,7 +214,7 @@ FIGURES: dict[str, tuple[Draw, str, object]] = {
     ),
     "02_threads crowd": (
         crowd,
-        "With a fair share of threads, two copies are 50 times as fast as by default",
+        "With a fair share of threads, two copies of K-means are 50 times as fast as by default.",
         1.5,
     ),
     "02_threads inter_intra": (
