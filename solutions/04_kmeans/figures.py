@@ -82,9 +82,11 @@ def quality(records, guess: float | None = None):
     for number, (name, (share, side)) in enumerate(FALLS.items()):
         right.axhline(100 * share, color=look.GREY, linestyle=":",
                       label="" if number else "if the pixels filled a ...")
-        end = colours[-1] if side == "right" else colours[1]
+        # The points begin above "space" on the left, and end below the others.
+        end, off, va = ((colours[-1], 3, "bottom") if side == "right"
+                           else (colours[1], -4, "top"))
         right.annotate(f"{name}: {100 * share:.0f} %", (end, 100 * share),
-                       (0, -4), ha=side, va="top", fontsize=10,
+                       (0, off), ha=side, va=va, fontsize=10,
                        textcoords="offset points")
     right.set(ylabel="fall in inertia at\neach doubling (%)", ylim=(0, 85))
     for axes in (left, right):
@@ -149,6 +151,6 @@ def memory_modes(records, data_mib: float, guess: float | None = None):
                for palette in palettes)
     agree = "one and the same palette" if same else "DIFFERENT PALETTES"
     title = (f"The modes find {agree}. Besides Python and its libraries, a "
-             f"rank needs this many MiB (and one run took): "
+             f"rank needs this many MiB (in brackets: how long one run took): "
              f"{', '.join(most)}.")
     return look.finish(figure, title, legend=4)

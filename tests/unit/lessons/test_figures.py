@@ -232,8 +232,8 @@ FIGURES: dict[str, tuple[Draw, str, object]] = {
     "04_kmeans memory_modes": (
         memory_modes,
         "The modes find one and the same palette. Besides Python and its libraries, a rank "
-        "needs this many MiB (and one run took): batch 200 (0.50 s), distributed 100 (0.50 s), "
-        "online 10 (0.50 s).",
+        "needs this many MiB (in brackets: how long one run took): batch 200 (0.50 s), distributed "
+        "100 (0.50 s), online 10 (0.50 s).",
         153,
     ),
     "05_horovod schedules": (
