@@ -252,7 +252,7 @@ def clock(best: Claim, tried: int) -> Clock | None:
     if not (timed and all(row.wall_s for row in runs.rows)):
         return None
     rows = [
-        structs.replace(row, value=max(SMALLEST_S, (row.wall_s or 0.0) - row.start_s))
+        structs.replace(row, value=max(SMALLEST_S, (row.wall_s or 0.0) - runs.rows[0].start_s))
         for row in runs.rows
     ]
     by_jobs = Comparison(rows, lower=True, metric="wall_s", compared=tried)
@@ -421,8 +421,17 @@ def ends(test: Test, about: Claim) -> tuple[str, str, bool]:
 
 def untested(test: Test, about: Claim) -> list[str]:
     """Name what changes a training in the best, and not in the variant tested in its place."""
-    best, tested = settings_of(about.setting), settings_of(test.variants[ends(test, about)[1]])
-    return [key for key in about.changed if tested.get(key) != best.get(key)]
+    other = test.variants[ends(test, about)[1]]
+    best, tested = settings_of(about.setting), settings_of(other)
+    texts = {about.setting.text, other.text}
+    lost = [key for key in about.changed if tested.get(key) != best.get(key)]
+    return lost + ["the text of its script"] * (len(texts) == 2 and "" not in texts)
+
+
+def tested_apart(test: Test, about: Claim) -> list[str]:
+    """Name what the two commands tested differ in besides, and the claim does not change."""
+    base, best = (test.variants[name] for name in ends(test, about)[:2])
+    return [] if test.recorded else [w for w in changes(base, best) if w not in about.changed]
 
 
 def tested_otherwise(report: Findings) -> list[str]:
