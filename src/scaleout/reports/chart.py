@@ -47,16 +47,16 @@ def chart(steps: Sequence[Step]) -> str:
     for number in range(math.ceil(low / apart), math.floor(high / apart) + 1):
         parts.append(_text(x(number * apart), bottom + 12, f"{number * apart:g}"))
     bands.append(f'<path d="M{x(1):.1f} 4V{bottom - 6}" stroke="{GREY}" stroke-dasharray="5 4"/>')
-    about = "times as fast as its baseline (filled: faster or slower; band: the noise"
+    parts.append(_text(505, bottom + 34, "times as fast as its baseline"))
     guessed = any(step.measured.guess is not None for step in steps)
-    about += "; upright line: the guess)" if guessed else ")"
-    parts.append(_text(505, bottom + 34, about))
+    key = "filled: faster or slower; band: the noise" + "; upright line: the guess" * guessed
+    parts.append(_text(505, bottom + 54, key))
     words = " ".join(
         f"Comparison {step.number}, {name}: {ratio.middle:.2f} ({interval(ratio)})."
         for (step, name), ratio in zip(rows, ratios, strict=True)
     )
     return (
-        f'<svg viewBox="0 0 760 {bottom + 44}" role="img" fill="{INK}" font-size="14" '
+        f'<svg viewBox="0 0 760 {bottom + 64}" role="img" fill="{INK}" font-size="14" '
         f'aria-label="{html.escape(words)}">{"".join(bands + parts)}</svg>'
     )
 
