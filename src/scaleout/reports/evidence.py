@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from ..measuring.row import MOST, Compared, Count, Row, Share, Some
+from .private import anonymous as anonymous
 
 SCHEMA = 2
 CLOCK_S = 2.0  # a row tells whole seconds

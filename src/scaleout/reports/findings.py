@@ -1,11 +1,12 @@
 """What a report's records show: the steps, the claim, the accuracy, the cost. All of it is computed
 from the runs, once, and handed on as one value."""
 
+import ast
 import difflib
 import math
 import re
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from msgspec import structs
@@ -373,6 +374,24 @@ def diff(evidence: Evidence, before: Setting, after: Setting) -> list[str]:
         return []
     one, other = (text.splitlines() for text in texts)
     return list(difflib.unified_diff(one, other, before.script, after.script, lineterm=""))
+
+
+def touched(texts: Mapping[str, str], before: Setting, after: Setting) -> str:
+    """Name the functions and classes that two commands' scripts differ in; "" where nobody knows."""
+    try:
+        one, other = (_parts(texts[setting.text]) for setting in (before, after))
+    except (KeyError, SyntaxError, ValueError, RecursionError):
+        return ""
+    return ", ".join(name for name in {**one, **other} if one.get(name) != other.get(name))
+
+
+def _parts(text: str) -> dict[str, list[str]]:
+    """Take a script apart at its outermost functions and classes."""
+    parts: dict[str, list[str]] = {}
+    for part in ast.parse(text).body:
+        other = "imports" if isinstance(part, (ast.Import, ast.ImportFrom)) else "other lines"
+        parts.setdefault(getattr(part, "name", other), []).append(ast.dump(part))
+    return parts
 
 
 def accuracy(test: Test, report: Findings) -> Accuracy | None:

@@ -61,9 +61,14 @@ def _points(report: Findings, broken: Container[str]) -> Iterator[Point]:
         HONEST: (bool(said), f"did not help, and the notes say why: {', '.join(said)}" if said
                  else "the notes say of no step that did not help why"),
     }  # fmt: skip
+    look = dict(LOOK)
+    if not any(one.profile for one in report.judged.step.measured.variants.values()):
+        look[PREDICTED] = "Where the time went is in no record: do their own words tell it?"
+    if not (report.evidence.accuracy and any(row.worst for row in report.evidence.accuracy.rows)):
+        look[UNHARMED] = "No record names the worst cases: do their own words?"
     for row, (given, why) in seen.items():
         what = "see what it still lacks" if row in broken else why
-        yield Point(row, given and row not in broken, what, LOOK[row])
+        yield Point(row, given and row not in broken, what, look[row])
 
 
 def _remarks(report: Findings) -> Iterator[str]:
@@ -569,8 +574,8 @@ def _harm(test: Test, report: Findings) -> Iterator[str]:
         most, lost, way = tenth, tested.high, "above"
     if lost > most:
         yield (
-            f"The accuracy is unharmed: that of {tested.best} may be {lost:.3g} {way} that of "
-            f"{tested.baseline}, and {most:.3g} is the most. Take out the step that harms it, or show with "
+            f"The accuracy must be unharmed: that of {tested.best} may be {lost:.2g} {way} that of "
+            f"{tested.baseline}, and {most:.2g} is the most. Take out the step that harms it, or show with "
             f"more seeds that none does:  {_seeded(test, 4 * SEEDS)}"
         )
 
@@ -579,8 +584,8 @@ PREDICTED, SHOWN, ONE_CHANGE = "predicted", "shown", "one change"
 UNHARMED, HONEST = "unharmed", "honest"
 LOOK = {  # what no check can see
     PREDICTED: "Does each guess follow from where the time went?",
-    SHOWN: "Is it as many times as fast as the task asks for, by both clocks?",
-    ONE_CHANGE: "Open each step's difference: is it one thing?",
+    SHOWN: "Is it as many times as fast as the task asks for, and by which clock?",
+    ONE_CHANGE: "Open each step's difference: is it one thing, with one purpose?",
     UNHARMED: "Were the worst cases looked at?",
     HONEST: "Does that sentence give a reason?",
 }
