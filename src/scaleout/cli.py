@@ -146,6 +146,7 @@ def _compare(args: argparse.Namespace, rest: list[str]) -> int:
         name=args.name,
         guess=args.guess,
         least=args.least,
+        work=args.work,
         echo=_say,
         typed=args.typed,
         ranks=args.ranks,
@@ -562,6 +563,8 @@ def _compare_words(commands: Any) -> None:
     add("--least", type=int, default=3, metavar="R", help=about)
     about = "how many times as fast you expect it to be: kept before the first run, for a report"
     add("--guess", type=float, metavar="G", help=about)
+    about = "judge by what the job of B takes more than that of A, with {NAME} in the commands"
+    add("--work", default="", metavar="NAME=A,B", help=about)
     _measuring_words(add, "compare")
 
 

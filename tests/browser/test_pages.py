@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from helpers import CHROMIUM, QUIET, ROOT, needs_a_browser
-from measured import honest
+from measured import STORY, honest, story
 
 from scaleout import cli
 from scaleout.course import tour
@@ -67,6 +67,16 @@ def test_a_report(page: "Page", axe: str, tmp_path: Path) -> None:
     page.set_viewport_size({"width": 1000, "height": 900})
     path.write_text(path.read_text().replace('<html lang="en">', "<html>"))
     assert violations(page, axe, path), "axe sees nothing"
+
+
+def test_a_story_with_its_points(
+    page: "Page", axe: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCALEOUT_RESULTS", str(story(tmp_path / "results")))
+    assert cli.main(["report", *STORY, "--accuracy", "dice"]) == 0
+    assert violations(page, axe, tmp_path / "results/report.html") == []
+    assert page.locator("h2").first.text_content() == "Its points"
+    assert violations(page, axe, ROOT / "docs/capstone-report.html") == []
 
 
 def test_the_reports_of_a_class(

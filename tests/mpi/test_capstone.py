@@ -12,7 +12,7 @@ from scaleout import lab
 from scaleout.base.errors import ScaleoutError
 from scaleout.course.lab import Lab
 from scaleout.jobs.job import JobFailed
-from scaleout.reports import evidence, findings
+from scaleout.reports import findings, gather
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -126,7 +126,7 @@ def test_a_learners_first_step_changes_one_thing(topic: Callable[[bool], Lab]) -
     ladder.step("two ranks", guess=1.2, ranks=2)
     mine.script.write_text(filled + "EDITED = True\n")
     ladder.step("an edit", guess=1.2)
-    story = findings.steps(evidence.gather(ladder.story[:2]))
+    story = findings.steps(gather.gather(ladder.story[:2]))
     changed = [
         findings.changes(one.baseline, one.setting(one.comparison.variants[0])) for one in story
     ]

@@ -28,8 +28,8 @@ from ..base.paths import show
 from ..base.words import count, rounded, veiled
 from ..jobs.job import JobFailed, JobInterrupted, Run
 from ..launch import run as launch
-from ..measuring import command
-from ..measuring.asked import Comparing
+from ..measuring import command, inputs
+from ..measuring.asked import Comparing, Way
 from ..measuring.journal import Journal, folder_name, scripts
 from ..measuring.kind import Kind
 from ..measuring.metric import LAST_LINES, Metric
@@ -39,6 +39,7 @@ from .comparison import Comparison
 from .elsewhere import FILE as ELSEWHERE
 from .elsewhere import kept as kept_elsewhere
 from .intervals import ROUNDS, WITHIN
+from .lengths import Lengths
 
 # What is run and gives a figure; it takes whatever its variants hold.
 Measured = Callable[..., object]  # type: ignore[explicit-any]
@@ -63,6 +64,9 @@ BESIDE = (
     "typed",
     "limits",
     "kind",
+    "rounds",
+    "least",
+    "modules",  # their texts count
 )  # told of a comparison, and no part of what it is
 
 
@@ -77,6 +81,7 @@ def compare(
     name: str = "",
     guess: float | None = None,
     least: int = ROUNDS,
+    work: str = "",
     echo: Callable[[str], None] | None = None,
     typed: Sequence[str] = (),
     **shared: object,
@@ -120,6 +125,10 @@ def compare(
         the first run, and never changed when the comparison is taken up again.
     least : int
         No fewer rounds than so many, however clear it is before: five, where each has its own seed.
+    work : str, optional
+        NAME=A,B, such as "steps=40,80": each run is a job of A and one of B, which take the place of
+        {NAME} in the commands, and is judged by the seconds that the longer takes more. So neither a
+        job's start nor a clock of its own counts.
     echo : callable, optional
         Takes a line a run, in place of the bar.
     typed : sequence of str
@@ -143,15 +152,29 @@ def compare(
     if guess is not None and not 0 < guess < math.inf:
         raise ScaleoutError(f"A guess says how many times as fast, as in guess=1.3; not {guess!r}.")
     rounds = settings.rounds(rounds)
+    lengths = Lengths.asked(work, asked) if work else None
+    if lengths:
+        if metric not in ("rate", "wall_s") or job is not launch.run:
+            raise ScaleoutError(
+                "--work judges commands by their seconds, from outside: leave --metric out, and compare "
+                "scaleout.run in Python."
+            )
+        metric = "wall_s"
     measure = Metric(metric, lower, reduce)
-    about = _about(job, asked, metric, measure)
+    about = msgspec.structs.replace(_about(job, asked, metric, measure), work=work)
     journal = Journal(
         "compare", folder_name(name, about.job, about), "runs.jsonl", Comparing, Compared
     )
     files = _files(job, asked)
-    about = msgspec.structs.replace(about, scripts=files, texts=_texts(files), typed=list(typed))
+    imported = _modules(job, asked, files)
+    every = [*files.values(), *(file for each in imported.values() for file in each.values())]
+    about = msgspec.structs.replace(
+        about, scripts=files, modules=imported, texts=_texts(every), typed=list(typed),
+        rounds=rounds, least=least,
+    )  # fmt: skip
     start = _start(job, f"compare/{journal.name}/jobs")
-    by_the_clock = measure.what == "wall_s" and job is launch.run
+    start = lengths.around(start) if lengths else start
+    by_the_clock = measure.what == "wall_s" and job is launch.run and not lengths
     round_of = columns(list(asked))
     rows: list[Compared] = []
     own = _lab(job)
@@ -188,10 +211,13 @@ def compare(
                     row = rows[-1]
                 else:
                     _unchanged(about)
+                    how = _of_round(asked[key], round_ + 1)
+                    reads = _reads(about, key, how)
+                    before_it = inputs.digests(reads)
                     with settings.in_round(round_ + 1):
-                        how = _of_round(asked[key], round_ + 1)
                         where = f"{key}, round {round_ + 1}"
                         row, measure = _run(start, how, measure, where, bool(earlier))
+                    row = msgspec.structs.replace(row, files=_kept(before_it, reads))
                     if by_the_clock:
                         start_s = rows[0].start_s if rows else _start_s(start, asked[key], row)
                         row = msgspec.structs.replace(row, start_s=start_s)
@@ -410,7 +436,11 @@ def _same(kept: Comparing | None, about: Comparing) -> bool:
         return False
 
     def texts(one: Comparing) -> dict[str, str | None]:
-        return {variant: one.texts.get(file) for variant, file in one.scripts.items()}
+        files = {variant: file for variant, file in one.scripts.items()}
+        if kept.modules or not kept.texts:  # an older one does not tell them
+            each = one.modules.items()
+            files |= {f"{v} {name}": file for v, named in each for name, file in named.items()}
+        return {what: one.texts.get(file) for what, file in files.items()}
 
     beside = (*BESIDE, *(("scripts", "texts") if texts(kept) in ({}, texts(about)) else ()))
     return msgspec.structs.replace(kept, **{key: getattr(about, key) for key in beside}) == about
@@ -443,10 +473,41 @@ def _files(job: Measured, variants: Mapping[str, Mapping[str, object]]) -> dict[
     return found
 
 
-def _texts(files: Mapping[str, str]) -> dict[str, str]:
+def _modules(
+    job: Measured, variants: Mapping[str, Mapping[str, object]], files: Mapping[str, str]
+) -> dict[str, dict[str, str]]:
+    """Name the modules of one's own that each variant's script imports."""
+    found = {}
+    for key, file in files.items():
+        lab, env = _lab(job), variants[key].get("env")
+        folders = inputs.folders_of(
+            Path(file), env if isinstance(env, Mapping) else {}, [lab.folder] if lab else []
+        )
+        imported = inputs.modules(Path(file), folders)
+        found[key] = {name: show(path) for name, path in imported.items()}
+    return {key: each for key, each in found.items() if each}
+
+
+def _reads(about: Comparing, key: str, how: Mapping[str, object]) -> dict[str, Path]:
+    """Name what a variant's script imports, and the files that its words or arguments name."""
+    own = {name: Path(file) for name, file in about.modules.get(key, {}).items()}
+    words: list[object] = [*_words(how)[1:]]
+    words += [value for name, value in how.items() if name not in Way.__struct_fields__]
+    told = [word for word in words if isinstance(word, (str, Path))]
+    given = inputs.files(word for word in told if str(word) != about.scripts.get(key))
+    return {**given, **own}
+
+
+def _kept(before: Mapping[str, str], reads: Mapping[str, Path]) -> dict[str, str]:
+    """Leave out files that the job itself has written: these are no part of what it reads."""
+    after = inputs.digests(reads)
+    return {name: digest for name, digest in before.items() if after.get(name) == digest}
+
+
+def _texts(files: Iterable[str]) -> dict[str, str]:
     """Read the files that are run; one that is no text, or is very large, is left out."""
     found = {}
-    for file in dict.fromkeys(files.values()):
+    for file in dict.fromkeys(files):
         with contextlib.suppress(OSError, ValueError):
             if Path(file).stat().st_size <= MOST_BYTES:
                 found[file] = jsonlines.text(Path(file))
@@ -455,7 +516,7 @@ def _texts(files: Mapping[str, str]) -> dict[str, str]:
 
 def _unchanged(about: Comparing) -> None:
     """Refuse to go on with a script that somebody has edited meanwhile."""
-    now = _texts(about.scripts)
+    now = _texts(about.texts)
     if edited := [file for file, text in about.texts.items() if now.get(file) != text]:
         raise ScaleoutError(
             f"{edited[0]} was edited while it is measured, so that rounds would not be alike: put "

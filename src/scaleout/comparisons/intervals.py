@@ -103,20 +103,25 @@ def between(first: ArrayLike, second: ArrayLike, level: float = LEVEL) -> Ratio:
     return _interval(np.log(np.asarray(first, float) / np.asarray(second, float)), 1 - level)
 
 
-def mean_interval(values: Sequence[float]) -> tuple[float, float]:
-    """Return the mean of two values or more, and half the width of its interval, after Student."""
+def mean_interval(values: Sequence[float], looks: int = 1) -> tuple[float, float]:
+    """Return the mean of two values or more, and half the width of its interval, after Student.
+
+    It is as wide as it takes for so many looks at such values at once.
+    """
     middle, freedom = statistics.fmean(values), len(values) - 1
     error = statistics.stdev(values) / math.sqrt(len(values))
-    return middle, _t(freedom, 1 - LEVEL) * error
+    return middle, _t(freedom, (1 - LEVEL) / looks) * error
 
 
-def difference(pairs: Iterable[tuple[float, float]]) -> tuple[float, float, float]:
+def difference(pairs: Iterable[tuple[float, float]], looks: int = 1) -> tuple[float, float, float]:
     """Estimate by how much the second of each pair is larger than the first, in the mean.
 
     Parameters
     ----------
     pairs : iterable of (float, float)
         Two figures of the same seed, say.
+    looks : int
+        How many such differences there were to choose from.
 
     Returns
     -------
@@ -127,7 +132,7 @@ def difference(pairs: Iterable[tuple[float, float]]) -> tuple[float, float, floa
     gaps = [second - first for first, second in pairs]
     if len(gaps) < 2:
         return (gaps[0], -math.inf, math.inf) if gaps else (math.nan, math.nan, math.nan)
-    middle, half = mean_interval(gaps)
+    middle, half = mean_interval(gaps, looks)
     return middle, middle - half, middle + half
 
 

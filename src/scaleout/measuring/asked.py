@@ -27,9 +27,13 @@ class Comparing(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     metric: str = "rate"
     lower: bool = False
     reduce: str = ""
+    work: str = ""  # NAME=A,B: what a job does, in two lengths of it
     machine: tuple[str, int] = ("", 0)  # the processor, and the cores that a job may fill
     scripts: dict[str, str] = {}  # the file that each variant runs
+    modules: dict[str, dict[str, str]] = {}  # {variant: {name: file}}, what its script imports
     texts: dict[str, str] = {}  # of these files
+    rounds: int = 0  # at most, as asked
+    least: int = 0
     guess: float | None = None
     guessed: str = ""
     typed: list[str] = []  # a command line; [] for a call in Python

@@ -60,10 +60,13 @@ class Journal(Generic[About, Kind]):
         return read_rows(self.path, self._row)
 
     def begin(self, about: About, old: str) -> None:
-        """Note what is measured from now on; put aside lines that are there as OLD-1.jsonl."""
+        """Note what is measured from now on; put aside what was before, as OLD-1.jsonl and .json."""
         if self.path.exists():
             names = (self.folder / f"{old}-{number}.jsonl" for number in range(1, 10**6))
-            self.path.rename(next(name for name in names if not name.exists()))
+            aside = next(name for name in names if not name.exists())
+            self.path.rename(aside)
+            if self.about.exists():
+                self.about.rename(aside.with_suffix(".json"))
         self.note(about)
 
     def note(self, about: About) -> None:

@@ -60,6 +60,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     cores: Count = 0  # that a job may fill; 0 where nobody knows
     versions: dict[str, str] = {}
     commit: str = ""
+    files: dict[str, str] = {}  # digests of what its script imports and reads, by their names
     quick: bool = False  # measured in the short form
 
     @classmethod

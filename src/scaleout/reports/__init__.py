@@ -1,7 +1,6 @@
 """What was measured, as one page: the comparisons, sweeps and seeds in a folder of results, with
 what speaks against them."""
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from .. import __version__
 from ..base import jsonlines
 from ..base.errors import ScaleoutError
 from ..base.paths import results, show
-from . import evidence, page, rules
+from . import gather, page, rules
 from .findings import Findings
 from .private import anonymous
 
@@ -70,14 +69,13 @@ def report(
     if again is not None:
         made, line = page.read(Path(again))
         broken = _broken(made, line)
-        if words:
-            noted = msgspec.structs.replace(made.evidence, notes=anonymous(words))
-            made = dataclasses.replace(made, evidence=noted)
+        changed = {"drawn": gather.drawn(), **({"notes": anonymous(words)} if words else {})}
+        made = rules.judge(msgspec.structs.replace(made.evidence, **changed))
     else:
-        made = rules.judge(evidence.gather(names, accuracy, say=say, notes=words))
+        made = rules.judge(gather.gather(names, accuracy, say=say, notes=words))
         broken = _broken(made, "")
     if out or words or again is None or not check:
-        there = evidence.folder(names[0]) if len(names) == 1 else results()
+        there = gather.folder(names[0]) if len(names) == 1 else results()
         target = Path(out or again or there / PAGE)
         write = page.markdown if target.suffix == ".md" else page.draw
         target.write_text(write(made), encoding="utf-8")
@@ -87,6 +85,9 @@ def report(
             say(f"Refused. {one}")
         for one in made.remarks:
             say(f"Remark. {one}")
+        if made.points:
+            given = ", ".join(f"{one.name} {int(one.given)}" for one in made.points)
+            say(f"Points by the check: {given}. The page says where to look for the other five.")
         gain = "" if made.claim else " It claims no gain."
         say(f"{len(broken)} to mend." if broken else f"It holds: every rule is kept.{gain}")
     return 1 if check and broken else 0
@@ -99,7 +100,7 @@ def _broken(made: Findings, line: str) -> list[str]:
     wrote = made.evidence.scaleout
     why = (
         f"Figures follow from the runs: the page shows what its records do not give ({line})."
-        if wrote == __version__
+        if (wrote, made.evidence.drawn or gather.drawn()) == (__version__, gather.drawn())
         else f"The page is drawn by another version, scaleout {wrote}."
     )
     return [f"{why} Draw it anew:  scaleout report --again PAGE", *made.refusals]

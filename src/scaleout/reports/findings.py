@@ -1,19 +1,22 @@
 """What a report's records show: the steps, the claim, the accuracy, the cost. All of it is computed
 from the runs, once, and handed on as one value."""
 
+import ast
 import difflib
 import math
 import re
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from msgspec import structs
 
+from ..base.words import count
 from ..comparisons.comparison import Comparison
 from ..comparisons.intervals import ROUNDS, Ratio, difference
-from .evidence import Evidence, Measured, Runs, Setting, Test
+from .evidence import Evidence, Measured, Runs, Setting, Test, less_is_better
 
+LEFT_OUT = 0.05  # of the images: what a last short step of another batch may leave out
 SMALLEST_S = 1e-3  # of a job's seconds beyond those of an empty one
 COUNTED = re.compile(  # what is no time and no rate, right before its number
     r"\b(?:steps?|iter\w*|epochs?|evaluations?|calls|bytes|memory)\W*(?:\(|$)", re.IGNORECASE
@@ -70,7 +73,9 @@ class Claim:
 class Accuracy:
     """The best variant's figures against the baseline's, seed by seed."""
 
-    base: str  # the variant, and what both are called
+    metric: str
+    base: str  # the variants, and what both are called
+    other: str
     baseline: str
     best: str
     seeds: list[str]
@@ -82,11 +87,48 @@ class Accuracy:
 
 
 @dataclass(frozen=True)
+class Unhelpful:
+    """A variant that is not shown to be faster, and what the notes say of it."""
+
+    step: Step
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Beside:
+    """A further figure of the accuracy's test, in the mean, and its difference seed by seed."""
+
+    name: str
+    before: float
+    after: float
+    difference: float
+    low: float
+    high: float
+
+    @property
+    def worse(self) -> bool:
+        """Whether it is shown to be worse."""
+        return self.low > 0 if less_is_better(self.name) else self.high < 0
+
+
+@dataclass(frozen=True)
 class Clock:
     """The seconds of whole jobs, where they say something else than the script's own figure."""
 
     ratio: Ratio
     verdict: str
+    outside: tuple[float, ...]  # seconds that the baseline's and the best's own leave out, if times
+
+
+@dataclass(frozen=True)
+class Point:
+    """A row of the points that a story is worth: one by the check, one by eye."""
+
+    name: str
+    given: bool
+    why: str  # what the check saw
+    look: str  # where to look for the other
 
 
 @dataclass(frozen=True)
@@ -103,8 +145,10 @@ class Findings:
     figures: dict[str, dict[str, float]]  # of each of them, by seed
     jobs: int  # that the report rests on
     core_seconds: float  # that these took in all
+    beside: tuple[Beside, ...] = ()
     refusals: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    points: tuple[Point, ...] = ()  # of a story
 
     @property
     def judged(self) -> Claim:
@@ -125,12 +169,22 @@ class Findings:
 def find(evidence: Evidence) -> Findings:
     """Compute all that the records show."""
     every, test = steps(evidence), evidence.accuracy
-    best, tried = claim(every), sum(one.tried for one in evidence.comparisons)
+    best, tried = claim(every), variants_tried(evidence)
     called, rows = labels(test), test.rows if test else []
     figures = {n: {str(row.seed): row.value for row in rows if row.variant == n} for n in called}
     report = Findings(evidence, every, best, None, None, tried, called, figures, *_spent(evidence))
     tested = accuracy(test, report) if test and len(called) > 1 else None
-    return replace(report, accuracy=tested, clock=clock(best, tried) if best else None)
+    return replace(
+        report,
+        accuracy=tested,
+        beside=tuple(beside(test, tested)) if test and tested else (),
+        clock=clock(best, tried) if best else None,
+    )
+
+
+def variants_tried(evidence: Evidence) -> int:
+    """Count the variants that there were to choose from, each as often as it was measured."""
+    return sum(one.tried * (1 + one.before) for one in evidence.comparisons)
 
 
 def steps(evidence: Evidence) -> list[Step]:
@@ -138,7 +192,7 @@ def steps(evidence: Evidence) -> list[Step]:
 
     Their intervals are as wide as it takes for all variants of the report at once.
     """
-    tried = sum(one.tried for one in evidence.comparisons)
+    tried = variants_tried(evidence)
     return [
         Step(number, one, Comparison(one.rows, one.lower, one.metric, compared=tried))
         for number, one in enumerate(evidence.comparisons, 1)
@@ -199,7 +253,7 @@ def clock(best: Claim, tried: int) -> Clock | None:
     if not (timed and all(row.wall_s for row in runs.rows)):
         return None
     rows = [
-        structs.replace(row, value=max(SMALLEST_S, (row.wall_s or 0.0) - row.start_s))
+        structs.replace(row, value=max(SMALLEST_S, (row.wall_s or 0.0) - runs.rows[0].start_s))
         for row in runs.rows
     ]
     by_jobs = Comparison(rows, lower=True, metric="wall_s", compared=tried)
@@ -207,7 +261,74 @@ def clock(best: Claim, tried: int) -> Clock | None:
     alike = abs(math.log(by_script.middle / ratio.middle)) <= math.log1p(noise)
     if ratio.rounds < ROUNDS or alike or ratio.low <= by_script.middle <= ratio.high:
         return None
-    return Clock(ratio, by_jobs.verdict(best.name))
+    names = (best.step.comparison.baseline, best.name)
+    gaps = [[(r.wall_s or 0.0) - r.value for r in runs.rows if r.variant == n] for n in names]
+    timed = runs.lower and all(
+        r.unit in ("s", "") and r.value <= (r.wall_s or 0) for r in runs.rows
+    )
+    outside = tuple(map(statistics.median, gaps)) if timed else ()
+    return Clock(ratio, by_jobs.verdict(best.name), outside)
+
+
+def work_differs(step: Step, name: str) -> str:
+    """Say how the work of a variant differs from its baseline's, by their records; "" where not."""
+    before, after = step.baseline.work, step.setting(name).work
+    known = {what for what in before if what in after}
+    differ = [what for what in known - {"steps", "batch"} if before[what] != after[what]]
+    if before.get("batch") == after.get("batch"):
+        differ += [what for what in known & {"steps"} if before[what] != after[what]]
+    elif {"steps", "batch"} <= known:
+        before, after = ({**w, "steps x batch": w["steps"] * w["batch"]} for w in (before, after))
+        share = after["steps x batch"] / max(1, before["steps x batch"])
+        differ += ["steps x batch"] * (abs(share - 1) > LEFT_OUT)
+    for what in sorted(differ)[:1]:
+        return (
+            f"by their records a job of {step.comparison.baseline} did {what}: {before[what]:g}, and one "
+            f"of {name} {after[what]:g} (comparison {step.number})"
+        )
+    return ""
+
+
+def unhelpful(report: Findings) -> list[Unhelpful]:
+    """List what was tried and did not help."""
+    return [
+        Unhelpful(step, name, reason(report.evidence.notes, name))
+        for step in report.steps
+        for name in step.comparison.variants
+        if step.comparison.verdict(name) != "faster"
+    ]
+
+
+def reason(notes: str, name: str) -> str:
+    """Find what the notes say of a variant: the item or paragraph that begins with its name in bold."""
+    for part in re.split(r"\n(?=[ \t]*(?:[-*+]|\d+\.)[ \t])|\n[ \t]*\n", notes):
+        item = re.sub(r"^[ \t]*(?:[-*+]|\d+\.)[ \t]+", "", part.strip())
+        bold = re.match(r"\*\*(.+?)\*\*", item)
+        if bold and bold[1].strip(" :.").casefold() == name.casefold():
+            return " ".join(item[bold.end() :].replace("**", "").split()).lstrip(":. ")
+    return ""
+
+
+def guessed(step: Step) -> bool:
+    """Tell whether a comparison has a guess that is older than the first run of what it is about."""
+    return step.measured.guess is not None and not step.measured.late
+
+
+def attempts(report: Findings) -> list[str]:
+    """Say what was measured of these programs besides, so that nobody shows the best of several."""
+    said = [
+        f"Comparison {step.number} was measured {count(step.measured.before, 'time')} before, to the end; "
+        "the last one is shown, and all count in the intervals."
+        for step in report.steps
+        if step.measured.before
+    ]
+    if left := report.evidence.left:
+        names = ", ".join(one.name for one in left)
+        said.append(
+            f"Of the same programs the folder holds {count(len(left), 'comparison')} that this page "
+            f"leaves out: {names}."
+        )
+    return said
 
 
 def settings_of(setting: Setting) -> dict[str, str]:
@@ -239,7 +360,11 @@ def changes(before: Setting, after: Setting) -> list[str]:
     if before.text and after.text:  # what a file is called changes nothing
         differ = [name for name in differ if name != "the script"]
         differ += ["the script"] * (before.text != after.text)
-    return differ
+    unlike = {name for name in before.files if after.files.get(name, before.files[name])
+              != before.files[name]}  # fmt: skip
+    code = {name for name in unlike if name.endswith(".py")}
+    differ += ["the script"] * (bool(code) and "the script" not in differ)  # with what it imports
+    return differ + [f"the file {name}" for name in sorted(unlike - code)]
 
 
 def diff(evidence: Evidence, before: Setting, after: Setting) -> list[str]:
@@ -251,6 +376,24 @@ def diff(evidence: Evidence, before: Setting, after: Setting) -> list[str]:
     return list(difflib.unified_diff(one, other, before.script, after.script, lineterm=""))
 
 
+def touched(texts: Mapping[str, str], before: Setting, after: Setting) -> str:
+    """Name the functions and classes that two commands' scripts differ in; "" where nobody knows."""
+    try:
+        one, other = (_parts(texts[setting.text]) for setting in (before, after))
+    except (KeyError, SyntaxError, ValueError, RecursionError):
+        return ""
+    return ", ".join(name for name in {**one, **other} if one.get(name) != other.get(name))
+
+
+def _parts(text: str) -> dict[str, list[str]]:
+    """Take a script apart at its outermost functions and classes."""
+    parts: dict[str, list[str]] = {}
+    for part in ast.parse(text).body:
+        other = "imports" if isinstance(part, (ast.Import, ast.ImportFrom)) else "other lines"
+        parts.setdefault(getattr(part, "name", other), []).append(ast.dump(part))
+    return parts
+
+
 def accuracy(test: Test, report: Findings) -> Accuracy | None:
     """Test the best's accuracy against the baseline's; None where no two seeds are of both."""
     base, best, known = ends(test, report.judged)
@@ -258,8 +401,22 @@ def accuracy(test: Test, report: Findings) -> Accuracy | None:
     seeds = [seed for seed in first if seed in last]
     if len(seeds) < 2:
         return None
-    gap = difference((first[seed], last[seed]) for seed in seeds)
-    return Accuracy(base, report.labels[base], report.labels[best], seeds, *gap, test.lower, known)
+    looks = 1 + (report.judged.step.measured.before if test.own else 0)
+    gap = difference(((first[seed], last[seed]) for seed in seeds), looks)
+    called = (report.labels[base], report.labels[best])
+    return Accuracy(test.metric, base, best, *called, seeds, *gap, test.lower, known)
+
+
+def beside(test: Test, tested: Accuracy) -> Iterator[Beside]:
+    """Compare the further figures of the test, by the same runs."""
+    every = {(row.variant, str(row.seed)): row.beside for row in test.rows}
+    pairs = [(every.get((tested.base, s), {}), every.get((tested.other, s), {}))
+             for s in tested.seeds]  # fmt: skip
+    for name in dict.fromkeys(name for one, _ in pairs for name in one):
+        each = [(one[name], other[name]) for one, other in pairs if name in one and name in other]
+        if len(each) > 1:
+            before, after = (statistics.fmean(side) for side in zip(*each, strict=True))
+            yield Beside(name, before, after, *difference(each))
 
 
 def ends(test: Test, about: Claim) -> tuple[str, str, bool]:
@@ -283,9 +440,26 @@ def ends(test: Test, about: Claim) -> tuple[str, str, bool]:
 
 def untested(test: Test, about: Claim) -> list[str]:
     """Name what changes a training in the best, and not in the variant tested in its place."""
-    best, tested = settings_of(about.setting), settings_of(test.variants[ends(test, about)[1]])
-    words = [key for key in about.changed if key.startswith("-") or key == "the script"]
-    return [key for key in words if tested.get(key) != best.get(key)]
+    other = test.variants[ends(test, about)[1]]
+    best, tested = settings_of(about.setting), settings_of(other)
+    texts = {about.setting.text, other.text}
+    lost = [key for key in about.changed if tested.get(key) != best.get(key)]
+    return lost + ["the text of its script"] * (len(texts) == 2 and "" not in texts)
+
+
+def tested_apart(test: Test, about: Claim) -> list[str]:
+    """Name what the two commands tested differ in besides, and the claim does not change."""
+    base, best = (test.variants[name] for name in ends(test, about)[:2])
+    return [] if test.recorded else [w for w in changes(base, best) if w not in about.changed]
+
+
+def tested_otherwise(report: Findings) -> list[str]:
+    """Name what the accuracy's runs have otherwise than the claim's, and the claim does not change."""
+    test, best = report.evidence.accuracy, report.claim
+    if test is None or best is None or test.own or test.recorded:
+        return []
+    tested = test.variants[ends(test, best)[0]]
+    return [what for what in changes(best.step.baseline, tested) if what not in best.changed]
 
 
 def labels(test: Test | None) -> dict[str, str]:

@@ -5,7 +5,7 @@ import math
 import re
 import shlex
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -18,10 +18,11 @@ from ..base.errors import ScaleoutError
 from ..base.paths import show
 from ..base.words import count, markdown_table, percent, rounded, secret
 from ..jobs.environment import exports, thread_variables
+from ..measuring.metric import Metric
 from ..plots.look import DARK
 from . import findings, rules
 from .chart import chart, interval
-from .evidence import SCHEMA, Evidence
+from .evidence import SCHEMA, Evidence, Measured
 from .findings import Accuracy, Findings, Step
 
 BEGIN, END = '<script type="application/json" id="records">', "</script>"
@@ -46,11 +47,20 @@ class _Version(msgspec.Struct):
 def blocks(report: Findings) -> Iterator[Block]:
     """Arrange the whole report in order: a heading, sentences, tables, code."""
     yield Block("p", _claimed(report))
+    for sentence in _beneath(report):
+        yield Block("p", sentence)
     if report.accuracy:
         yield Block("p", _accurate(report.accuracy))
     if report.refusals:
         yield Block("h2", "What it still lacks")
         yield Block("list", items=report.refusals)
+    if report.remarks:
+        yield Block("h2", "What a reader would ask")
+        yield Block("list", items=report.remarks)
+    if report.points:
+        yield Block("h2", "Its points")
+        yield Block("p", POINTS)
+        yield Block("table", rows=[["row", "by the check", "as", "by eye"], *_points(report)])
     if report.evidence.notes:
         yield Block("h2", "In our own words")
         yield Block("notes", report.evidence.notes)
@@ -66,9 +76,17 @@ def blocks(report: Findings) -> Iterator[Block]:
     yield Block("h2", "The steps")
     yield Block("chart", chart(report.steps))
     yield Block("table", rows=_steps(report))
+    yield Block(
+        "p",
+        "Medians and core-seconds are of single jobs, their start included in the core-seconds. A ratio "
+        "is of the rounds, so that two medians need not divide to it.",
+    )
+    yield Block("table", rows=_changes(report))
     yield from _diffs(report)
+    yield from _profile(report)
     yield Block("h2", "What did not help")
-    yield _no_help(report.steps)
+    yield _no_help(report)
+    yield Block("p", " ".join([*findings.attempts(report), *_others(report)]))
     yield Block("h2", "Accuracy")
     yield from _accuracy(report)
     yield Block("h2", "What it cost")
@@ -77,6 +95,7 @@ def blocks(report: Findings) -> Iterator[Block]:
     yield from _command(report)
     yield Block("h2", "How it was measured")
     yield from _how(report)
+    yield from _texts(report)
 
 
 def _claimed(report: Findings) -> str:
@@ -96,8 +115,46 @@ def _claimed(report: Findings) -> str:
     )
 
 
+def _beneath(report: Findings) -> Iterator[str]:
+    """Say what the claim's number alone would hide."""
+    best, clock = report.claim, report.clock
+    if best is None:
+        return
+    first = best.step.comparison.baseline
+    if clock:
+        outside = ""
+        if clock.outside:
+            before, after = map(rounded, clock.outside)
+            outside = (
+                f": start, imports and all else that the script does not time are {before} s in a job of "
+                f"{first}, and {after} s in one of {best.name}"
+            )
+        yield (
+            f"Two clocks: {best.step.comparison.metric}, which the script takes itself, "
+            f"{best.ratio.middle:.2f}; whole jobs, timed from outside, {clock.ratio.middle:.2f} "
+            f"({interval(clock.ratio)}){outside}."
+        )
+    if work := findings.work_differs(best.step, best.name):
+        yield f"The work is not the same: {work}."
+    held = [best.step.cost(name)[1] for name in (first, best.name)]
+    if held[0] < held[1]:
+        yield f"It holds {count(held[1], 'core')}, and {first} {held[0]}."
+
+
+POINTS = (
+    "Each row is worth two points: one by the check, and one by whoever reads the page and answers "
+    "the question. The check sees slips, and edits of one place; it does not see what the question asks."
+)
+
+
+def _points(report: Findings) -> Iterator[list[str]]:
+    return ([one.name, str(int(one.given)), one.why, one.look] for one in report.points)
+
+
 def _accurate(tested: Accuracy) -> str:
     gap = f"{tested.difference:+.2g} ({tested.low:+.2g} to {tested.high:+.2g})"
+    metric = tested.metric.isidentifier() and tested.metric != "accuracy"
+    gap += f" of {tested.metric}" * metric
     over = f"Accuracy over {count(len(tested.seeds), 'seed')}, {tested.best}"
     if not tested.known:
         return f"{over} minus {tested.baseline}: {gap}; no command tells which is the baseline's."
@@ -110,7 +167,7 @@ def _accurate(tested: Accuracy) -> str:
     return f"{over} against {tested.baseline}: {gap}: {end}"
 
 
-TWICE = ["comparison", "baseline", "first", "again", "ratio", "95 % interval", "noise"]
+TWICE = ["comparison", "baseline", "once", "again", "ratio", "95 % interval", "noise"]
 
 
 def _twice(step: Step) -> list[str]:
@@ -140,7 +197,9 @@ def _steps(report: Findings) -> list[list[str]]:
 
 def _step(step: Step, name: str, guessed: bool) -> list[str]:
     one, ratio, guess = step.comparison, step.comparison.ratio(name), step.measured.guess
-    of_last = f"{guess:.2f}" if guess is not None and name == one.variants[-1] else ""
+    of_last = ""
+    if guess is not None and name == one.variants[-1]:
+        of_last = f"{guess:.2f}{', too late' * step.measured.late}"
     before, after = (math.prod(step.cost(which)) for which in (one.baseline, name))
     return [
         str(step.number),
@@ -159,10 +218,72 @@ def _known(value: float) -> str:
     return rounded(value) if math.isfinite(value) else "unknown"
 
 
-def _diffs(report: Findings) -> Iterator[Block]:
-    """Show what each variant changes in the script of its baseline, folded."""
+def _changes(report: Findings) -> list[list[str]]:
+    """List what each variant changes, by value, and what the notes say of it."""
+    notes, rows = report.evidence.notes, []
     for step in report.steps:
         for name in step.comparison.variants:
+            before, after = step.baseline, step.setting(name)
+            one, other = findings.settings_of(before), findings.settings_of(after)
+            told = [
+                what if what.startswith("the file ")
+                else ": ".join(filter(None, [what, findings.touched(report.evidence.texts, before, after)]))
+                if what == "the script"
+                else f"{what}: {one.get(what, 'not there')} → {other.get(what, 'not there')}"
+                for what in findings.changes(before, after)
+            ]  # fmt: skip
+            held = f"{after.ranks} x {after.threads}"
+            why = findings.reason(notes, name)
+            rows.append([str(step.number), name, step.comparison.baseline, held,
+                         "; ".join(told) or "nothing", why])  # fmt: skip
+    head = [
+        "comparison",
+        "variant",
+        "against",
+        "ranks x threads",
+        "what it changes",
+        "why, by its authors",
+    ]
+    keep = len(head) if any(row[-1] for row in rows) else len(head) - 1
+    return [row[:keep] for row in [head, *rows]]
+
+
+def _profile(report: Findings) -> Iterator[Block]:
+    """Show where the time of the claim's jobs went, on each rank, where their records tell it."""
+    step = report.judged.step
+    columns = [
+        (f"{name}, rank {rank}", spent)
+        for name in dict.fromkeys([step.comparison.baseline, report.shown])
+        for rank, spent in enumerate(step.setting(name).profile)
+    ]
+    if not columns:
+        return
+    parts = dict.fromkeys(part for _, spent in columns for part in spent)
+    rows = [
+        [
+            part,
+            *(f"{rounded(spent.get(part, 0.0))} s ({_share(part, spent)})" for _, spent in columns),
+        ]
+        for part in parts
+    ]
+    yield Block("h2", "Where the time went")
+    yield Block("p", "By the scripts' own records, in the median of all runs.")
+    yield Block("table", rows=[["part", *(name for name, _ in columns)], *rows])
+
+
+def _share(part: str, spent: Mapping[str, float]) -> str:
+    whole = sum(spent.values())
+    return percent(spent.get(part, 0.0) / whole) if whole else "0 %"
+
+
+def _diffs(report: Findings) -> Iterator[Block]:
+    """Show what each variant changes in the script of its baseline, folded, and each text once."""
+    shown: set[str] = set()
+    for step in report.steps:
+        for name in step.comparison.variants:
+            if (text := step.setting(name).text) in shown:
+                continue
+            shown |= {text} - {""}
             lines = findings.diff(report.evidence, step.baseline, step.setting(name))
             signs = [line[:1] for line in lines[2:]]  # the first two name the files
             more = count(signs.count("+"), "line")
@@ -172,12 +293,10 @@ def _diffs(report: Findings) -> Iterator[Block]:
                 yield Block("fold", title, code="\n".join(lines))
 
 
-def _no_help(steps: Sequence[Step]) -> Block:
+def _no_help(report: Findings) -> Block:
     items = [
-        f"Comparison {step.number}: {step.comparison.sentence(name)}"
-        for step in steps
-        for name in step.comparison.variants
-        if step.comparison.verdict(name) != "faster"
+        f"Comparison {one.step.number}: {one.step.comparison.sentence(one.name)} {one.reason}".strip()
+        for one in findings.unhelpful(report)
     ]
     return Block("list", items=items) if items else Block("p", "All that was tried helped.")
 
@@ -204,23 +323,39 @@ def _accuracy(report: Findings) -> Iterator[Block]:
         )
     yield Block("p", about)
     yield Block("table", rows=[head, *rows])
+    if report.beside and tested:
+        names = [tested.baseline, tested.best]
+        more = [
+            [one.name, f"{one.before:.3g}", f"{one.after:.3g}",
+             f"{one.difference:+.2g} ({one.low:+.2g} to {one.high:+.2g})"]
+            for one in report.beside
+        ]  # fmt: skip
+        yield Block("p", "Further figures of the same test, in the mean of the same seeds:")
+        yield Block("table", rows=[["figure", *names, "difference"], *more])
+    ends = (tested.base, tested.other) if tested else ()
+    for row in test.rows:
+        if row.worst and tested and row.variant in ends and str(row.seed) == tested.seeds[0]:
+            cases = ", ".join(f"{name} {value:.3g}" for name, value in row.worst.items())
+            yield Block(
+                "p", f"The worst of seed {row.seed}, {report.labels[row.variant]}: {cases}."
+            )
+
+
+def _others(report: Findings) -> list[str]:
+    """Say how many comparisons the folder holds in all."""
+    more, shown = report.evidence.others, len(report.steps)
+    whole = count(shown + len(report.evidence.left) + more, "comparison")
+    return [f"Its folder holds {whole}{f', {more} of them of other programs' * bool(more)}."]
 
 
 def _cost(report: Findings) -> Iterator[Block]:
-    step, clock = report.judged.step, report.clock
+    step = report.judged.step
     costs = {name: step.cost(name) for name in (step.comparison.baseline, report.shown)}
     rows = [
         [name, _known(took), str(held) if math.isfinite(took) else "unknown", _known(took * held)]
         for name, (took, held) in costs.items()
     ]
     yield Block("table", rows=[["a job of", "seconds", "cores", "core-seconds"], *rows])
-    if clock:
-        yield Block(
-            "p",
-            f"By {step.comparison.metric}, {report.shown} is {report.judged.ratio.middle:.2f} times as fast; by "
-            f"the seconds of the whole jobs {clock.ratio.middle:.2f} times ({interval(clock.ratio)}), "
-            "with all that a job does besides.",
-        )
     held = f"which held {rounded(report.core_seconds)} core-seconds"
     yield Block("p", f"This report rests on {count(report.jobs, 'job')}, {held}.")
 
@@ -239,6 +374,8 @@ def _command(report: Findings) -> Iterator[Block]:
     hidden = [f'export {key}="${{{key}:?}}"' for key in variables if secret(key)]
     public = {key: value for key, value in variables.items() if not secret(key)}
     about = "Start it with sh, in the folder of your script."
+    if setting.modules:
+        about = f"Start it with sh, in a folder that also holds {', '.join(setting.modules)}."
     if (nodes := setting.placed.get("nodes", "1")) != "1":
         about += f" It ran on {nodes} nodes."
     yield Block("p", about)
@@ -251,8 +388,13 @@ def _how(report: Findings) -> Iterator[Block]:
         day = " to ".join(dict.fromkeys([days[0], days[-1]]))
         better = "less" if step.comparison.lower else "more"
         about = f"Comparison {step.number}, {day}, judged by {step.comparison.metric} ({better} is better)."
+        if step.measured.work:
+            what, _, lengths = step.measured.work.partition("=")
+            about += (
+                f" These are the seconds that {what} of {lengths.replace(',', ' and ')} differ by."
+            )
         yield Block("p", " ".join([about, *step.comparison.notes]))
-        yield Block("code", step.measured.line)
+        yield Block("code", _again(step.measured))
     installed = report.evidence.versions
     versions = ", ".join(f"{name} {text}" for name, text in installed.items())
     wider = ""
@@ -267,6 +409,50 @@ def _how(report: Findings) -> Iterator[Block]:
         "anew from them, and says whether it holds. No check finds out that somebody made up the records "
         "of all runs and drew the page from them.",
     )
+
+
+def _again(one: Measured) -> str:
+    """Write what measures a comparison again: the line that was typed, or the same call in Python."""
+    if one.typed or one.swept:
+        return one.line
+    ways = {
+        name: {
+            "script": setting.words, "ranks": setting.ranks, "threads": setting.threads,
+            **{key: int(value) if value.isdecimal() else value
+               for key, value in setting.placed.items()},
+            **({"env": setting.env} if setting.env else {}),
+        }
+        for name, setting in one.variants.items()
+    }  # fmt: skip
+    asked: dict[str, object] = {"metric": one.metric}
+    asked |= {"lower": True} if one.lower and not Metric(one.metric).lower else {}
+    given = {
+        "reduce": one.reduce,
+        "rounds": one.rounds,
+        "least": one.least,
+        "work": one.work,
+        "guess": one.guess,
+    }
+    asked |= {name: value for name, value in {**given, "name": one.name}.items() if value}
+    each = "".join(f"    {name!r}: {way!r},\n" for name, way in ways.items())
+    more = ", ".join(f"{name}={value!r}" for name, value in asked.items())
+    return f"from scaleout import compare, run\n\ncompare(run, {{\n{each}}}, {more})"
+
+
+def _texts(report: Findings) -> Iterator[Block]:
+    """Show the whole texts of the scripts, and of what they import, folded."""
+    found: dict[str, dict[str, None]] = {}  # the names of each text
+    for step in report.steps:
+        for setting in step.measured.variants.values():
+            for name, key in {setting.script: setting.text, **setting.modules}.items():
+                if name and key in report.evidence.texts:
+                    found.setdefault(key, {})[name] = None
+    if not found:
+        return
+    yield Block("h2", "The scripts, as they were measured")
+    yield Block("p", "In a folder that holds these, each line above can be typed.")
+    for key, names in found.items():
+        yield Block("fold", " and ".join(names), code=report.evidence.texts[key])
 
 
 def draw(report: Findings) -> str:

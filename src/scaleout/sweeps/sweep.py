@@ -20,6 +20,7 @@ from ..jobs import failures
 from ..jobs.job import TIMEOUT_S, Job, JobFailed, JobInterrupted, JobTimeout, Run
 from ..launch import run as launch
 from ..measuring import command as commands
+from ..measuring import inputs
 from ..measuring.asked import Judged, Sweeping
 from ..measuring.journal import Journal, folder_name, scripts
 from ..measuring.metric import Figure, Metric
@@ -409,7 +410,14 @@ class _Work:
             cpu=machine.cpu_model(),
             cores=self.cores,
             quick=settings.quick(),
+            files=self._imports(point),
         )
+
+    def _imports(self, point: Point) -> dict[str, str]:
+        """Digest the modules of one's own that the script imports."""
+        script = Path(commands.script(self.words))
+        folders = inputs.folders_of(script, point.variables)
+        return inputs.digests(inputs.modules(script, folders))
 
     def _figure(self, run: Run, point: Point) -> Figure:
         """Read what a job gave, by the metric that all are judged by."""

@@ -134,6 +134,7 @@ def test_after_its_end_the_same_call_measures_anew_and_more_rounds_add() -> None
     compare(job.run, TWO, rounds=4, name="x")
     again = compare(job.run, TWO, rounds=4, name="x")
     assert len(job.asked) == 24 and (again.folder / "before-1.jsonl").exists()
+    assert json.loads((again.folder / "before-1.json").read_text())["rounds"] == 4
     more = compare(job.run, TWO, rounds=6, name="x")
     assert len(job.asked) == 30 and more.rounds == 6
 
@@ -228,6 +229,41 @@ def test_the_texts_of_the_scripts_are_kept_and_an_edited_one_is_measured_anew(
     said = capsys.readouterr().out
     assert "Measured anew, as the text of a script has changed: what was there is put aside" in said
     assert sorted(about(found)["texts"].values()) == ["print(1)\n", "print(3)\n" * 3]
+
+
+def test_what_a_script_imports_and_reads_is_kept_and_an_edited_module_is_measured_anew(
+    tmp_path: Path,
+) -> None:
+    """The job writes one of the files that its command names: that is no part of what it reads."""
+    topic, data, log = Topic(tmp_path), tmp_path / "slices.npz", tmp_path / "log.txt"
+    topic.script.write_text("import unet\n")
+    (tmp_path / "unet.py").write_text("narrow = 1\n")
+    data.write_text("1")
+
+    def run(script: str | None = None, **how: Any) -> float:
+        log.write_text(str(topic.asked))
+        return topic.run(script)
+
+    run.__self__ = topic  # type: ignore[attr-defined]
+    ways = {"first": {"data": data, "log": log}, "input": {"script": "input.py", "data": data}}
+    found = compare(run, ways, name="x")
+    kept = about(found)
+    assert list(kept["modules"]) == ["first"] and list(kept["modules"]["first"]) == ["unet.py"]
+    assert "narrow = 1\n" in kept["texts"].values()
+    rows = [json.loads(line) for line in (found.folder / "runs.jsonl").read_text().splitlines()]
+    first, other = ({*row["files"]} for row in (rows[0], rows[2]))
+    assert first == {"unet.py", str(data)} and other == {str(data)}
+    (tmp_path / "unet.py").write_text("narrow = 2\n")
+    asked = topic.asked
+    assert compare(run, ways, name="x", least=5).rounds == 5 and topic.asked == asked + 15  # anew
+
+    def edit(script: str | None = None, **how: Any) -> float:
+        (tmp_path / "unet.py").write_text("narrow = 3\n")
+        return run(script)
+
+    edit.__self__ = topic  # type: ignore[attr-defined]
+    with pytest.raises(ScaleoutError, match="unet.py was edited while it is measured"):
+        compare(edit, ways, name="y")
 
 
 def test_a_script_that_is_edited_while_it_is_measured_ends_it(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_a_job_of_a_sweep_forgets_nothing_as_a_run_of_a_comparison() -> None:
     }
     told |= {"metric": "m", "reduce": "sum", "command": "mpirun", "run_id": "x", "utc": "2026"}
     told |= {"start_s": 0.5, "others": 0.25, "cpu": "A", "cores": 2, "versions": {"numpy": "2"}}
-    told |= {"commit": "abc", "quick": True}
+    told |= {"commit": "abc", "quick": True, "files": {"unet.py": "a"}}
     job = Swept.of({**JOB, **told, "role": LAST})
     run = job.compared("2 ranks", 5, "3")
     assert (run.variant, run.place, run.seed, run.again, run.value) == ("2 ranks", 5, "3", 1, 7.0)
