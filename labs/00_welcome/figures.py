@@ -1,10 +1,10 @@
 """The figures of 00_welcome: the limits of a machine, and who took what; and
-in words, what the allreduce costs."""
+in words, what the allreduce costs, and what a whole job gains."""
 
 import matplotlib.pyplot as plt
 import numpy as np
 
-from scaleout.base.words import count, rounded
+from scaleout.base.words import count, percent, rounded
 from scaleout.plots import look
 
 SGEMM = 2048 / 6  # operations for each byte of a product of 2048 x 2048
@@ -34,8 +34,9 @@ def limits(gflops, gb_per_s, guess: float | None = None):
                   fontsize=10, color=look.INK)
     axes.text(0.011, bandwidth * 0.06, f"copy:\n{bandwidth:.0f} GB/s",
               va="bottom", color=look.DARK)
-    axes.text(corner * 1.5, peak * 0.8, f"product: {peak:.0f} GFLOP/s",
-              va="top", color=look.DARK)
+    axes.text(corner * 1.5, peak * 1.25, f"product: {peak:.0f} GFLOP/s",
+              va="bottom", color=look.DARK,
+              bbox={"facecolor": "white", "edgecolor": "none", "pad": 1})
     axes.set(xlabel="operations for each byte moved (FLOP/byte)",
              ylabel="within reach (GFLOP/s)",
              ylim=(lowest, max(peak, guess or 0) * 5))
@@ -76,7 +77,27 @@ def cost(records) -> str:
     """Say what part of the sum the allreduce takes."""
     row = records.iloc[0]
     whole, part = row["step_median_s"], row["metrics.allreduce_s"]
-    unit, name = (1e3, "ms") if whole > 1e-3 else (1e6, "microseconds")
-    return (f"The allreduce takes {rounded(unit * part)} of the sum's "
-            f"{rounded(unit * whole)} {name} ({rounded(100 * part / whole)} "
-            "%).")
+    return (f"The allreduce takes {rounded(1e6 * part)} of the sum's "
+            f"{rounded(1e6 * whole)} microseconds "
+            f"({rounded(100 * part / whole)} %).")
+
+
+def ideal(gain) -> str:
+    """Say whether two ranks are shown to be less than twice as fast."""
+    if round(gain.high, 2) >= 2:
+        return ("2 would be ideal, and the interval reaches it: nothing is "
+                "shown to be missing.")
+    return (f"2 would be ideal: at least {percent(1 - gain.high / 2)} of "
+            "their time is lost.")
+
+
+def whole(job, gain: float) -> str:
+    """Say what part of a job of two ranks its sums are, and by how much the
+    job gains where its sums gain so much."""
+    row = job.records.iloc[0]
+    sums = int(row["warmup_steps"]) + len(row["step_s"])
+    sums_s = sums * row["step_median_s"]
+    alone_s = job.wall_s - sums_s + gain * sums_s
+    return (f"The whole job takes {job.wall_s:.1f} s, its {sums} sums about "
+            f"{sums_s:.2f} s of it. If all else takes one rank as long, the "
+            f"job is {alone_s / job.wall_s:.1f} times as fast as on one.")

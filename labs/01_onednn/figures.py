@@ -8,6 +8,7 @@ from scaleout.plots import look
 
 SMALLEST = 0.03  # of the tallest bar: a lower part holds no line of text
 APART = 0.036  # of the tallest bar, between two lines of text
+SAME = 1.1  # times as long, at most: hardly longer
 BETWEEN = "between operations"
 NORM = "_bn"  # stands in the name of most operations of batch normalisation
 # By the library that runs an operation; time between operations is nobody's.
@@ -19,6 +20,25 @@ def norm_share(step) -> float:
     """The share of a step that batch normalisation takes; step: a frame of
     profile.read."""
     return float(_norm(step).time_ms.sum() / _whole(step))
+
+
+def eigen_share(step) -> float:
+    """The share of a step that Eigen's operations take."""
+    own = step[step.library == "Eigen"]
+    return float(own.time_ms.sum() / _whole(step))
+
+
+def passes(step) -> str:
+    """Say which of a convolution's three passes uses the processor worst."""
+    names = ["Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"]
+    took = step[step.op.isin(names)].groupby("op").time_ms.sum()
+    longest, shortest = took.idxmax(), took.idxmin()
+    ratio = took[longest] / took[shortest]
+    told = (f"{longest} takes {ratio:.1f} times as long as {shortest}, for "
+            "about as many multiplications")
+    if round(ratio, 1) <= SAME:
+        return f"{told}."
+    return f"{told}: it uses the processor less well."
 
 
 def _norm(step):
@@ -78,7 +98,8 @@ def operations(step, guess: str | None = None):
     if len(norm):
         title += (f" Batch normalisation takes "
                   f"{100 * norm_share(step):.0f} %, in "
-                  f"{norm.calls.sum():,.0f} operations.")
+                  f"{norm.calls.sum():,.0f} operations. In all, Eigen runs "
+                  f"{100 * eigen_share(step):.0f} %.")
     return look.finish(figure, title, " ".join(values), legend=2)
 
 

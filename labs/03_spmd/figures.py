@@ -193,20 +193,13 @@ def ring_by_size(records, fit):
     axes.set(xlabel="size of the array (bytes)",
              ylabel="times as long as\ngather and broadcast")
     ring = times["ring"] / first
-    title = (f"Up to {_size(SHORT)}, the ring takes "
+    large = ring[sizes >= LONG]
+    title = (f"In this one job, up to {_size(SHORT)} the ring takes "
              f"{np.median(ring[sizes <= SHORT]):.1f} times as long as gather "
-             f"and broadcast; from {_size(LONG)} on, "
-             f"{_less(ring[sizes >= LONG])}. Alpha and beta say "
-             f"{says[0]:.1f} and {says[-1]:.1f} times.")
+             f"and broadcast; from {_size(LONG)} on, {min(large):.2f} to "
+             f"{max(large):.2f} times. Alpha and beta say {says[0]:.1f} and "
+             f"{says[-1]:.1f} times.")
     return look.finish(figure, title, legend=3)
-
-
-def _less(ratios) -> str:
-    """How much less time something takes, or how many times as long."""
-    low, high = min(ratios), max(ratios)
-    if high < 1:
-        return f"{100 * (1 - high):.0f} to {100 * (1 - low):.0f} % less"
-    return f"{low:.2f} to {high:.2f} times as long"
 
 
 def _size(count: int) -> str:
@@ -241,11 +234,12 @@ def straggler_timeline(runs, guess: float | None = None,
     all_s, none_s = (each["metrics.seconds"].median()
                      for each in runs.values())
     stale = [each["metrics.stale_updates"] for each in runs.values()]
-    fresh, old = (each.map(np.mean).median() for each in stale)
+    fresh, old = (f"{each.map(np.mean).median():.1f} (at most "
+                  f"{each.map(max).max()})" for each in stale)
     said = "" if guess is None else f" (you said {guess:g})"
     gradients = len(stale[0].iloc[0])
     title = (f"If all wait, {gradients} gradients take "
              f"{all_s / none_s:.1f} times as long{said}. "
              f"Workers wait for {' and '.join(waited)} of their time; "
-             f"gradients are {fresh:.1f} and {old:.1f} updates old.")
+             f"gradients are {fresh} and {old} updates old.")
     return look.finish(figure, title, legend=2)

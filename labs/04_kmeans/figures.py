@@ -13,8 +13,9 @@ MEMORY = {
 }
 GOAL_DB = 40  # an error of a hundredth of the range
 # By how much the inertia falls where each colour stands for half as large a
-# part of a line, of a surface, of a space.
-FALLS = {"line": 1 - 2**-2, "surface": 1 - 2**-1, "space": 1 - 2**(-2 / 3)}
+# part of a line, of a surface, of a space; and where the words stand.
+FALLS = {"line": (1 - 2**-2, "right"), "surface": (1 - 2**-1, "right"),
+         "space": (1 - 2**(-2 / 3), "left")}
 
 
 @look.style
@@ -78,13 +79,16 @@ def quality(records, guess: float | None = None):
     doublings = np.diff(np.log2(colours))
     fell = 100 * (1 - (inertia[1:] / inertia[:-1]) ** (1 / doublings))
     draw.line(right, colours[1:], fell, "fall in inertia", 1)
-    for number, (name, share) in enumerate(FALLS.items()):
+    for number, (name, (share, side)) in enumerate(FALLS.items()):
         right.axhline(100 * share, color=look.GREY, linestyle=":",
-                      label="" if number else "limits")
-        right.annotate(f"{name}: {100 * share:.0f} %",
-                       (colours[-1], 100 * share), (0, -4), ha="right",
-                       va="top", textcoords="offset points", fontsize=10)
-    right.set(ylabel="fall in inertia at each doubling (%)", ylim=(0, 85))
+                      label="" if number else "if the pixels filled a ...")
+        # The points begin above "space" on the left, and end below the others.
+        end, off, va = ((colours[-1], 3, "bottom") if side == "right"
+                           else (colours[1], -4, "top"))
+        right.annotate(f"{name}: {100 * share:.0f} %", (end, 100 * share),
+                       (0, off), ha=side, va=va, fontsize=10,
+                       textcoords="offset points")
+    right.set(ylabel="fall in inertia at\neach doubling (%)", ylim=(0, 85))
     for axes in (left, right):
         axes.set_xscale("log", base=2)
         some = colours[::-2]
@@ -113,7 +117,7 @@ def needs_mib(frame) -> np.ndarray:
 def memory_modes(records, data_mib: float, guess: float | None = None):
     """Draw three modes in one picture: the memory of each rank besides Python
     and its libraries, in groups by job; in the title whether the palettes
-    agree."""
+    agree, and how long each job took."""
     figure, axes = plt.subplots()
     rows = []
     places = []
@@ -130,7 +134,8 @@ def memory_modes(records, data_mib: float, guess: float | None = None):
         rows += [{"rows": mib, "work": max(0.0, all_mib - mib)}
                  for mib, all_mib in zip(found["rows_mib"], extra,
                                          strict=True)]
-        most.append(f"{name} {max(extra):.0f}")
+        seconds = frame.step_s.iloc[0][0]
+        most.append(f"{name} {max(extra):.0f} ({seconds:.2f} s)")
     ends = draw.stacked(axes, rows, MEMORY, places, flat=False, width=0.9)
     for place, mib in zip(places, ends, strict=True):
         axes.annotate(f"{mib:.0f}", (place, mib), (0, 4), ha="center",
@@ -146,5 +151,6 @@ def memory_modes(records, data_mib: float, guess: float | None = None):
                for palette in palettes)
     agree = "one and the same palette" if same else "DIFFERENT PALETTES"
     title = (f"The modes find {agree}. Besides Python and its libraries, a "
-             f"rank needs this many MiB: {', '.join(most)}.")
+             f"rank needs this many MiB (in brackets: how long one run took): "
+             f"{', '.join(most)}.")
     return look.finish(figure, title, legend=4)

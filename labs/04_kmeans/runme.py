@@ -45,9 +45,9 @@ def fit(pixels, k, iterations, seed):
     fitted = lloyd.compute(rows, start)
     palette = fitted.centroids  # (k, 3)
 
-    # TODO 3: label my rows by a second `d4p.kmeans`, with 0 iterations and
-    # `assignFlag=True`, and add up the inertia of all ranks. The labels come
-    # as a column: .ravel() makes it (rows_local,).  (3 lines)
+    # TODO 3: replace the lines below: label my rows by a second `d4p.kmeans`
+    # with 0 iterations and `assignFlag=True`, and add up all ranks' inertia.
+    # The labels are a column: .ravel() makes it (rows_local,).  (3 lines)
     distances = [((rows - c) ** 2).sum(axis=1) for c in palette]
     labels = np.argmin(distances, axis=0).astype(np.int32)
     inertia = float(fitted.objectiveFunction[0, 0])
@@ -55,8 +55,8 @@ def fit(pixels, k, iterations, seed):
     # Distributed: all hear how many labels each rank has; rank 0 needs it
     sizes = comm.allgather(len(labels))
     all_labels = None  # (n,), on rank 0 alone
-    # TODO 4: bring the labels of all ranks to rank 0, in order; the pieces
-    # differ in length: `sizes` says how long each is.  (3 lines)
+    # TODO 4: replace this line: bring the labels of all ranks to rank 0, in
+    # order; the pieces differ in length, as `sizes` says.  (3 lines)
     all_labels = labels
     return palette, inertia, all_labels
 
@@ -66,7 +66,8 @@ def main(args):
     picture, k = photos.opened(args.photo, args.colours)  # (h, w, 3)
     pixels = picture.reshape(-1, 3)  # (n, 3)
 
-    # Book-keeping: the books time the fit, and write the record.
+    # Book-keeping: what follows with `books.` only times and records. Leave
+    # it out, and the palette is the same.
     books = records.Books("04_kmeans", rank, ranks, warmup=0)
     with books.step(work=len(pixels) * args.iterations / ranks):
         palette, inertia, labels = fit(pixels, k, args.iterations, args.seed)

@@ -86,7 +86,8 @@ def main(args: argparse.Namespace) -> None:
     # right for those of all ranks?  (1 line)
     scale = 1
 
-    # Book-keeping: the books time the steps alone, and write the record.
+    # Book-keeping: what follows with `books.` only times, records and saves;
+    # leave it out, and the training is the same.
     books = records.Books("05_horovod", rank, ranks, rows=n, weights=weights)
     for epoch in range(args.epochs):
         # The same order on every rank, and another one in each epoch.

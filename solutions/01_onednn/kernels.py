@@ -94,14 +94,58 @@ def room(used: float, gflops: float) -> str:
     return f"{told}kernels at the roof would be {1 / used:.1f} times as fast."
 
 
+def beside_2019(used: float) -> str:
+    """Say whether a gain of 2019 can come again, where the default kernels
+    use this share of the roof."""
+    if used >= 1:
+        return ""
+    then = DECK19["MKL-DNN"] / DECK19["default"]
+    if used * then > 1:
+        return (f"[DECK19] gained {then:.1f}. That cannot be repeated here: "
+                "these default kernels use more of the roof than those of "
+                "2019 did.")
+    return f"[DECK19] gained {then:.1f}, and there is room for that here."
+
+
+def moved(table) -> str:
+    """Say what the reorders of a step take, and what they move."""
+    if table.empty:
+        return "This step needed no reorder."
+    told = f"Reorders take {100 * table.share.sum():.1f} % of oneDNN's time. "
+    if "images" in set(table.moved):
+        return f"{told}Some move images: not all these kernels read NHWC."
+    return (f"{told}They move weights alone, and no image: these kernels read "
+            "NHWC as it is.")
+
+
+def two_networks(small, used: float, summary, eigen: float) -> str:
+    """Say what oneDNN brings the small network and ResNet-50.
+
+    small: how many times as fast as the default kernels, which use this share
+    of the roof; eigen: its share of a step of ResNet-50 with oneDNN.
+    """
+    kinds = summary.set_index("environment")
+    large, fused = kinds.loc["oneDNN"], kinds.loc["oneDNN, fused"]
+    told = (f"oneDNN makes the small network {small.middle:.2f} times as "
+            f"fast, and ResNet-50 {large['speed-up']:.2f} times.")
+    if small.low > large["high"]:
+        told += (f" One reason: Eigen still runs {100 * eigen:.0f} % of "
+                 "ResNet-50's step.")
+    return (f"{told} With oneDNN, the small network uses "
+            f"{used * small.middle:.2f} of the roof, ResNet-50 "
+            f"{large['of the roof']:.2f}, and with your layer "
+            f"{fused['of the roof']:.2f}.")
+
+
 def beside_bound(gain, most: float) -> str:
     """Say how a measured gain stands to the most that the profile allows."""
     if gain.low > most:
         return (f"That is more than the {most:.2f} of the profile: your "
                 "layer computes the ReLU behind it, too.")
     if gain.high < most:
-        return (f"It is less than the {most:.2f} of the profile, as the one "
-                "operation and its gradient take time, too.")
+        return (f"It is less than the {most:.2f} of the profile: your "
+                "operation takes time, too. (The profile ran operations one "
+                "by one, this comparison does not.)")
     return f"The {most:.2f} of the profile lies in the interval."
 
 

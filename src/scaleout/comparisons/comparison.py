@@ -350,11 +350,15 @@ class Comparison:
         if len(told) > MOST_LISTED:
             low, high = (f"{ratios[name].middle:.2f}" for name in (told[0], told[-1]))
             return (
-                f"On {len(told)} other machines {variant} is {low} ({told[0]}) to {high} ({told[-1]}) "
+                f"Stored runs of {variant} on {len(told)} machines: {low} ({told[0]}) to {high} ({told[-1]}) "
                 "times as fast."
             )
-        each = [f"{ratios[name].middle:.2f} on {name}" for name in told]
-        return f"Elsewhere {variant} is this many times as fast: {'; '.join(each)}." * bool(each)
+        each = [
+            f"{ratios[name].middle:.2f} times as fast ({ratios[name].low:.2f} to {ratios[name].high:.2f}) "
+            f"on {name}"
+            for name in told
+        ]
+        return f"Stored runs of {variant}: {'; '.join(each)}." * bool(each)
 
     @property
     def finding(self) -> str:

@@ -161,7 +161,7 @@ def _elsewhere(left: Axes, right: Axes, row: float, there: Mapping[str, Ratio]) 
     for line, (machine, ratio) in enumerate(there.items()):
         at = row + 0.5 + LINE * (line + 0.5)
         interval(
-            right, at, ratio.low, ratio.middle, ratio.high, "elsewhere",
+            right, at, ratio.low, ratio.middle, ratio.high, "stored runs",
             fmt="|", color=MIDDLE, capsize=2, linewidth=1, markersize=5,
         )  # fmt: skip
         left.annotate(
@@ -222,5 +222,5 @@ def _values(
     said.append(f"Noise: {100 * noise:.1f} %.")
     for name, machines in there.items():
         told = [f"{each.middle:.2f} on {machine}" for machine, each in machines.items()]
-        said += [f"{name} elsewhere: {'; '.join(told)}."] if told else []
+        said += [f"{name} in stored runs: {'; '.join(told)}."] if told else []
     return " ".join(said)

@@ -1,27 +1,32 @@
 """The accuracy test of a report: of sweeps over seeds, or of what the jobs have recorded."""
 
+import math
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 
 from msgspec.structs import asdict, replace
 
 from ..measuring.journal import description
-from .evidence import Measured, Setting, Test, Tested, less_is_better
+from .evidence import Measured, Setting, Test, Tested, less_is_better, more_is_better
 from .reading import SEED, Job, Jobs, Told, fields_of, ran_words, records_of, told
 
 
 def by_sweeps(found: Sequence[Measured], jobs: Jobs) -> Test | None:
-    """Make the accuracy test of sweeps over seeds: a variant for each command."""
+    """Make the accuracy test of sweeps over seeds, by the figure of most: a variant for each command."""
+    found = sorted((one for one in found if one.rows), key=lambda one: one.began)
+    metrics = Counter(one.metric for one in found)
+    found = [one for one in found if one.metric == metrics.most_common(1)[0][0]]
     settings: dict[str, Setting] = {}
     rows = []
-    for one in sorted((one for one in found if one.rows), key=lambda one: one.began):
+    for one in found:
         for row in one.rows:
             if row.seed is None:
                 continue  # the default, which has none
             setting = one.variants[row.variant]
             setting = replace(
                 setting,
-                words=_without(setting.words, row.seed),
+                words=_without(setting.words, f"{{{SEED}}}"),
                 env={key: value for key, value in setting.env.items() if key != SEED},
                 typed=one.typed,
             )
@@ -35,7 +40,7 @@ def by_sweeps(found: Sequence[Measured], jobs: Jobs) -> Test | None:
     first = found[0]
     return Test(
         metric=first.metric,
-        lower=first.lower or less_is_better(first.metric),
+        lower=less_is_better(first.metric) or (first.lower and not more_is_better(first.metric)),
         reduce=first.reduce,
         machine=first.machine,
         typed=first.typed,
@@ -82,19 +87,21 @@ def by_records(found: Sequence[Measured], jobs: Jobs, metric: str) -> Test | Non
                 versions=record.installed,
                 **asdict(fields_of(Told, record.metrics)),
             )
-            tests.setdefault(key, []).append(row)
-    known = [(k, rows) for k, rows in tests.items() if len({row.variant for row in rows}) > 1]
+            if math.isfinite(value):  # of a training that diverged the seed is missing
+                tests.setdefault(key, []).append(row)
+    known = [(k, rows) for k, rows in tests.items() if sum(key == k for key, _ in settings) > 1]
     if not known:
         return None
     key, rows = max(known, key=lambda test: len({row.seed for row in test[1]}))
     rows.sort(key=lambda row: row.utc)
+    named = dict.fromkeys([*(r.variant for r in rows), *(v for k, v in settings if k == key)])
     whose = found[key].variants if isinstance(key, int) else {}
     return Test(
         metric=metric,
         lower=less_is_better(metric),
         machine=(rows[0].cpu, rows[0].cores),
         seeds=sorted({str(row.seed) for row in rows}, key=by_size),
-        variants={v: whose.get(v) or settings[key, v] for v in (row.variant for row in rows)},
+        variants={v: whose.get(v) or settings[key, v] for v in named},
         rows=rows,
         recorded=True,
     )

@@ -39,19 +39,24 @@ def chart(steps: Sequence[Step]) -> str:
                          'stroke-width="3"/>')  # fmt: skip
         parts.append(f'<circle cx="{x(ratio.middle):.1f}" cy="{y}" r="6" stroke="{DARK}" '
                      f'stroke-width="2" fill="{DARK if sure else "#fff"}"/>')  # fmt: skip
+        if step.measured.guess is not None and name == step.comparison.variants[-1]:
+            parts.append(f'<path d="M{x(step.measured.guess):.1f} {y - 9}v18" stroke="{INK}" '
+                         'stroke-width="2"/>')  # fmt: skip
         parts.append(_text(x(ratio.middle), y - 9, f"{ratio.middle:.2f}", more=' class="value"'))
     apart = next(s for s in TICKS if (high - low) / s < 8 or s == TICKS[-1])
     for number in range(math.ceil(low / apart), math.floor(high / apart) + 1):
         parts.append(_text(x(number * apart), bottom + 12, f"{number * apart:g}"))
     bands.append(f'<path d="M{x(1):.1f} 4V{bottom - 6}" stroke="{GREY}" stroke-dasharray="5 4"/>')
-    about = "times as fast (filled: faster or slower; band: the noise)"
-    parts.append(_text(505, bottom + 34, about))
+    parts.append(_text(505, bottom + 34, "times as fast as its baseline"))
+    guessed = any(step.measured.guess is not None for step in steps)
+    key = "filled: faster or slower; band: the noise" + "; upright line: the guess" * guessed
+    parts.append(_text(505, bottom + 54, key))
     words = " ".join(
         f"Comparison {step.number}, {name}: {ratio.middle:.2f} ({interval(ratio)})."
         for (step, name), ratio in zip(rows, ratios, strict=True)
     )
     return (
-        f'<svg viewBox="0 0 760 {bottom + 44}" role="img" fill="{INK}" font-size="14" '
+        f'<svg viewBox="0 0 760 {bottom + 64}" role="img" fill="{INK}" font-size="14" '
         f'aria-label="{html.escape(words)}">{"".join(bands + parts)}</svg>'
     )
 
@@ -66,4 +71,5 @@ def _text(
 def interval(ratio: Ratio) -> str:
     """Write the interval of a ratio."""
     known = math.isfinite(ratio.high) and math.isfinite(ratio.low) and ratio.rounds >= ROUNDS
-    return f"{ratio.low:.2f} to {ratio.high:.2f}" if known else "too few rounds"
+    digits = 3 if known and "1.00" in (f"{ratio.low:.2f}", f"{ratio.high:.2f}") else 2
+    return f"{ratio.low:.{digits}f} to {ratio.high:.{digits}f}" if known else "too few rounds"

@@ -11,12 +11,16 @@ import msgspec
 from msgspec import Meta
 
 from ..measuring.row import MOST, Compared, Count, Row, Share, Some
+from .private import anonymous as anonymous
 
 SCHEMA = 2
 CLOCK_S = 2.0  # a row tells whole seconds
 LESS = {  # words in the name of a figure of which less is better
     *("loss", "losses", "error", "errors", "err", "perplexity", "ppl", "nll", "rmse", "mse", "mae"),
     *("mape", "wer", "cer", "fid", "alarm", "alarms", "miss", "misses", "missed"),
+}
+MORE = {  # and of which more is
+    *("accuracy", "acc", "dice", "iou", "auc", "f1", "precision", "recall", "bleu", "psnr", "ssim"),
 }
 
 
@@ -101,7 +105,7 @@ class Measured(Runs, frozen=True, kw_only=True, omit_defaults=True):
         starts = [start for row in self.rows if not math.isnan(start := started(row))]
         starts += [] if self.earlier is None else [self.earlier]
         first = min(starts, default=math.inf)
-        return self.guess is not None and when(self.guessed) > first + CLOCK_S
+        return self.guess is not None and not when(self.guessed) <= first + CLOCK_S
 
     @property
     def tried(self) -> int:
@@ -153,6 +157,11 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 def less_is_better(name: str) -> bool:
     """Tell by a figure's name whether less of it is better, as of a loss."""
     return not LESS.isdisjoint(re.split("[^a-z]+", name.lower()))
+
+
+def more_is_better(name: str) -> bool:
+    """Tell by a figure's name whether more of it is better, whatever was asked for."""
+    return not MORE.isdisjoint(re.split("[^a-z0-9]+", name.lower()))
 
 
 def when(utc: str) -> float:

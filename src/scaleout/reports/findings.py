@@ -1,11 +1,12 @@
 """What a report's records show: the steps, the claim, the accuracy, the cost. All of it is computed
 from the runs, once, and handed on as one value."""
 
+import ast
 import difflib
 import math
 import re
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from msgspec import structs
@@ -252,7 +253,7 @@ def clock(best: Claim, tried: int) -> Clock | None:
     if not (timed and all(row.wall_s for row in runs.rows)):
         return None
     rows = [
-        structs.replace(row, value=max(SMALLEST_S, (row.wall_s or 0.0) - row.start_s))
+        structs.replace(row, value=max(SMALLEST_S, (row.wall_s or 0.0) - runs.rows[0].start_s))
         for row in runs.rows
     ]
     by_jobs = Comparison(rows, lower=True, metric="wall_s", compared=tried)
@@ -375,6 +376,24 @@ def diff(evidence: Evidence, before: Setting, after: Setting) -> list[str]:
     return list(difflib.unified_diff(one, other, before.script, after.script, lineterm=""))
 
 
+def touched(texts: Mapping[str, str], before: Setting, after: Setting) -> str:
+    """Name the functions and classes that two commands' scripts differ in; "" where nobody knows."""
+    try:
+        one, other = (_parts(texts[setting.text]) for setting in (before, after))
+    except (KeyError, SyntaxError, ValueError, RecursionError):
+        return ""
+    return ", ".join(name for name in {**one, **other} if one.get(name) != other.get(name))
+
+
+def _parts(text: str) -> dict[str, list[str]]:
+    """Take a script apart at its outermost functions and classes."""
+    parts: dict[str, list[str]] = {}
+    for part in ast.parse(text).body:
+        other = "imports" if isinstance(part, (ast.Import, ast.ImportFrom)) else "other lines"
+        parts.setdefault(getattr(part, "name", other), []).append(ast.dump(part))
+    return parts
+
+
 def accuracy(test: Test, report: Findings) -> Accuracy | None:
     """Test the best's accuracy against the baseline's; None where no two seeds are of both."""
     base, best, known = ends(test, report.judged)
@@ -421,8 +440,17 @@ def ends(test: Test, about: Claim) -> tuple[str, str, bool]:
 
 def untested(test: Test, about: Claim) -> list[str]:
     """Name what changes a training in the best, and not in the variant tested in its place."""
-    best, tested = settings_of(about.setting), settings_of(test.variants[ends(test, about)[1]])
-    return [key for key in about.changed if tested.get(key) != best.get(key)]
+    other = test.variants[ends(test, about)[1]]
+    best, tested = settings_of(about.setting), settings_of(other)
+    texts = {about.setting.text, other.text}
+    lost = [key for key in about.changed if tested.get(key) != best.get(key)]
+    return lost + ["the text of its script"] * (len(texts) == 2 and "" not in texts)
+
+
+def tested_apart(test: Test, about: Claim) -> list[str]:
+    """Name what the two commands tested differ in besides, and the claim does not change."""
+    base, best = (test.variants[name] for name in ends(test, about)[:2])
+    return [] if test.recorded else [w for w in changes(base, best) if w not in about.changed]
 
 
 def tested_otherwise(report: Findings) -> list[str]:

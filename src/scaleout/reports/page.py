@@ -76,6 +76,11 @@ def blocks(report: Findings) -> Iterator[Block]:
     yield Block("h2", "The steps")
     yield Block("chart", chart(report.steps))
     yield Block("table", rows=_steps(report))
+    yield Block(
+        "p",
+        "Medians and core-seconds are of single jobs, their start included in the core-seconds. A ratio "
+        "is of the rounds, so that two medians need not divide to it.",
+    )
     yield Block("table", rows=_changes(report))
     yield from _diffs(report)
     yield from _profile(report)
@@ -162,7 +167,7 @@ def _accurate(tested: Accuracy) -> str:
     return f"{over} against {tested.baseline}: {gap}: {end}"
 
 
-TWICE = ["comparison", "baseline", "first", "again", "ratio", "95 % interval", "noise"]
+TWICE = ["comparison", "baseline", "once", "again", "ratio", "95 % interval", "noise"]
 
 
 def _twice(step: Step) -> list[str]:
@@ -221,7 +226,9 @@ def _changes(report: Findings) -> list[list[str]]:
             before, after = step.baseline, step.setting(name)
             one, other = findings.settings_of(before), findings.settings_of(after)
             told = [
-                what if what == "the script" or what.startswith("the file ")
+                what if what.startswith("the file ")
+                else ": ".join(filter(None, [what, findings.touched(report.evidence.texts, before, after)]))
+                if what == "the script"
                 else f"{what}: {one.get(what, 'not there')} → {other.get(what, 'not there')}"
                 for what in findings.changes(before, after)
             ]  # fmt: skip
@@ -270,9 +277,13 @@ def _share(part: str, spent: Mapping[str, float]) -> str:
 
 
 def _diffs(report: Findings) -> Iterator[Block]:
-    """Show what each variant changes in the script of its baseline, folded."""
+    """Show what each variant changes in the script of its baseline, folded, and each text once."""
+    shown: set[str] = set()
     for step in report.steps:
         for name in step.comparison.variants:
+            if (text := step.setting(name).text) in shown:
+                continue
+            shown |= {text} - {""}
             lines = findings.diff(report.evidence, step.baseline, step.setting(name))
             signs = [line[:1] for line in lines[2:]]  # the first two name the files
             more = count(signs.count("+"), "line")

@@ -136,6 +136,8 @@ def sweep(place: Path, jobs: Jobs) -> Measured | None:
         return None
     judge = Metric(about.metric.what, about.metric.lower, about.metric.reduce)
     inside = {name for word in about.command for name in holes(word)}
+    seeds = about.grid.get(SEED, [])
+    script = next((w for w in about.scripts if seeds and w.endswith((".py", ".sh"))), "")
     called: dict[Point | None, str] = {}
     settings: dict[str, Setting] = {}
     rows: list[Compared] = []
@@ -146,17 +148,18 @@ def sweep(place: Path, jobs: Jobs) -> Measured | None:
             name += f" ({len(called) + 1})"
         name = called.setdefault(point if row.role == POINT else None, name)
         setting = Setting(
-            words=filled(about.command, row.env),
+            words=filled(about.command, {**row.env, SEED: f"{{{SEED}}}"}),
             env={key: value for key, value in row.env.items() if key not in inside},
             ranks=row.ranks,
             threads=row.threads or max(1, row.cores),
+            script=script,
+            text=about.scripts.get(script, "")[:16],
             command=row.command,
         )
         settings.setdefault(name, _agreed(setting, [row]))
         if row.status == OK:
             one = row.compared(name, number, row.env.get(SEED))
             rows.append(_whole(one, setting, jobs, judge))
-    seeds = about.grid.get(SEED, [])
     return Measured(
         metric=about.metric.what,
         lower=about.metric.lower,
@@ -261,7 +264,7 @@ def _variant(about: Comparing, name: str, job: Job, ran: Sequence[Row]) -> Setti
 
 
 def _work(rows: Sequence[Compared], jobs: Jobs) -> dict[str, float]:
-    """Count what a job did, by its records, in the median of all."""
+    """Count what a job did, by its records, in the mean of all: one that did less is seen."""
     each: dict[str, list[float]] = {}
     for folder in (jobs[row.run_id] for row in rows if row.run_id in jobs):
         for record in records_of(folder)[-1:]:
@@ -271,7 +274,7 @@ def _work(rows: Sequence[Compared], jobs: Jobs) -> dict[str, float]:
             for name, number in done.items():
                 if isinstance(number, (int, float)) and 0 <= number <= MOST:
                     each.setdefault(name, []).append(number)
-    return {name: statistics.median(numbers) for name, numbers in each.items()}
+    return {name: statistics.fmean(numbers) for name, numbers in each.items()}
 
 
 def _whole(

@@ -7,6 +7,7 @@ import shlex
 import statistics
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 
 from ..base.words import count, percent
@@ -16,7 +17,7 @@ from ..measuring.row import Compared
 from ..sweeps.result import BUSY
 from ..sweeps.sweep import duration
 from . import findings
-from .evidence import Evidence, Measured, Runs, Setting, Test
+from .evidence import CLOCK_S, Evidence, Measured, Runs, Setting, Test, when
 from .findings import Findings, Point, Step, changes
 
 SEEDS = 5  # fewer say little about an accuracy
@@ -25,7 +26,7 @@ HARM = 0.02  # of an accuracy, on a scale from 0 to 1: what may be lost, with 95
 MOST_ROUNDS = 1000
 PLACED = {"--nodes", "--bind"}
 SCALES = (1, 100)  # of a share, and of percent; of a count, which is larger, the largest is all
-MORE = 0.1  # of the baseline's loss: what the best's may be more
+MORE = 0.1  # of the baseline's figure: what may be lost at most, of a loss what it may be more
 
 
 def judge(evidence: Evidence) -> Findings:
@@ -60,9 +61,14 @@ def _points(report: Findings, broken: Container[str]) -> Iterator[Point]:
         HONEST: (bool(said), f"did not help, and the notes say why: {', '.join(said)}" if said
                  else "the notes say of no step that did not help why"),
     }  # fmt: skip
+    look = dict(LOOK)
+    if not any(one.profile for one in report.judged.step.measured.variants.values()):
+        look[PREDICTED] = "Where the time went is in no record: do their own words tell it?"
+    if not (report.evidence.accuracy and any(row.worst for row in report.evidence.accuracy.rows)):
+        look[UNHARMED] = "No record names the worst cases: do their own words?"
     for row, (given, why) in seen.items():
         what = "see what it still lacks" if row in broken else why
-        yield Point(row, given and row not in broken, what, LOOK[row])
+        yield Point(row, given and row not in broken, what, look[row])
 
 
 def _remarks(report: Findings) -> Iterator[str]:
@@ -140,19 +146,32 @@ def _rounds(report: Findings) -> Iterator[str]:
 
 def _whole_rounds(report: Findings) -> Iterator[str]:
     for step in report.steps:
-        there = {row.round for row in step.measured.rows}
-        gone = sorted({*range(max(there) + 1)} - there) if max(there) < MOST_ROUNDS else [0]
+        one, size = step.measured, len(step.measured.variants) + 1
+        runs = Counter(row.round for row in one.rows)
+        there, last = [number for number in runs if runs[number] == size], max(runs)
+        asked = max(min(one.least, one.rounds), last + (runs[last] == size))  # one may be begun
+        gone = [n for n in range(asked) if runs[n] != size] if asked < MOST_ROUNDS else [0]
         if gone and not step.measured.swept:
             yield (
                 f"All rounds count: of comparison {step.number} there are {count(len(there), 'round')}, and "
                 f"round {gone[0] + 1} is not among them. Bring its rows back, or measure all of it again:  "
                 f"{step.measured.line}"
             )
+        ends = [(when(row.utc), row.run_id) for row in one.rows]
+        for (before, first), (after, second) in [] if one.swept else pairwise(ends):
+            if after < before - CLOCK_S:
+                yield (
+                    f"Figures follow from the runs: in comparison {step.number} the run {second} stands behind "
+                    f"{first}, and ended before it. Leave each where it was measured, or measure all of it "
+                    f"again:  {one.line}"
+                )
+                break
 
 
 def _as_asked(report: Findings) -> Iterator[str]:
     """Refuse a run that was started otherwise than its variant says."""
     for where, one in _named(report.evidence):
+        typed = isinstance(one, Measured) and one.typed and not one.swept
         for row in [row for row in one.rows if row.command]:
             setting = one.variants[row.variant]
             ran = {Path(word).name for word in row.command.replace("'", " ").split()}
@@ -162,8 +181,9 @@ def _as_asked(report: Findings) -> Iterator[str]:
             files = {name for name in ran if name.endswith((".py", ".sh"))}
             if setting.script and files and Path(setting.script).name not in ran:
                 differ.append("the script")
-            given = {name: value for name, value in row.env.items() if name in setting.env}
-            differ += [f"variable {n}" for n, value in given.items() if value != setting.env[n]]
+            named = set(setting.env) | (set(row.env) - {"PYTHONPATH"} if typed else set())
+            given = {name: value for name, value in row.env.items() if name in named}
+            differ += [f"variable {n}" for n, v in given.items() if v != setting.env.get(n, ...)]
             if differ:
                 yield (
                     f"Figures follow from the runs: in {where} the run {row.run_id} of {row.variant} was started "
@@ -357,6 +377,13 @@ def _runs(report: Findings) -> Iterator[str]:
                 f"Each run counts once: in {name} the run {twice[0]} stands {many[twice[0]]} times. "
                 + more
             )
+        read = {row.metric for row in one.rows if row.metric}
+        reduced = {row.reduce or one.reduce for row in one.rows}
+        if unlike := [*sorted(read)] * (len(read) > 1) or [*sorted(reduced)] * (len(reduced) > 1):
+            yield (
+                f"Figures follow from the runs: in {name} some are read by {unlike[0] or 'no --reduce'}, and "
+                f"others by {unlike[1]}. Let all print the same figure, and measure again:  {again}"
+            )
         timed = one.metric == "wall_s"
         lost = [row for row in one.rows if not (row.values or timed) or row.wall_s is None]
         if lost := [row for row in lost if row.run_id]:
@@ -448,11 +475,13 @@ def _tested(report: Findings) -> Iterator[str]:
 def _clocks(report: Findings) -> Iterator[str]:
     best, clock = report.claim, report.clock
     if best and clock and clock.verdict != "faster" and clock.ratio.middle < best.ratio.middle:
+        slower = clock.ratio.high < 1 and not best.step.comparison.lower
+        way = "Add  --lower  if less of it is better. " * slower
         yield (
             f"Two clocks must agree: by {best.step.comparison.metric} {best.name} is {best.ratio.middle:.2f} "
             f"times as fast, and by the seconds of the whole jobs {clock.ratio.middle:.2f} times "
-            f"({clock.ratio.low:.2f} to {clock.ratio.high:.2f}). Let the script's clock hold all that it "
-            "does, or its job do so much that its start is no large part of it, or judge it by the whole "
+            f"({clock.ratio.low:.2f} to {clock.ratio.high:.2f}). {way}Let the script's clock hold "
+            "all that it does, or its job do so much that its start is no large part of it, or judge it by the whole "
             "job,  --metric wall_s , or by two lengths of it,  --work steps=40,80"
         )
 
@@ -478,6 +507,11 @@ def _accuracy(report: Findings) -> Iterator[str]:
         yield (
             f"Faster is not enough: the accuracy was measured without {' and '.join(lost)}, which "
             f"{best.name} has. Measure it with the same seeds:  {more}"
+        )
+    elif apart := findings.tested_apart(test, best):
+        yield (
+            f"Faster is not enough: the two commands whose accuracy was measured differ in {' and '.join(apart)} "
+            f"too, which {best.name} does not change. Measure both with the same seeds:  {more}"
         )
     elif not findings.ends(test, best)[2]:
         yield (
@@ -533,18 +567,15 @@ def _harm(test: Test, report: Findings) -> Iterator[str]:
     if tested is None or not tested.known:
         return
     largest = max(abs(row.value) for row in test.rows)
-    most = HARM * next((scale for scale in SCALES if largest <= scale), largest)
+    tenth = MORE * abs(statistics.fmean(report.figures[tested.base].values()))
+    most = min(tenth, HARM * next((scale for scale in SCALES if largest <= scale), largest))
     lost, way = -tested.low, "below"
     if test.lower:
-        most, lost, way = (
-            MORE * abs(statistics.fmean(report.figures[tested.base].values())),
-            tested.high,
-            "above",
-        )
+        most, lost, way = tenth, tested.high, "above"
     if lost > most:
         yield (
-            f"The accuracy is unharmed: that of {tested.best} may be {lost:.3g} {way} that of "
-            f"{tested.baseline}, and {most:.3g} is the most. Take out the step that harms it, or show with "
+            f"The accuracy must be unharmed: that of {tested.best} may be {lost:.2g} {way} that of "
+            f"{tested.baseline}, and {most:.2g} is the most. Take out the step that harms it, or show with "
             f"more seeds that none does:  {_seeded(test, 4 * SEEDS)}"
         )
 
@@ -553,8 +584,8 @@ PREDICTED, SHOWN, ONE_CHANGE = "predicted", "shown", "one change"
 UNHARMED, HONEST = "unharmed", "honest"
 LOOK = {  # what no check can see
     PREDICTED: "Does each guess follow from where the time went?",
-    SHOWN: "Is it as many times as fast as the task asks for, by both clocks?",
-    ONE_CHANGE: "Open each step's difference: is it one thing?",
+    SHOWN: "Is it as many times as fast as the task asks for, and by which clock?",
+    ONE_CHANGE: "Open each step's difference: is it one thing, with one purpose?",
     UNHARMED: "Were the worst cases looked at?",
     HONEST: "Does that sentence give a reason?",
 }

@@ -124,8 +124,8 @@ def test_explain_says_ones_own_finding_first(keep, capsys):
     explain(measured(2.0, others), faster="Two are {ratio} times as fast.")
     assert capsys.readouterr().out.splitlines() == [
         "Two are 2.00 times as fast.",
-        "Elsewhere 2 ranks is this many times as fast: 0.11 on EPYC, AVX2, 2 cores; 3.90 on "
-        "Xeon Platinum 8481C, AMX, 16 cores.",
+        "Stored runs of 2 ranks: 0.11 times as fast (0.11 to 0.11) on EPYC, AVX2, 2 cores; 3.90 "
+        "times as fast (3.90 to 3.90) on Xeon Platinum 8481C, AMX, 16 cores.",
     ]
     explain(measured(2.0), faster="Two are {ratio} times as fast.")
     assert capsys.readouterr().out.splitlines() == ["Two are 2.00 times as fast."]

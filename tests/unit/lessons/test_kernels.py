@@ -104,6 +104,40 @@ def test_what_is_above_the_roof_was_not_measured_well() -> None:
     assert "Measure it again" in kernels.room(1.2, 70.0)
 
 
+def test_a_gain_of_2019_is_possible_where_the_default_kernels_leave_room_for_it() -> None:
+    assert kernels.beside_2019(0.2) == "[DECK19] gained 4.6, and there is room for that here."
+    assert "cannot be repeated here" in kernels.beside_2019(0.3)
+
+
+@pytest.mark.parametrize(
+    ("moved", "words"),
+    [
+        (["weights"], "Reorders take 2.0 % of oneDNN's time. They move weights alone"),
+        (["weights", "images"], "Reorders take 4.0 % of oneDNN's time. Some move images"),
+        ([], "This step needed no reorder."),
+    ],
+)
+def test_what_was_moved_is_said(moved: list[str], words: str) -> None:
+    table = pd.DataFrame({"moved": moved, "share": [0.02] * len(moved)})
+    assert kernels.moved(table).startswith(words)
+
+
+@pytest.mark.parametrize(("low", "reason"), [(1.9, True), (1.4, False)])
+def test_a_reason_is_given_only_where_the_two_networks_differ(low: float, reason: bool) -> None:
+    table = pd.DataFrame(
+        {
+            "environment": ["default", "oneDNN", "oneDNN, fused"],
+            "speed-up": [1.0, 1.43, 1.73],
+            "high": [float("nan"), 1.55, 1.87],
+            "of the roof": [0.34, 0.48, 0.58],
+        }
+    )
+    told = kernels.two_networks(Ratio(2.0, low, 2.2, 5), 0.37, table, 0.35)
+    assert told.startswith("oneDNN makes the small network 2.00 times as fast, and ResNet-50 1.43")
+    assert ("Eigen still runs 35 % of ResNet-50's step." in told) is reason
+    assert told.endswith("uses 0.74 of the roof, ResNet-50 0.48, and with your layer 0.58.")
+
+
 def test_the_sentences_on_pytorch_name_what_they_compare(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

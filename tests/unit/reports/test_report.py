@@ -308,11 +308,15 @@ def lost_records(report: Entry) -> None:
 @pytest.mark.parametrize(
     ("forge", "rule", "next_"),
     [
-        (a_harmed_accuracy, "The accuracy is unharmed: that of --batch 256, --fused", "SEED=1..20"),
+        (
+            a_harmed_accuracy,
+            "The accuracy must be unharmed: that of --batch 256, --fused",
+            "SEED=1..20",
+        ),
         (
             a_harmed_count,
-            "The accuracy is unharmed: that of --batch 256, --fused may be 60",
-            "39.1 is",
+            "The accuracy must be unharmed: that of --batch 256, --fused may be 60",
+            "39 is",
         ),
         (
             a_variable_and_ranks,
@@ -685,7 +689,7 @@ def test_the_page_shows_what_each_step_changed_in_the_script(told: Entry) -> Non
     assert titles == [
         "Comparison 1, input: 2 lines added to the script, 1 removed",
         "Comparison 2, evaluate: 1 line added to the script, 1 removed",
-        "Comparison 4, mine: 2 lines added to the script, 1 removed",
+        # of comparison 4, mine, the text is that of evaluate
         *("labs/runme.py", "steps/1-input.py", "steps/2-evaluate.py"),  # whole
     ]
     assert "-    one slice after another\n+    all of a volume" in text
@@ -693,6 +697,21 @@ def test_the_page_shows_what_each_step_changed_in_the_script(told: Entry) -> Non
         [SLOW, FAST, WHOLE]
     )
     assert "    +    in batches" in page.markdown(read(told))
+
+
+@pytest.mark.parametrize(
+    ("after", "named"),
+    [
+        ("import os\n\ndef f():\n    return 1  # in words\n", ""),
+        ("import os\n\ndef f():\n    return 2\n", "f"),
+        ("import sys\n\ndef f():\n    return 1\n\nn = f()\n", "imports, other lines"),
+        ("def f(:\n", ""),
+    ],
+)
+def test_the_functions_that_a_step_changes_are_named(after: str, named: str) -> None:
+    texts = {"1": "import os\n\ndef f():\n    return 1\n", "2": after}
+    assert findings.touched(texts, Setting(text="1"), Setting(text="2")) == named
+    assert not findings.touched(texts, Setting(), Setting(text="2"))
 
 
 def test_a_name_is_a_path_or_stands_below_results_and_counts_once(
@@ -833,7 +852,7 @@ def harm(report: Entry) -> None:
         (no_job, "Each run left something: no job was run for comparison 4", "scaleout.run(...)"),
         (one_seed_for_all_rounds, "Seeds differ: the 5 runs of first share seeds", "SCALEOUT_ROUND"),
         (three_seeds, "As many runs as stated: 3 seeds", "(in Python rounds=5, least=5), and a script"),
-        (harm, "The accuracy is unharmed: that of mine may be", "--rounds 20 --least 20"),
+        (harm, "The accuracy must be unharmed: that of mine may be", "--rounds 20 --least 20"),
     ],
 )  # fmt: skip
 def test_a_forged_story_is_refused(
@@ -1132,7 +1151,7 @@ def test_a_loss_that_rises_is_harm(found: Entry, factor: float, refused: bool) -
         row["value"] *= factor if "--fused" in row["variant"] else 1
         row["values"] = {"0": [row["value"]]}
     said = "".join(refusals(found))
-    assert ("The accuracy is unharmed: that of" in said) is refused, said
+    assert ("The accuracy must be unharmed: that of" in said) is refused, said
     assert ("is better" in _words(found).partition("The machine")[0]) is (factor < 1)
 
 

@@ -372,6 +372,147 @@ def a_test_of_easier_cases(at: Folder) -> Names:
     return [at.taken(), at.proof(metrics=easier)]
 
 
+def edited(
+    at: Folder, name: str, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
+) -> str:
+    """Change the rows of a comparison by hand."""
+    path = at.top / "compare" / name / "runs.jsonl"
+    each = change([json.loads(line) for line in path.read_text().splitlines()])
+    path.write_text("\n".join(map(json.dumps, each)) + "\n")
+    return name
+
+
+def foreign(at: Folder, first: list[str] = BASE, best: list[str] = BATCH) -> Names:
+    """A foreign script and one step; the accuracy of both by sweeps."""
+    compared(at.top, "a", {"train.py": BASE, "--batch 256": BATCH}, [100, 150])
+    swept(at, first, best)
+    return [""]
+
+
+def resweep(at: Folder, which: str, **change: Any) -> None:
+    """Change what sweeps were asked, their metric or their scripts."""
+    for path in (at.top / "sweep").glob(f"{which}/sweep.json"):
+        path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+
+
+def by(what: str, lower: bool = False) -> dict[str, Any]:
+    return {"what": f"{what}: ([0-9.]+)", "lower": lower, "reduce": ""}
+
+
+def a_slow_run_taken_out(at: Folder) -> Names:
+    """One row of a round, so that the round is no whole one, and counts nowhere."""
+    name = at.taken(rounds=6)
+    edited(at, name, lambda each: [r for r in each if (r["round"], r["variant"]) != (2, "input")])
+    return [name, at.proof()]
+
+
+def last_rounds_taken_out(at: Folder) -> Names:
+    name = at.taken()
+    return [edited(at, name, lambda each: [r for r in each if r["round"] < 3]), at.proof()]
+
+
+def an_early_stop_in_two_of_five(at: Folder) -> Names:
+    names = [at.taken(), at.proof()]
+    for number in (2, 5):
+        path = at.top / f"compare/9-proof/jobs/9-proof-{number}/records.jsonl"
+        path.write_text(json.dumps({**json.loads(path.read_text()), "step_s": [0.01] * 60}) + "\n")
+    return names
+
+
+def another_figure_of_the_best(at: Folder) -> Names:
+    names = foreign(at)
+    resweep(at, "base", metric=by("val acc"))
+    resweep(at, "best", metric=by("train acc"))
+    return names
+
+
+def an_accuracy_of_which_less_is_better(at: Folder) -> Names:
+    """--lower, as it stood in the line of the comparison: a tenth is lost."""
+    names = foreign(at)
+    path = at.top / "sweep/best/points.jsonl"
+    path.write_text(path.read_text().replace("98.", "88."))
+    resweep(at, "*", metric=by("accuracy", lower=True))
+    return names
+
+
+def a_best_that_was_trained_for_longer(at: Folder) -> Names:
+    return foreign(at, [*BASE, "--epochs", "1"], [*BATCH, "--epochs", "20"])
+
+
+def an_accuracy_before_the_last_edit(at: Folder) -> Names:
+    names = foreign(at)
+    file = "train.py"
+    typed(
+        at.top, "a", [], scripts=dict.fromkeys(["train.py", "--batch 256"], file), texts={file: "x"}
+    )
+    resweep(at, "*", scripts={file: "0" * 64})
+    return names
+
+
+def a_training_that_diverged(at: Folder) -> Names:
+    def nan(variant: str, round_: int) -> dict[str, Any]:
+        return dice(variant, round_) if variant != "mine" else {"dice": float("nan")}
+
+    return [at.taken(), at.proof(metrics=nan)]
+
+
+def a_score_of_five_that_falls(at: Folder) -> Names:
+    def score(variant: str, round_: int) -> dict[str, Any]:
+        return {"score": (3.0 if variant == "mine" else 4.2) + 0.01 * (round_ % 3)}
+
+    return [at.taken(metrics=score), at.proof(metrics=score), "--accuracy", "score"]
+
+
+def a_time_of_which_more_is_better(at: Folder) -> Names:
+    names = foreign(at)
+    typed(at.top, "a", [], metric="seconds: ([0-9.]+)")
+    edited(at, "a", lambda each: [{**one, "wall_s": one["value"] / 10} for one in each])
+    for path in (at.top / "compare/a/jobs").glob("*/output.txt"):
+        seconds = float(path.read_text().split()[-1])
+        path.write_text(f"[0] seconds: {seconds}\n")
+        path.with_name("run.json").write_text(json.dumps({"wall_s": seconds / 10}))
+    return names
+
+
+def a_sum_for_one_and_a_mean_for_the_other(at: Folder) -> Names:
+    def reduced(one: dict[str, Any]) -> dict[str, Any]:
+        mine = one["variant"] != "train.py"
+        each, text = (
+            one["value"] / (1 + mine),
+            at.top / "compare/a/jobs" / one["run_id"] / "output.txt",
+        )
+        text.write_text("".join(f"[{rank}] images/s: {each}\n" for rank in (0, 1)))
+        return {**one, "values": {"0": [each], "1": [each]}, "reduce": "sum" if mine else "mean"}
+
+    names = foreign(at)
+    edited(at, "a", lambda rows: [reduced(one) for one in rows])
+    return names
+
+
+def a_variable_that_the_line_does_not_tell(at: Folder) -> Names:
+    names = foreign(at)
+    off = {"env": {"TF_ENABLE_ONEDNN_OPTS": "0"}, "command": "mpirun python train.py", "threads": 2}
+    edited(
+        at, "a", lambda each: [{**r, **(off if r["variant"] == "train.py" else {})} for r in each]
+    )
+    return names
+
+
+def rows_told_twice(at: Folder) -> Names:
+    """Three rounds made five, with other names of the runs."""
+    name = at.taken(rounds=3)
+    more = {"round": 3, "place": 9}
+    return [edited(at, name, lambda each: each + [
+        {**r, "run_id": r["run_id"] + "x", **{k: r[k] + 3 ** (1 + (k == "place")) for k in more}}
+        for r in each[:6]]), at.proof()]  # fmt: skip
+
+
+def a_start_by_hand(at: Folder) -> Names:
+    """The seconds of an empty job are large in the rows of one variant, so that the clocks agree."""
+    wall = {"first": 110.0, "mine": 110.0}
+    return [at.taken(), at.proof(wall=wall, row={"start_s": 40.0, "variant": "mine"})]
+
+
 WRONG: list[tuple[Callable[[Folder], Names], str, str]] = [
     (a_baseline_on_one_thread, "The claim is that of its steps: first", "with the same ranks, threads"),
     (a_baseline_without_onednn, "another value of variable TF_ENABLE_ONEDNN_OPTS", "the baseline of"),
@@ -386,7 +527,7 @@ WRONG: list[tuple[Callable[[Folder], Names], str, str]] = [
     (less_work, "The same work for all: by their records a job of first did steps: 100", "judge them by"),
     (a_clock_of_its_own, "Two clocks must agree: by train_s mine is 1.45", "--metric wall_s"),
     (no_job_at_all, "Each run left something: no job was run", "scaleout.run(...)"),
-    (a_loss_that_trebles, "The accuracy is unharmed", "Take out the step"),
+    (a_loss_that_trebles, "The accuracy must be unharmed", "Take out the step"),
     (easier_patients_in_the_proof, "phantoms.py of first (comparison 2) is not that of first",
      "Measure both with the same file"),
     (a_data_file_that_changed, "slices.npz was not the same in all runs", "Put it back, and measure again"),
@@ -396,7 +537,7 @@ WRONG: list[tuple[Callable[[Folder], Names], str, str]] = [
     (an_accuracy_without_the_variable, "the accuracy was measured without variable BF16", "-- COMMAND"),
     (one_seed_for_all, "Seeds differ: the 5 runs of first share seeds", "Give each run its own seed"),
     (three_seeds, "As many runs as stated: 3 seeds", "rounds=5, least=5"),
-    (a_harm_that_pleased_the_third_time, "The accuracy is unharmed", "Take out the step that harms"),
+    (a_harm_that_pleased_the_third_time, "The accuracy must be unharmed", "Take out the step that harms"),
     (a_short_form, "The short form is no measurement", "unset SCALEOUT_QUICK"),
     (another_machine, "One report, one machine", "Measure it on the first machine"),
     (another_installation, "One report, one installation", "Measure it anew"),
@@ -411,6 +552,20 @@ WRONG: list[tuple[Callable[[Folder], Names], str, str]] = [
     (a_folder_that_was_copied, "Each run counts once: the run 1-input-0 stands in comparison 1 and in",
      "Leave one of them out"),
     (a_test_of_easier_cases, "The test is of the same cases: with seed 1", "the same ones from the seed"),
+    (a_slow_run_taken_out, "of comparison 1 there are 5 rounds, and round 3", "measure all of it again"),
+    (last_rounds_taken_out, "of comparison 1 there are 3 rounds, and round 4", "Bring its rows back"),
+    (an_early_stop_in_two_of_five, "did steps: 100, and one of mine 84", "judge them by"),
+    (another_figure_of_the_best, "the accuracy of train.py alone was", "Measure the other command"),
+    (an_accuracy_of_which_less_is_better, "The accuracy must be unharmed", "Take out the step"),
+    (a_best_that_was_trained_for_longer, "differ in --epochs too", "with the same seeds"),
+    (an_accuracy_before_the_last_edit, "measured without the text of its script", "with the same seeds"),
+    (a_training_that_diverged, "As many runs as stated: mine was to have 5 seeds", "lacks seed 1, 2"),
+    (a_score_of_five_that_falls, "The accuracy must be unharmed", "and 0.42 is the most"),
+    (a_time_of_which_more_is_better, "Two clocks must agree", "Add  --lower"),
+    (a_sum_for_one_and_a_mean_for_the_other, "some are read by mean, and others by sum", "measure again"),
+    (a_variable_that_the_line_does_not_tell, "another value of variable TF_ENABLE_ONEDNN_OPTS", "anew from"),
+    (rows_told_twice, "stands behind 1-input-8, and ended before it", "measure all of it again"),
+    (a_start_by_hand, "Two clocks must agree", "--work steps=40,80"),
     (lost_runs, "Each run left something: of the run gone", "measure it again"),
 ]  # fmt: skip
 
@@ -664,6 +819,19 @@ def a_count_of_what_is_right(at: Folder) -> Names:
     return [at.taken(metrics=right), at.proof(metrics=right), "--accuracy", "right"]
 
 
+def two_figures_were_swept(at: Folder) -> Names:
+    names = foreign(at)
+    for name, words in (("base", BASE), ("best", BATCH)):
+        seeds(at.top, f"loss-{name}", words, [0.31, 0.33, 0.30, 0.32, 0.34])
+    resweep(at, "loss-*", metric=by("loss"))
+    return names
+
+
+def a_seed_in_the_name_of_a_file(at: Folder) -> Names:
+    out = ["--out", "model-{SEED}.h5"]
+    return foreign(at, [*BASE, *out], [*BATCH, *out])
+
+
 def late_guess(at: Folder, again: bool = False) -> Names:
     """The claim's guess is younger than its runs; or it was measured before, under another name."""
     steps = at.taken()
@@ -685,6 +853,13 @@ def test_a_late_guess_stays_late_and_costs_its_point(
     assert "name=" not in said and "Points by the check: predicted 0" in said
     assert "1.30, too late" in (at.top / "page.html").read_text()
     assert ("the page leaves out: 8-before" in said.replace("this", "the")) is again
+
+
+def test_a_guess_without_a_date_is_no_valid_one(
+    at: Folder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, said = checked(at, [at.taken(), at.proof(guessed="")], capsys)
+    assert status == 0 and "Remark. Comparison 2 has no valid guess" in said, said
 
 
 def test_the_points_are_those_of_the_rules_and_of_the_notes(
@@ -712,6 +887,7 @@ RIGHT: list[Callable[[Folder], Names]] = [
     a_module_is_the_step, short_steps_on_little_data, further_figures_of_the_test, measured_twice,
     beside_other_programs, rows_of_an_older_version, whole_jobs_by_their_seconds,
     three_rounds_and_sweeps, two_ranks_in_all, options_one_after_another, a_count_of_what_is_right,
+    two_figures_were_swept, a_seed_in_the_name_of_a_file,
 ]  # fmt: skip
 
 
