@@ -574,8 +574,8 @@ def _harm(test: Test, report: Findings) -> Iterator[str]:
         most, lost, way = tenth, tested.high, "above"
     if lost > most:
         yield (
-            f"The accuracy must be unharmed: that of {tested.best} may be {lost:.2g} {way} that of "
-            f"{tested.baseline}, and {most:.2g} is the most. Take out the step that harms it, or show with "
+            f"The accuracy must be unharmed: that of {tested.best} may be {lost:.3g} {way} that of "
+            f"{tested.baseline}, and {most:.3g} is the most. Take out the step that harms it, or show with "
             f"more seeds that none does:  {_seeded(test, 4 * SEEDS)}"
         )
 
