@@ -46,7 +46,7 @@ class Pieces:
         self.held = b""
         self.own, self.rank, self.kind = rank, rank, kind
         self.partial: dict[int | None, list[bytes]] = {}
-        self.drawn_at = 0.0
+        self.look_at = 0.0  # 0: no bar has begun
 
     def feed(self, data: bytes) -> Iterator[Line]:
         """Yield the lines that `data` completes.
@@ -69,20 +69,23 @@ class Pieces:
     def drawn(self) -> Iterator[Line]:
         """Yield, once in a while, what bars have drawn on a line that has no end yet.
 
-        A bar begins each of its pictures with a carriage return. The last one may not be whole.
+        A bar begins each of its pictures with a carriage return. The last one may not be whole, and a
+        line that comes to its end within a second is left whole.
         """
-        if time.monotonic() < self.drawn_at + DRAWN_S:
-            return
+        now = time.monotonic()
         if b"\r" in self.held:
             self._take_held()
         begun = [rank for rank, own in self.partial.items() if any(b"\r" in text for text in own)]
-        for rank in begun:
-            pictures, _, last = b"".join(self.partial[rank]).rpartition(b"\r")
-            if last and pictures.strip(b"\r"):  # else the line may end here
-                self.drawn_at = time.monotonic()
-                self.partial[rank] = [pictures]
-                yield rank, self._text(rank)
-                self.partial[rank] = [last]
+        if begun and self.look_at <= now:
+            for rank in begun if self.look_at else ():
+                pictures, _, last = b"".join(self.partial[rank]).rpartition(b"\r")
+                if last and pictures.strip(b"\r"):  # else the line may end here
+                    self.partial[rank] = [pictures.lstrip(b"\r")]
+                    yield rank, self._text(rank)
+                    self.partial[rank] = [last]
+            self.look_at = now + DRAWN_S
+        elif not begun:
+            self.look_at = 0.0
 
     def _take_held(self) -> None:
         """Take what is held, but a mark that is not whole yet."""
@@ -100,7 +103,7 @@ class Pieces:
 
     def _text(self, rank: int | None) -> str:
         text = b"".join(self.partial.pop(rank, [])).decode("utf-8", "replace")
-        return self.kind(text.strip("\r"))
+        return self.kind(text.rstrip("\r"))
 
 
 def read(
