@@ -104,7 +104,7 @@ def _write(path: Path, title: str, body: str, names: dict[str, str]) -> None:
     )
     body = re.sub(r'src="(?:\.\./docs/)?([\w-]+\.png)"', r'src="docs/\1"', body)
     body = re.sub(r'href="\.\./((?:docs/|labs/|sites)[^"]*)"', r'href="\1"', body)
-    body = body.replace('href="capstone-report.html"', 'href="docs/capstone-report.html"')
+    body = re.sub(r'href="(capstone-report\.html|[\w.-]+\.(?:json|yml))"', r'href="docs/\1"', body)
     for page in ("CONTRIBUTING", "AGENTS"):  # read as they are
         body = body.replace(f'href="{page}.html"', f'href="{page}.md"')
     body = re.sub(
