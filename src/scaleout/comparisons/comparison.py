@@ -380,7 +380,7 @@ class Comparison:
             return f"{best} is faster than {_listed(others['slower'])}."
         if best == self.baseline:
             return f"None of {len(every)} variants is shown to be faster than {best}: {told}."
-        return f"{self.sentence(best)} Of the others, {told}."
+        return f"{self.sentence(best)} Against {self.baseline}, {told}."
 
     @property
     def notes(self) -> list[str]:

@@ -151,7 +151,7 @@ def _single_runs(
     axes.plot([median] * 2, ends, label=label, color=MIDDLE, linewidth=3, zorder=2)
     for index, (round_, name, again) in enumerate(disturbed):
         own = runs[(runs["round"] == round_) & (runs.variant == name) & (runs.again == again)]
-        label = "disturbed: left out" if index == 0 and len(own) else ""
+        label = "far off the others: left out" if index == 0 and len(own) else ""
         places = row + spread[own["round"]] + 0.06 * again
         axes.scatter(own.value, places, s=110, marker="x", color="black", zorder=4, label=label)
 

@@ -436,7 +436,7 @@ def test_a_sentence_about_two_variants_comes_from_their_own_ratio() -> None:
 def test_the_others_of_a_finding_are_named() -> None:
     turns = [[100, 100, 150, 80, 100.2], [101, 101, 152, 81, 101], [99, 99, 148, 79, 99.1]]
     found = Comparison(rows(*turns, [100, 100, 150, 80, 100], [100.5, 100, 151, 80, 100]))
-    assert found.finding.endswith("Of the others, b is slower; c is not shown to differ.")
+    assert found.finding.endswith("Against base, b is slower; c is not shown to differ.")
 
 
 def test_names_with_a_comma_are_told_apart() -> None:
