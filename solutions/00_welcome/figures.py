@@ -8,6 +8,7 @@ from scaleout.base.words import count, percent, rounded
 from scaleout.plots import look
 
 SGEMM = 2048 / 6  # operations for each byte of a product of 2048 x 2048
+WAITED_S = 1e-5  # of an allreduce, beyond which no cold cache can be the cause
 
 
 @look.style
@@ -80,6 +81,39 @@ def cost(records) -> str:
     return (f"The allreduce takes {rounded(1e6 * part)} of the sum's "
             f"{rounded(1e6 * whole)} microseconds "
             f"({rounded(100 * part / whole)} %).")
+
+
+def halving(short, long) -> str:
+    """Say what halving a short sum's strips saves, beside its allreduce, and
+    whether the allreduce of a long sum is mostly waiting; records of both."""
+    few, many = short.iloc[0], long.iloc[0]
+    own = _most(few)
+    left = few["metrics.strips"] - own
+    if not left:
+        return "Nothing was halved: each rank added all strips."
+    whole, part = few["step_median_s"], few["metrics.allreduce_s"]
+    long_part = many["metrics.allreduce_s"]
+    strip_s = (many["step_median_s"] - long_part) / _most(many)
+    way = "more" if left * strip_s > part else "less"
+    told = ("At the long sum's pace, halving the strips saves "
+            f"{rounded(1e6 * left * strip_s)} microseconds, {way} than the "
+            "allreduce takes")
+    rest = whole - part - own * strip_s
+    if rest > 0.1 * whole:
+        told += (f"; {rounded(1e6 * rest)} of the {rounded(1e6 * whole)} are "
+                 "neither strips nor allreduce")
+    told += "."
+    if long_part - part > max(part, WAITED_S):
+        told += (f" With {many['metrics.strips']:,.0f} strips the same "
+                 f"allreduce took {rounded(1e6 * long_part)} microseconds: "
+                 "most of that was waiting for the other rank.")
+    return told
+
+
+def _most(row) -> int:
+    """The most strips that a rank of a job adds up."""
+    return max(share["last"] - share["first"]
+               for share in row["metrics.shares"])
 
 
 def ideal(gain) -> str:
