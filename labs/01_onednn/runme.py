@@ -193,8 +193,8 @@ def main(args: argparse.Namespace) -> float:
     )
     # Distributed: one report, not one from each rank
     if rank == 0:
-        print(f"{args.network}, {args.kernels}, "
-              f"{args.batch_norm} batch norm: {rate:.1f} images/s, "
+        norm = f", {args.batch_norm} batch norm" * (args.network != "cnn")
+        print(f"{args.network}, {args.kernels}{norm}: {rate:.1f} images/s, "
               f"loss {loss:.3f}", flush=True)
     return images_per_s
 

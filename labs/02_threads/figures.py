@@ -18,7 +18,7 @@ SHADES = (look.DARK, look.LIGHT, look.MIDDLE, "#e6c229")
 MOST = 12  # cores in a row of the map
 EDGE = {"edgecolor": look.DARK, "linewidth": 0.8}
 LIBRARIES = {
-    "Eigen": ("Eigen", {"color": look.DARK, **EDGE}),
+    "Eigen": ("TensorFlow", {"color": look.DARK, **EDGE}),
     "OpenMP": ("OpenMP", {"color": look.MIDDLE, "hatch": "//", **EDGE}),
     "Horovod": ("Horovod", {"color": look.GOLD, "hatch": "xx", **EDGE}),
     "Python": ("Python", {"color": look.LIGHT, **EDGE}),
@@ -48,7 +48,9 @@ def thread_census(runs, guess: float | None = None):
         totals[field] = draw.stacked(axes, rows, LIBRARIES, width=0.6)
         for row, total in enumerate(totals[field]):
             axes.annotate(number.format(total), (total, row), (4, -4),
-                          textcoords="offset points")
+                          textcoords="offset points",
+                          bbox={"facecolor": "white", "edgecolor": "none",
+                                "pad": 0.5})
         for n in sorted(set(cores)):
             axes.axvline(n, color="black", linestyle=":", label=f"cores: {n}")
         guessed = (guess or 0) if field == "threads" else 0
@@ -203,15 +205,18 @@ def luck(compared) -> str:
     names = compared.baseline, compared.variants[-1]
     share, default = (_in_rounds(compared, name) for name in names)
     gain = (share / default).median()
+    runs = compared.runs
     # Two copies share the rate: one has its next iteration after 2 / rate s
+    own_ms, default_ms = (_span(2000 / runs[runs.variant == name].value)
+                          for name in names)
     told = [f"In the median round, a fair share is {_times(gain)} times as "
             "fast as by default."]
     if gain > MATTERS:
         told += ["By default, a thread that has finished keeps asking whether "
                  "the slowest has, and takes the core on which the slowest "
                  "would finish. An iteration of one copy takes "
-                 f"{_span(2000 / share)} ms with a fair share, and "
-                 f"{_span(2000 / default)} ms by default."]
+                 f"{own_ms} ms with a fair share, and {default_ms} ms by "
+                 "default."]
     if default.max() > 1.5 * default.min():
         told += ["By default the rate is a matter of luck: it was "
                  f"{_span(default)} iterations/s."]
@@ -223,6 +228,17 @@ def luck(compared) -> str:
              if other.found.variants == compared.variants]
     told += [f"In an earlier run: {'; '.join(there)}."] if there else []
     return "\n".join(told)
+
+
+def crowds(compared, full: str, lone: str, kmeans) -> str:
+    """What a crowd keeps of the rate in this comparison, and what it cost the
+    copies of K-means."""
+    gain = compared.between(full, lone)
+    cost = f"K-means was slower by a factor of {times(kmeans)}"
+    if not np.isfinite(gain.high):
+        return f"By default, {cost}."
+    return (f"The crowd keeps {gain.low:.2f} to {gain.high:.2f} of the rate "
+            f"here; {cost}.")
 
 
 def asking(compared) -> str:
@@ -288,14 +304,15 @@ def account(frame, alone) -> str:
     pool = job["metrics.threads"]
     more = each["Eigen"] - 2 * pool
     one = alone.rate.iloc[0]
-    harm = ("this crowd does no great harm" if job["rate"] > 0.9 * one
+    harm = ("no loss like that of K-means shows" if job["rate"] > 0.9 * one
             else "this crowd seems to cost part of the rate")
     return (f"Each rank has {sum(each.values())} threads: Python's first, "
             f"{each['other']} that NumPy, MPI and imports have started, "
             f"TensorFlow's {pool} intra-op and {pool} inter-op threads, and "
             f"{more} more of TensorFlow.\n"
             f"Together the ranks reach {rounded(job['rate'])} images/s, and "
-            f"one process alone reached {rounded(one)}: {harm}.")
+            f"one process alone reached {rounded(one)}, in one run each: "
+            f"{harm}.")
 
 
 @look.style

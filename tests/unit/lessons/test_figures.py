@@ -287,6 +287,41 @@ def test_a_figure_says_what_it_found(figure: str) -> None:
                 assert axes.viewLim.contains(*line.get_xydata()[0]), "a guess that nobody sees"
 
 
+def added(strips: int, step_s: float, allreduce_s: float, ranks: int = 2) -> pd.DataFrame:
+    """A job that added up strips, whose ranks took half of them each, or all."""
+    share = {"first": 0, "last": -(-strips // ranks)}
+    metrics = {"strips": strips, "allreduce_s": allreduce_s, "shares": [share, share]}
+    metrics = {f"metrics.{name}": value for name, value in metrics.items()}
+    return frame(step_median_s=step_s, **metrics)
+
+
+def test_what_halving_saves_and_whether_an_allreduce_is_mostly_waiting() -> None:
+    said = lesson("00_welcome").halving
+    short = added(1_001, 10e-6, 3.2e-6)
+    assert said(short, added(40_000_001, 42e-3, 184e-6)) == (
+        "At the long sum's pace, halving the strips saves 1.05 microseconds, less than the "
+        "allreduce takes; 5.75 of the 10.0 are neither strips nor allreduce. With 40,000,001 "
+        "strips the same allreduce took 184 microseconds: most of that was waiting for the other "
+        "rank."
+    )
+    long = added(40_000_001, 42e-3, 9e-6)
+    assert said(added(10_001, 14e-6, 3e-6), long).endswith(
+        "saves 10.5 microseconds, more than the allreduce takes."
+    )
+    assert said(added(1_001, 1e-5, 1e-7, ranks=1), long).startswith("Nothing was halved")
+
+
+def test_a_crowd_is_told_beside_that_of_k_means() -> None:
+    said = lesson("02_threads").crowds
+    kmeans = compared({"a fair share": 1.0, "by default": 0.02})
+    sides = {"1 rank": 1.0, "full": 1.8, "lone": 2.0}
+    assert said(compared(sides), "full", "lone", kmeans) == (
+        "The crowd keeps 0.90 to 0.90 of the rate here; K-means was slower by a factor of 50."
+    )
+    few = said(compared(sides, rounds=1), "full", "lone", kmeans)
+    assert few == "By default, K-means was slower by a factor of 50."
+
+
 def test_a_guess_that_is_no_number_is_refused_in_a_sentence() -> None:
     with pytest.raises(ScaleoutError, match="Your guess is 'three': write a number, such as 1.5"):
         thread_census(lesson("02_threads").thread_census, "three")
