@@ -149,7 +149,8 @@ def memory_modes(records, data_mib: float, guess: float | None = None):
              ylim=(0, 1.15 * max(data_mib, guess or 0, *ends)))
     same = all(np.allclose(palette, palettes[0], rtol=1e-3)
                for palette in palettes)
-    agree = "one and the same palette" if same else "DIFFERENT PALETTES"
+    agree = ("the same palette, to a thousandth" if same
+             else "DIFFERENT PALETTES")
     title = (f"The modes find {agree}. Besides Python and its libraries, a "
              f"rank needs this many MiB (in brackets: how long one run took): "
              f"{', '.join(most)}.")

@@ -155,7 +155,9 @@ def message_time(pings, fit, guess_us: float | None = None):
     axes.text(corner, alpha_us / 3, fontsize=9, va="bottom", color=look.INK,
               s=f" {corner:,.0f} bytes:\n alpha = n beta")
     if guess_us is not None:
-        look.guess_star(axes, last, guess_us, f"{guess_us:g} us")
+        # Hollow: the median may lie behind it.
+        look.guess_star(axes, last, guess_us, f"{guess_us:g} us",
+                        markerfacecolor="none", markeredgecolor="black")
     axes.set(xscale="log", yscale="log", ylabel="time, one way (us)",
              xlabel="size of the message (bytes)")
     axes.legend(loc="upper left")
@@ -166,6 +168,40 @@ def message_time(pings, fit, guess_us: float | None = None):
              f"and beta say. That is {speed[-1]:.2g} GB/s; the most is "
              f"{speed[best]:.2g}, at {_size(sizes[best])}.")
     return look.finish(figure, title)
+
+
+def one_call(asking, alone) -> str:
+    """Say how long an allreduce of one number takes with too many ranks, and
+    beside it one of two ranks with a core each.
+
+    alone: the records of these two.
+    """
+    runs = asking.runs.set_index("variant").value
+    ms = 1e3 * runs[asking.baseline]
+    let_go_us = 1e6 * runs[asking.variants[0]].median()
+    mine = alone[alone.variant == "mpi"].set_index("metrics.bytes")
+    size = mine.index.min()
+    return (f"One allreduce takes {rounded(ms.min())} to {rounded(ms.max())} "
+            "ms if waiting ranks keep asking, depending on the run. If they "
+            f"let go, it still takes {rounded(let_go_us)} us; two ranks with "
+            "a core each took "
+            f"{rounded(1e6 * mine.step_median_s[size])}, for {_size(size)}.")
+
+
+def explained(taken, adding) -> str:
+    """Say how much of what recursive doubling takes longer than the ring's
+    way is the adding of the other half."""
+    whole, half = 1e3 * taken.table["median"].iloc[[0, 2]]
+    once = 1e3 * adding.table["median"].iloc[0]
+    longer = whole - half
+    too = ("the other half of the numbers, which it adds too, takes MPI "
+           f"{once:.2f} ms.")
+    if longer <= 0 or taken.verdict("ring's way") != "faster":
+        return f"Recursive doubling is not shown to take longer, though {too}"
+    more = ("explains no more than that" if longer > once else
+            "can explain all of it")
+    return (f"Recursive doubling took {longer:.2f} ms longer; {too} "
+            f"Adding alone {more}.")
 
 
 @look.style

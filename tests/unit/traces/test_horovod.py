@@ -81,6 +81,26 @@ def test_a_job_of_one_step_has_no_picture(file: Path) -> None:
         lesson("05_horovod").step_timeline(timeline.read(file), 0.01)
 
 
+def test_what_is_sent_while_ranks_compute_stands_in_the_title(file: Path) -> None:
+    draw = lesson("05_horovod").step_timeline
+    ready = "In these steps the gradients are ready after 16.0 ms (a rank alone: 10.0 for all of it)."
+    after = "after that a rank waits 1.0 ms for the slowest, and communicates for 3.0."
+
+    def title() -> str:
+        return " ".join(draw(timeline.read(file), 0.01).get_suptitle().split())
+
+    file.write_text(made(steps=5))
+    none = "While the ranks compute, gradients are being sent for 0.0 ms a step;"
+    assert title() == f"{ready} {none} {after}"
+    early = [  # two that overlap, 5 ms in all
+        {"ph": kind, "name": "MPI_ALLREDUCE", "ts": 20_000 * step + at, "pid": pid}
+        for step in range(5)
+        for kind, at, pid in (("B", 1_000, 8), ("B", 3_000, 9), ("E", 4_000, 8), ("E", 6_000, 9))
+    ]
+    file.write_text(f"{made(steps=5)[:-1]},{','.join(map(json.dumps, early))}]")
+    assert "sent for 5.0 ms a step" in title()
+
+
 def test_a_timeline_that_was_cut_anywhere_is_read_up_to_the_cut(file: Path) -> None:
     text = made(steps=4)
     whole = len(json.loads(text))
