@@ -76,23 +76,40 @@ def test_each_line_knows_whether_it_came_by_standard_error() -> None:
     ("said", "drawn", "rest"),
     [
         (b"\r10 %\r20 %\r30", "10 %\r20 %", "30"),
-        (b"\r10 %", None, "10 %"),
+        (b"\r10 %", None, "\r10 %"),
         (b"10 %\r", None, "10 %"),  # a line of Windows, whose end has not come
         (b"no bar", None, "no bar"),
         (b"10 %\r20 %\r30 %" + b"." * output.HELD, "10 %\r20 %", "30 %" + "." * output.HELD),
     ],
 )
-def test_a_bar_is_shown_while_it_grows(said: bytes, drawn: str | None, rest: str) -> None:
+def test_a_bar_is_shown_while_it_grows(
+    said: bytes, drawn: str | None, rest: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = _clock(monkeypatch)
     pieces = output.Pieces(ID)
     assert list(pieces.feed(_mark(2) + said)) == []
+    assert list(pieces.drawn()) == [], "the line may end within a second"
+    now.append(now[-1] + 1.5)
     assert list(pieces.drawn()) == ([] if drawn is None else [(2, drawn)])
     assert list(pieces.drawn()) == [], "once a second at most"
     assert list(pieces.feed(b"")) == [(2, rest)]
 
 
-def test_a_bar_that_is_shown_loses_nothing_where_a_mark_is_cut() -> None:
+def _clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Hold the clock of what is read: its time is the last of a list."""
+    now = [100.0]
+    monkeypatch.setattr(output.time, "monotonic", lambda: now[-1])
+    return now
+
+
+def test_a_bar_that_is_shown_loses_nothing_where_a_mark_is_cut(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = _clock(monkeypatch)
     pieces = output.Pieces(ID)
     assert list(pieces.feed(_mark(0) + b"1 %\r2 %" + _mark(1)[:9])) == []
+    assert list(pieces.drawn()) == []
+    now.append(now[-1] + 1.5)
     assert list(pieces.drawn()) == [(0, "1 %")]
     assert list(pieces.feed(_mark(1)[9:] + b"one\n" + _mark(0) + b"\r3 %\n")) == [
         (1, "one"),
