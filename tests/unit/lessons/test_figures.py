@@ -432,8 +432,12 @@ def test_a_call_among_too_many_ranks_stands_beside_one_of_two() -> None:
         {"variant": ["ring", "mpi", "mpi"], "metrics.bytes": [16, 64, 16]}
         | {"step_median_s": [9e-6, 3e-6, 2e-6]}
     )
-    assert lesson("03_spmd").one_call(asking, alone).endswith(
-        "If they let go, it still takes 400 us; two ranks with a core each took 2.00, for 16 B."
+    assert (
+        lesson("03_spmd")
+        .one_call(asking, alone)
+        .endswith(
+            "If they let go, it still takes 400 us; two ranks with a core each took 2.00, for 16 B."
+        )
     )
 
 

@@ -83,7 +83,9 @@ def test_a_job_of_one_step_has_no_picture(file: Path) -> None:
 
 def test_what_is_sent_while_ranks_compute_stands_in_the_title(file: Path) -> None:
     draw = lesson("05_horovod").step_timeline
-    ready = "In these steps the gradients are ready after 16.0 ms (a rank alone: 10.0 for all of it)."
+    ready = (
+        "In these steps the gradients are ready after 16.0 ms (a rank alone: 10.0 for all of it)."
+    )
     after = "after that a rank waits 1.0 ms for the slowest, and communicates for 3.0."
 
     def title() -> str:
