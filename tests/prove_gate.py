@@ -1,8 +1,8 @@
 """How often is a gate wrong on this machine? Real commands, many pairs: equal ones, and one that does
-10 % more work, half of them beside a load that comes and goes. Not collected by pytest: it takes hours.
+10 % more work, half of them beside a load that comes and goes. Not collected by pytest: it takes an hour.
 
-    python tests/prove_gate.py 100 gate.jsonl      measures, and goes on where it was broken off
-    python tests/prove_gate.py 0 gate.jsonl        only prints the table of docs/gate.md
+    python tests/prove_gate.py 100 mine.jsonl            measures, and goes on where it was broken off
+    python tests/prove_gate.py 0 tests/data/gate.jsonl   only prints the table of docs/gate.md
 
 Beside the gate stands the usual one on the same pairs: each command once, red from 10 % on.
 """
@@ -42,9 +42,9 @@ SAYS = {0: "passes", 1: "red", 3: "cannot tell"}
 
 @contextmanager
 def load(on: bool) -> Iterator[None]:
-    """Keep as many processes as there are cores busy, for half of the time."""
-    cores = len(os.sched_getaffinity(0)) if on else 0
-    started = [subprocess.Popen([sys.executable, "-c", LOAD]) for _ in range(cores)]
+    """Keep half as many processes as there are cores busy, for half of the time."""
+    busy = len(os.sched_getaffinity(0)) // 2 if on else 0
+    started = [subprocess.Popen([sys.executable, "-c", LOAD]) for _ in range(busy)]
     try:
         yield
     finally:
