@@ -10,9 +10,10 @@ import numpy as np
 from matplotlib.ticker import LogLocator, NullLocator
 
 from scaleout.base.words import count, rounded
-from scaleout.comparisons.intervals import mean_interval
+from scaleout.comparisons.intervals import mean_interval, verdict
 from scaleout.plots import look, primitives
 
+ENOUGH = 12  # evaluations, to tell how memory goes on
 SHARES = {
     "train_s": ("trains", {"color": look.DARK}),
     "input_s": ("gets its input", {"color": look.LIGHT, "hatch": "//"}),
@@ -47,6 +48,59 @@ def time_shares(records, guess: float | None = None):
     return look.finish(figure, f"{'. '.join(found)}.", legend=5)
 
 
+def trained(records) -> float:
+    """The share of rank 0's time in which it trains."""
+    share = records["metrics.shares"].iloc[0][0]
+    return share["train_s"] / sum(share[part] for part in SHARES)
+
+
+def most_to_gain(records) -> str:
+    """Say what a profile allows: all but training may go."""
+    share = trained(records)
+    return (f"Rank 0 trains in {100 * share:.0f} % of its time, so without "
+            f"all the rest the job is 1 / {share:.2f} = {1 / share:.1f} times "
+            "as fast, at most, by this one run.")
+
+
+def beside_the_bound(records, found) -> str:
+    """Say how the fastest variant stands to what the profile allowed."""
+    most, best = 1 / trained(records), found.best
+    if best == found.baseline or found.rounds < 3:
+        return f"The profile allowed {most:.1f} times; nothing is shown."
+    ratio = found.ratio(best)
+    got = f"{ratio.middle:.2f} times ({ratio.low:.2f} to {ratio.high:.2f})"
+    said = "that is all of it, as far as these rounds tell."
+    if ratio.high < most:
+        said = "the rest of that time is still not spent on training."
+    elif ratio.low > most:
+        said = "more than that, as a profile of one run is uncertain, too."
+    return (f"The profile allowed {most:.1f} times. {best} gives {got}: "
+            f"{said}")
+
+
+def what_gaps_brought(found) -> str:
+    """Say what each gap of step 1 brought, and why where it is nothing."""
+    def compared(variant: str, other: str) -> tuple[str, str]:
+        ratio = found.between(variant, other)
+        times = f"{ratio.middle:.2f} times as fast as {other[2:]}"
+        if np.isfinite(ratio.high):
+            times += f" ({ratio.low:.2f} to {ratio.high:.2f})"
+        return verdict(ratio, found.noise), times
+
+    word, times = compared("+ compiled", "+ on batch")
+    graph = f"Your first gap is {times}"
+    if word != "faster":
+        graph += (", not shown to be faster: today's predict_on_batch runs "
+                  "a graph, too")
+    graph += f". It is {compared('+ compiled', '+ eager')[1]}."
+    word, times = compared("+ shared", "+ compiled")
+    share = f"Your second gap is {times}"
+    if word != "faster":
+        share += (", not shown to be faster: the ranks share only what a "
+                  "graph's evaluation still takes")
+    return f"{graph}\n{share}."
+
+
 @look.style
 def ranks_threads(grid, guess: str | None = None):
     """Draw a sweep over ranks and threads as a map of images/s; what failed
@@ -57,9 +111,12 @@ def ranks_threads(grid, guess: str | None = None):
     known = {pair: rate for pair, rate in cells.items() if rate == rate}
     said = "No setting gave a rate."
     if known:
-        ranks, threads = max(known, key=known.get)
-        said = (f"Highest of single runs: {ranks} x {threads}, "
-                f"{rounded(known[ranks, threads])} images/s.")
+        best = [max((pair for pair in known if pair[0] == ranks),
+                    key=known.get) for ranks in sorted({r for r, _ in known})]
+        each = [f"{ranks} x {threads} with {rounded(known[ranks, threads])}"
+                for ranks, threads in best]
+        said = ("The best of single runs, for each number of ranks: "
+                f"{', '.join(each)} images/s.")
     failed = len(cells) - len(known)
     said += f" {failed} of {len(cells)} settings failed." * bool(failed)
     return pairs_map(cells, ("ranks (count)",
@@ -90,36 +147,83 @@ def pairs_map(cells, labels, unit: str, said: str, guess: str | None):
 
 
 @look.style
-def kept_steps(steps, guess: str | None = None):
+def kept_steps(tuning, guess: str | None = None,
+               guess_whole: float | None = None):
     """Draw what each step of a tuning was worth, each beginning where the
-    ones before have got to."""
-    names = ["first written", *steps, "all kept"]
-    figure, axes = plt.subplots(figsize=(1.6 + 1.1 * len(names), 4.6))
+    ones before have got to; then what they promise together, and what whole
+    jobs gave."""
+    steps, chosen = tuning.steps, tuning.choices
+    names = ["first written", *steps, "promised", "whole job"]
+    figure, axes = plt.subplots(figsize=(1.6 + 1.1 * len(names), 4.8))
     shown = {}
     dropped = []
     each = []
     for name, found in steps.items():
-        best = found.best
+        best = chosen[name]
         if best == found.baseline:
             best = max(found.variants, key=lambda x: found.ratio(x).middle)
             dropped.append(name)
         ratio = found.ratio(best)
-        verdict = f"{ratio.middle:.2f}x" + ",\nnot kept" * (name in dropped)
-        shown[name] = (ratio, f"{fill(best, 14)}\n{verdict}")
+        kept = f"{ratio.middle:.2f}x" + ",\nnot kept" * (name in dropped)
+        shown[name] = (ratio, f"{fill(best, 14)}\n{kept}")
         each.append(f"{name}: {found.sentence(best)}")
-    level, top = primitives.waterfall(axes, shown, dropped)
-    axes.bar(len(names) - 1, level, color=look.DARK, **primitives.STEP)
-    for place, height in ((0, 1.0), (len(names) - 1, level)):
-        axes.annotate(f"{height:.1f}x", (place, height), (0, 4), ha="center",
-                      textcoords="offset points")
-    look.guess_name(axes, names, guess, 0.05)
+    _, top = primitives.waterfall(axes, shown, dropped)
+    axes.annotate("1.0x", (0, 1), (0, 4), ha="center",
+                  textcoords="offset points")
+    for place, ratio in enumerate((tuning.promised, tuning.measured),
+                                  len(names) - 2):
+        axes.bar(place, ratio.middle, color=look.DARK, **primitives.STEP)
+        ends = ratio.low, ratio.middle, ratio.high
+        primitives.interval(axes, place, *ends, upright=True, color=look.INK,
+                            markerfacecolor="white")
+        end = ratio.high if math.isfinite(ratio.high) else ratio.middle
+        axes.annotate(f"{ratio.middle:.1f}x", (place, end), (0, 5),
+                      ha="center", textcoords="offset points")
+        top = max(top, end)
+    if guess_whole is not None:
+        top = max(top, guess_whole)
+        look.guess_star(axes, len(names) - 1.32, guess_whole,
+                        f"{guess_whole:g} times, whole job")
+    look.guess_name(axes, names, guess, 0.95)
     axes.set_xticks(range(len(names)), [fill(name, 12) for name in names])
-    axes.set(ylabel="times as fast as first written", ylim=(0, 1.3 * top))
-    kept = len(steps) - len(dropped)
+    axes.set(ylabel="times as fast as first written", ylim=(0, 1.45 * top))
+    count_kept = len(steps) - len(dropped)
     return look.finish(
-        figure, f"{kept} of {count(len(steps), 'step')} kept; together they "
-        f"promise {level:.1f}x.", " ".join(each),
-        legend=1 if guess is not None else 0)
+        figure, f"{count_kept} of {count(len(steps), 'step')} kept. "
+        f"{promise(tuning.promised, tuning.measured)}", " ".join(each),
+        legend=sum(one is not None for one in (guess, guess_whole)))
+
+
+def promise(promised, measured) -> str:
+    """Say whether whole jobs gave what the steps promised together."""
+    def of(ratio) -> str:
+        if not math.isfinite(ratio.high):
+            return f"{ratio.middle:.1f}x"
+        return f"{ratio.middle:.1f}x ({ratio.low:.1f} to {ratio.high:.1f})"
+
+    apart = math.log(promised.middle / measured.middle)
+    doubt = math.hypot(math.log(promised.high / promised.middle),
+                       math.log(measured.high / measured.middle))
+    said = "the two are not told apart."
+    if not math.isfinite(doubt):
+        said = "too few rounds to tell."
+    elif abs(apart) > doubt:
+        said = f"the steps promised too {'much' if apart > 0 else 'little'}."
+    return f"Promised {of(promised)}, measured {of(measured)}: {said}"
+
+
+def stored_elsewhere(others) -> str:
+    """Say how many times as fast tuning made the job on other machines."""
+    said = []
+    for other in others:
+        ratio = other.found.ratio("tuned")
+        said.append(f"{ratio.middle:.1f} times ({ratio.low:.1f} to "
+                    f"{ratio.high:.1f}) on {other.name}")
+    if not said:
+        return "Stored runs of other machines: none."
+    return ("Stored runs of other machines, one bound rank on each core, "
+            f"a cycle of 4 ms, evaluation shared: {'; '.join(said)} as fast "
+            "as first written.")
 
 
 @look.style
@@ -148,7 +252,7 @@ def accuracy_over_time(records, goal: float):
                  label=f"goal: {goal:g} %")
     axes.set(xlabel="time since the start of the training (s)",
              xscale="log", ylabel="accuracy on the test images (%)")
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
     axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_locator(NullLocator())
     return look.finish(figure, first_to_reach(reached, goal),
@@ -215,13 +319,15 @@ def doubt_in_words(records) -> str:
 @look.style
 def memory_over_time(records):
     """Draw the resident memory of each rank, from one evaluation to the
-    next, and say whether that of rank 0 grows. A panel for each job."""
+    next, and say whether that of rank 0 grows more than that of ranks that
+    test nothing. A panel for each job."""
     figure, panels = primitives.panels(records, (7.4, 3.8))
     found = []
     for (name, axes), frame in zip(panels.items(), records.values(),
                                    strict=True):
-        gains = []  # of rank 0 in each run
+        gains = []  # of rank 0 in each run, less that of the others
         for run, job in enumerate(frame["metrics"]):
+            own = []  # of each rank
             for rank, share in enumerate(job["shares"]):
                 mib = np.array(share["rss_mib"], float)[:, 1]
                 label = "rank 0" if rank == 0 else "the other ranks"
@@ -229,15 +335,16 @@ def memory_over_time(records):
                 primitives.line(axes, np.arange(1, len(mib) + 1), mib,
                                 label if first and rank < 2 else "",
                                 min(rank, 1), markersize=3, linewidth=1)
-                if rank == 0 and len(mib) >= 6:
-                    gains.append(gain(mib))
+                own.append(gain(mib) if len(mib) >= ENOUGH else math.nan)
+            if len(own) > 1 and math.isfinite(sum(own)):
+                gains.append(own[0] - statistics.fmean(own[1:]))
         found.append(f"{name}: {growth_in_words(gains)}")
         axes.set(xlabel="evaluation (number)")
         axes.locator_params(axis="x", integer=True)
     next(iter(panels.values())).set_ylabel("resident memory (MiB)")
     return look.finish(
-        figure, "Memory that rank 0 gains with each evaluation, after the "
-        f"first two. {' '.join(found)}", legend=4)
+        figure, "Memory that rank 0 gains with each evaluation, more than "
+        f"the ranks that test nothing. {' '.join(found)}", legend=4)
 
 
 def gain(mib) -> float:
@@ -260,7 +367,8 @@ def growth_in_words(gains) -> str:
     middle, half = mean_interval(gains)
     said = f"{middle:.2f} MiB ({middle - half:.2f} to {middle + half:.2f})"
     if middle > half:
-        return f"{said}, so it grows."
+        return (f"{said}, so it grows: by {middle * 1000 / 1024:.1f} GiB in "
+                "a thousand.")
     return f"{said}, so no growth is shown."
 
 
@@ -272,3 +380,40 @@ def ranks_that_fit(records, gib: float) -> str:
     return (f"At {job['side']} x {job['side']} pixels a rank took up to "
             f"{peak:.1f} GiB: {int(0.9 * gib / peak)} of them fit in nine "
             f"tenths of this machine's {gib:.0f} GiB.")
+
+
+@look.style
+def with_and_without(jobs, guess: float | None = None):
+    """Draw the accuracy of each seed, from the labelled images alone and with
+    all images. jobs: {(seed, labels alone): records}."""
+    ends = {key: 100 * frame["metrics"].iloc[0]["accuracy"][-1]
+            for key, frame in jobs.items()}
+    pairs = [(ends[seed, True], ends[seed, False])
+             for seed, alone in ends if alone]
+    figure, axes = plt.subplots(figsize=(6.4, 3.8))
+    for nth, pair in enumerate(pairs):
+        axes.plot([0, 1], pair, "o-", color=look.DARK, linewidth=1.2,
+                  label="a seed" if nth == 0 else "")
+    means = [statistics.fmean(each) for each in zip(*pairs, strict=True)]
+    for place, mean in enumerate(means):
+        axes.plot([place - 0.12, place + 0.12], [mean] * 2, linewidth=4,
+                  color=look.MIDDLE, label="mean" if place == 0 else "")
+    if guess is not None:
+        axes.plot([0, 1], [means[0], means[0] + guess], ":", linewidth=2,
+                  color=look.MIDDLE, label=f"your guess: {guess:g} points")
+    labels = len(next(iter(jobs.values()))["metrics"].iloc[0]["labelled"])
+    axes.set_xticks([0, 1], [f"{labels} labels alone", "and all other images"])
+    axes.set(ylabel="accuracy on the test images (%)", xlim=(-0.4, 1.4))
+    said = f"{means[1] - means[0]:+.1f} points"
+    if len(pairs) < 3:
+        said += ": too few seeds to tell."
+    else:
+        middle, half = mean_interval([there - here for here, there in pairs])
+        said += f" ({middle - half:+.1f} to {middle + half:+.1f}), "
+        said += ("so images without a label help." if middle > half else
+                 "so no gain is shown." if middle > -half else
+                 "so images without a label harm.")
+    return look.finish(
+        figure, f"{count(len(pairs), 'seed')}, {labels} labels: {said}",
+        f"{means[0]:.1f} % from the labels alone, {means[1]:.1f} % with all "
+        "images, on average.", legend=3)

@@ -128,6 +128,9 @@ def way_to_classify(classifier, evaluation, looked):
         looked.append(1)  # Python is at work here
         return classifier(images, training=False)
 
+    if evaluation == "eager":
+        return classify
+
     # TODO 1: Python goes through all layers at each call of `classify`. Give
     # back a graph of it instead, which the first call builds.  (1 line)
     return classify

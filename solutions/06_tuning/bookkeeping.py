@@ -15,7 +15,7 @@ from scaleout.kit.flags import Parser, one_or_more, refuse, zero_or_more
 
 QUICK_STEPS = 12
 QUICK_BATCH = 8
-EVALUATIONS = ["predict", "predict_on_batch", "compiled", "shared"]
+EVALUATIONS = ["predict", "predict_on_batch", "eager", "compiled", "shared"]
 KNOBS = ("HOROVOD_", "KMP_", "OMP_", "TF_NUM_")
 
 

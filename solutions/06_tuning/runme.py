@@ -16,11 +16,7 @@ from functools import partial
 # before TensorFlow loads. Leave this one until the notebook has found them,
 # in its step "Waiting".  (1 to 5 lines)
 # BEGIN SOLUTION
-found = {
-    "HOROVOD_CYCLE_TIME": "4",
-    "TF_NUM_INTRAOP_THREADS": "1",
-    "TF_NUM_INTEROP_THREADS": "1",
-}
+found = {"HOROVOD_CYCLE_TIME": "4"}
 # STARTER: found = {}
 # END SOLUTION
 for name, value in found.items():
@@ -134,6 +130,9 @@ def way_to_classify(classifier, evaluation, looked):
     def classify(images):
         looked.append(1)  # Python is at work here
         return classifier(images, training=False)
+
+    if evaluation == "eager":
+        return classify
 
     # TODO 1: Python goes through all layers at each call of `classify`. Give
     # back a graph of it instead, which the first call builds.  (1 line)

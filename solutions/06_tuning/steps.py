@@ -1,16 +1,29 @@
-"""One job made faster step by step: what is shown to be faster is kept.
+"""One job made faster step by step: what is shown to be faster is kept; of
+changes that are not told apart, the simplest.
 
     tuning = sg.module("steps").Tuning(sg.run, ranks=2, threads=2, bind="none")
     tuning.step("binding", {"bound": {"bind": "core"}})
-    tuning.kept    # the settings now
-    tuning.gain    # times as fast, if the gains of the steps multiply
+    tuning.kept        # the settings now
+    tuning.promised    # times as fast, if the gains of the steps multiply
 """
 
+import math
 from itertools import product
 
-from scaleout import Comparison, ScaleoutError, compare, data, mpis, sweep
+from scaleout import (
+    Comparison,
+    ScaleoutError,
+    compare,
+    data,
+    machine,
+    mpis,
+    sweep,
+)
+from scaleout.base.words import rounded
+from scaleout.comparisons.intervals import Ratio, verdict
 
 FIRST = "first written"
+ONCE_MORE = "once more"
 
 
 class Tuning:
@@ -27,18 +40,25 @@ class Tuning:
             self.first["ranks"] = 1
         self.kept = self.first
         self.steps: dict[str, Comparison] = {}
+        self.choices: dict[str, str] = {}  # what each step kept
+        self.measured: Ratio | None = None  # beside first written
+        self._changes: dict[str, dict] = {}
+        self._rates: dict[str, list[str]] = {}
 
-    def step(self, name: str, variants) -> Comparison:
-        """Compare changes with what is kept so far, and keep the fastest of
-        those that are shown to be faster.
+    def step(self, name: str, variants, rounds=None) -> Comparison:
+        """Compare changes, the simplest first, with what is kept so far, and
+        keep the simplest of those that are shown to be faster and not told
+        apart from the fastest. A change that is there already is left out.
 
         The same name again measures that step anew, from what is kept now.
         """
-        settings = {self._before: self.kept, **self._on_top(variants)}
-        for variant in variants:
-            if settings[variant] == self.kept:
+        settings = {self._before: self.kept}
+        for variant, how in self._on_top(variants).items():
+            if how == self.kept:
                 raise ScaleoutError(f"{variant!r} changes nothing: it is "
                                     "what is kept already.")
+            if how not in settings.values():
+                settings[variant] = how
         # The MPI library is one for all of them.
         asked = {variant: {key: value for key, value in how.items()
                            if key != "site"}
@@ -46,10 +66,26 @@ class Tuning:
         done = self._job(script="../05_horovod/side/tune.py", lab="06_tuning",
                          ranks=processes(settings), threads=1, bind="none",
                          site=self.kept.get("site"), echo=False,
-                         variants=asked, rounds=self._rounds)
+                         variants=asked, rounds=rounds or self._rounds)
         found = Comparison(done.records["metrics.runs"].iloc[0],
                            metric="images/s, all time counted")
+        self._changes[name] = {variant: variants[variant]
+                               for variant in found.variants}
         return self._keep(name, settings, found)
+
+    def once_more(self, rounds: int = 10) -> Comparison | None:
+        """Try again what was unclear, on top of what is kept now: of each
+        step the change that looked best. None where nothing was."""
+        changes: dict[str, dict] = {}
+        for name, found in self.steps.items():
+            open_ = {variant: how for variant, how in
+                     self._changes.get(name, {}).items()
+                     if found.verdict(variant) == "unclear"
+                     and {**self.kept, **how} != self.kept}
+            if open_ and name != ONCE_MORE:
+                best = max(open_, key=lambda one: found.ratio(one).middle)
+                changes[best] = open_[best]
+        return self.step(ONCE_MORE, changes, rounds) if changes else None
 
     def whole_jobs(self, name: str, variants) -> Comparison:
         """As `step`, where each run is a whole job of its own: for what is
@@ -58,6 +94,7 @@ class Tuning:
         The job as first written runs too, as the last of them.
         """
         settings = self._on_top(variants)
+        before = self._before
         yours = without_cycle(self.kept)
         jobs = {"yours": yours}
         for variant, how in settings.items():
@@ -68,7 +105,18 @@ class Tuning:
         settings = {"yours": self.kept, **settings, FIRST: self.first}
         found = compare(self._job, jobs, rounds=self._rounds or 5,
                         metric="images_per_s", steps=120)
-        return self._keep(name, settings, found)
+        self._keep(name, settings, found, before)
+        if before != FIRST:
+            self._note(FIRST, name, found, FIRST)
+        kept = self.choices[name]
+        if kept == found.baseline:
+            ratio = found.ratio(FIRST)
+            self.measured = Ratio(1 / ratio.middle, 1 / ratio.high,
+                                  1 / ratio.low if ratio.low else math.inf,
+                                  ratio.rounds)
+        else:
+            self.measured = found.between(kept, FIRST)
+        return found
 
     @property
     def pair(self) -> tuple[int, int]:
@@ -100,17 +148,33 @@ class Tuning:
         return sweep(words, ranks=ranks, threads=threads, env=env,
                      metric="images_per_s", site=how.get("site"), echo=None)
 
-    def rival(self, grid, others) -> dict[str, dict]:
-        """The fastest point of a sweep; none if it is kept already or among
-        the others."""
-        known = [(how.get("ranks"), how.get("threads"))
-                 for how in (self.kept, *others.values())]
+    def rivals(self, grid, others) -> dict[str, dict]:
+        """The best cell of each number of ranks of a sweep, bound as there,
+        and as many ranks as are kept, bound, with a share of the cores each;
+        without what is kept already or among the others."""
+        known = [self._place(how)
+                 for how in (self.kept, *self._on_top(others).values())]
         frame = grid.frame.dropna(subset="rate").sort_values("rate")
-        for _, point in frame.tail(1).iterrows():
-            pair = int(point.ranks), int(point.threads)
-            if pair not in known:
-                return {f"{pair[0]} x {pair[1]}": at(*pair)}
-        return {}
+        best = frame.groupby("ranks").tail(1).sort_values("ranks")
+        ranks = int(self.kept["ranks"])
+        share = max(1, machine.usable_cores() // ranks)
+        pairs = [(int(one.ranks), int(one.threads))
+                 for one in best.itertuples()]
+        found = {}
+        for pair in [*pairs, (ranks, share)]:
+            change = at(*pair)
+            place = self._place({**self.kept, **change})
+            if place not in known:
+                known.append(place)
+                bound = ", bound" * (place[2] == "core")
+                found[f"{pair[0]} x {pair[1]}{bound}"] = change
+        return found
+
+    @staticmethod
+    def _place(how) -> tuple:
+        """Ranks, threads, and whether they are bound; one rank need not."""
+        ranks, threads = int(how["ranks"]), int(how["threads"])
+        return ranks, threads, how.get("bind") if ranks > 1 else "none"
 
     def libraries(self) -> dict[str, dict]:
         """Other MPI libraries that are here and that Horovod can use: those
@@ -123,28 +187,86 @@ class Tuning:
         return {variant: {**self.kept, **change}
                 for variant, change in variants.items()}
 
-    def _keep(self, name: str, settings, found: Comparison) -> Comparison:
-        """Keep the fastest variant, if one is shown to be faster."""
-        if found.best != found.baseline:
-            self.kept = settings[found.best]
-            self._before = found.best
-        self.steps[name] = found
+    def _keep(self, name, settings, found, before="") -> Comparison:
+        """Keep what the step has shown, and note how fast it was."""
+        self._note(before or found.baseline, name, found, found.baseline)
+        chosen = simplest(found)
+        if chosen != found.baseline:
+            self.kept = settings[chosen]
+            self._before = chosen
+            self._note(chosen, name, found, chosen)
+        self.steps[name], self.choices[name] = found, chosen
         return found
 
+    def _note(self, label, name, found, row) -> None:
+        """Note the rate of some settings in a step."""
+        rate = rounded(found.table["median"][row])
+        self._rates.setdefault(label, []).append(f"{rate} ({name})")
+
+    def said(self, name: str) -> str:
+        """What a step kept, and why."""
+        if name not in self.steps:
+            return "Nothing was unclear, so nothing is tried again."
+        found, kept = self.steps[name], self.choices[name]
+        if kept == found.baseline:
+            tried = [one for one in found.variants if one != FIRST]
+            if not tried:
+                return "Nothing is kept: nothing else was tried."
+            near = max(tried, key=lambda one: found.ratio(one).middle)
+            return ("Nothing is kept: no change is shown to be faster. The "
+                    f"nearest is {found.sentence(near)}")
+        said = (f"{kept} is kept: {found.ratio(kept).middle:.2f} times as "
+                f"fast as {found.baseline}.")
+        alike = [one for one in found.variants if one != kept
+                 and found.verdict(one) == "faster"
+                 and beside(found, one, kept) not in ("faster", "slower")]
+        if alike:
+            are = "is" if len(alike) == 1 else "are"
+            said += (f" {' and '.join(alike)} {are} not told apart from it, "
+                     "and it is the simplest.")
+        return said
+
+    def same_settings(self) -> str:
+        """The images/s of the same settings, wherever they ran."""
+        return "\n".join(f"{label}: {', '.join(rates)} images/s."
+                         for label, rates in self._rates.items()
+                         if len(rates) > 1)
+
     @property
-    def gain(self) -> float:
+    def promised(self) -> Ratio:
         """How many times as fast the kept steps are together, if their gains
         multiply."""
-        product = 1.0
-        for found in self.steps.values():
-            if found.best != found.baseline:
-                product *= found.ratio(found.best).middle
-        return product
+        kept = [found.ratio(self.choices[name])
+                for name, found in self.steps.items()
+                if self.choices[name] != found.baseline]
+        middle = math.prod(ratio.middle for ratio in kept)
+        half = math.hypot(*(math.log(one.high / one.middle) for one in kept))
+        rounds = min((ratio.rounds for ratio in kept), default=0)
+        return Ratio(middle, middle * math.exp(-half),
+                     middle * math.exp(half), rounds)
+
+
+def simplest(found: Comparison) -> str:
+    """The first of the variants that are faster than the baseline and not
+    told apart from the fastest; else the baseline."""
+    best = found.best
+    return next((name for name in found.variants
+                 if found.verdict(name) == "faster" and (
+                     name == best or beside(found, name, best) != "slower")),
+                found.baseline)
+
+
+def beside(found: Comparison, variant: str, other: str) -> str:
+    """The verdict on one variant beside another."""
+    return verdict(found.between(variant, other), found.noise)
 
 
 def at(ranks: int, threads: int) -> dict:
-    """A change to so many ranks and threads; inter as intra."""
-    return {"ranks": ranks, "threads": threads, "inter": 0}
+    """A change to so many ranks and threads, inter as intra; several ranks
+    are bound where each thread has a core."""
+    bound = ranks > 1 and ranks * threads <= machine.usable_cores()
+    return {"ranks": ranks, "threads": threads, "inter": 0,
+            "bind": "core" if bound else "none"}
 
 
 def as_job(how) -> dict:

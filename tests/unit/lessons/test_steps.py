@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import lesson
+from helpers import compared, lesson, read_figure
 
 from scaleout.base.errors import ScaleoutError
+from scaleout.comparisons.intervals import Ratio
 
 steps = lesson("06_tuning", "steps")
 
@@ -49,7 +50,37 @@ def test_a_step_begins_with_what_the_ones_before_have_kept() -> None:
     assert job.asked[1]["variants"]["bound"] == {**FIRST, "bind": "core"}, "the new baseline"
     assert threads.baseline == "bound" and threads.best == "three"
     assert tuning.kept == {"ranks": 2, "threads": 3, "bind": "core"}
-    assert tuning.gain == pytest.approx(4.5, rel=0.02)
+    promised = tuning.promised
+    assert promised.middle == pytest.approx(4.5, rel=0.02)
+    assert promised.low < 4.5 < promised.high < 1.1 * promised.low
+    assert tuning.said("threads").startswith("three is kept: 3.00 times as fast as bound.")
+    bound_twice = tuning.same_settings().partition(": ")
+    assert bound_twice[0] == "bound" and "(binding), 15" in bound_twice[2]
+
+
+def test_of_changes_that_are_not_told_apart_the_simplest_is_kept() -> None:
+    tuning = steps.Tuning(Job().run, **FIRST)
+    changes = {"easy": {"threads": 2}, "hard": {"threads": 2, "more": 1}, "less": {"bind": "core"}}
+    found = tuning.step("both", changes)
+    assert found.best in ("easy", "hard") and tuning.choices["both"] == "easy"
+    assert tuning.said("both").endswith(" hard is not told apart from it, and it is the simplest.")
+    twin = tuning.step("again", {"a": {"threads": 3}, "same as a": {"threads": 3}})
+    assert twin.variants == ["a"]
+
+
+def test_what_was_unclear_is_tried_once_more_on_top_of_what_is_kept() -> None:
+    job = Job(noise=1.0)
+    tuning = steps.Tuning(job.run, **FIRST)
+    assert tuning.step("binding", {"bound": {"bind": "core"}}).verdict("bound") == "unclear"
+    job.noise = 0.002
+    tuning.step("threads", {"two": {"threads": 2}})
+    again = tuning.once_more(rounds=10)
+    assert again is not None and again.variants == ["bound"] and again.rounds == 10
+    assert job.asked[-1]["variants"]["bound"] == {"ranks": 2, "threads": 2, "bind": "core"}
+    assert tuning.choices["once more"] == "bound" and tuning.kept["bind"] == "core"
+    clear = steps.Tuning(Job().run, **FIRST)
+    clear.step("threads", {"two": {"threads": 2}})
+    assert clear.once_more() is None and "Nothing was unclear" in clear.said("once more")
 
 
 def test_what_is_slower_or_lost_in_the_noise_is_not_kept() -> None:
@@ -59,7 +90,8 @@ def test_what_is_slower_or_lost_in_the_noise_is_not_kept() -> None:
     tuning = steps.Tuning(Job().run, ranks=2, threads=1, bind="core")
     slower = tuning.step("binding", {"unbound": {"bind": "none"}})
     assert slower.verdict("unbound") == "slower" and tuning.kept["bind"] == "core"
-    assert tuning.gain == 1.0
+    assert (tuning.promised.low, tuning.promised.middle) == (1.0, 1.0)
+    assert tuning.said("binding").startswith("Nothing is kept: no change is shown to be faster.")
 
 
 def test_a_change_that_changes_nothing_is_refused() -> None:
@@ -78,16 +110,22 @@ def test_inter_x_intra_tries_each_pair_but_the_one_that_is_kept() -> None:
     assert steps.processes({"a": FIRST, "b": {**FIRST, "bind": "core"}}) == 2
 
 
-def test_the_fastest_point_joins_in_unless_it_is_there_already_or_failed() -> None:
-    tuning = steps.Tuning(Job().run, **FIRST)
-    points = [(1, 1, 50.0), (1, 2, 90.0), (2, 1, 80.0), (2, 2, math.nan)]
+def test_the_best_pair_of_each_number_of_ranks_joins_in_bound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(steps.machine, "usable_cores", lambda: 2)
+    tuning = steps.Tuning(Job().run, ranks=2, threads=2, bind="none")
+    points = [(1, 1, 50.0), (1, 2, 90.0), (2, 1, 80.0), (2, 2, 85.0), (4, 1, math.nan)]
     grid = SimpleNamespace(frame=pd.DataFrame(points, columns=["ranks", "threads", "rate"]))
-    one = {"ranks": 1, "threads": 2, "inter": 0}
-    assert tuning.rival(grid, {}) == {"1 x 2": one}
-    assert tuning.rival(grid, {"one rank": one, "Intel MPI": {"site": None}}) == {}
-    assert steps.Tuning(Job().run, **{**FIRST, **one}).rival(grid, {}) == {}
-    grid.frame = grid.frame[3:]
-    assert tuning.rival(grid, {}) == {}
+    one = {"ranks": 1, "threads": 2, "inter": 0, "bind": "none"}
+    two = {"ranks": 2, "threads": 1, "inter": 0, "bind": "core"}
+    assert tuning.rivals(grid, {}) == {"1 x 2": one, "2 x 1, bound": two}
+    others = {"one rank": one, "Intel MPI": {"site": None}}
+    assert tuning.rivals(grid, others) == {"2 x 1, bound": two}
+    bound = steps.Tuning(Job().run, **two)
+    assert bound.rivals(grid, others) == {"2 x 2": {**two, "threads": 2, "bind": "none"}}
+    grid.frame = grid.frame[4:]
+    assert bound.rivals(grid, {}) == {}
 
 
 def test_whole_jobs_are_yours_the_changes_on_top_and_the_first(results: Path) -> None:
@@ -106,6 +144,7 @@ def test_whole_jobs_are_yours_the_changes_on_top_and_the_first(results: Path) ->
     assert envs["2 here"].count({"HOROVOD_CYCLE_TIME": 1}) == found.rounds
     assert envs["2 here"].count({}) == 2 * found.rounds
     assert tuning.kept == {**first, "site": "there"}
+    assert tuning.measured.middle == pytest.approx(2.0)
     job = Job()
     tuning._job = job.run
     tuning.step("binding", {"bound": {"bind": "core"}})
@@ -168,8 +207,86 @@ def test_memory_that_is_given_back_is_no_gain() -> None:
 
 def test_memory_grows_only_when_all_runs_agree() -> None:
     said = lesson("06_tuning").growth_in_words
-    assert said([0.20, 0.22, 0.21]) == "0.21 MiB (0.19 to 0.23), so it grows."
+    assert said([0.20, 0.22, 0.21]) == (
+        "0.21 MiB (0.19 to 0.23), so it grows: by 0.2 GiB in a thousand."
+    )
     assert "no growth is shown" in said([0.2, -0.1, 0.3]) and "too few" in said([0.2])
+
+
+def memory(*slopes: float, evaluations: int = 24) -> pd.DataFrame:
+    """Three runs, whose ranks gain so many MiB with each evaluation, a little more in each run."""
+    jobs = [
+        {
+            "shares": [
+                {"rss_mib": [[k, 600 + (slope + run / 100) * k] for k in range(evaluations)]}
+                for slope in slopes
+            ]
+        }
+        for run in range(3)
+    ]
+    return pd.DataFrame({"metrics": jobs})
+
+
+def test_memory_counts_what_rank_0_gains_more_than_the_others_in_enough_evaluations() -> None:
+    draw = lesson("06_tuning").memory_over_time
+    said = read_figure(draw({"leaks": memory(2.0, 0.5), "trains": memory(0.5, 0.5)}))
+    assert "leaks: 1.50 MiB" in said and "so it grows: by 1.5 GiB in a thousand" in said
+    assert "trains: 0.00 MiB (0.00 to 0.00), so no growth is shown" in said
+    assert "few: too few runs to tell" in read_figure(
+        draw({"few": memory(2.0, 0.5, evaluations=6), "none": memory(0.5)})
+    )
+
+
+def profile(train_s: float) -> pd.DataFrame:
+    share = {"train_s": train_s, "input_s": 0.0, "evaluation_s": 1 - train_s, "wait_s": 0.0}
+    return pd.DataFrame({"metrics.shares": [[share]]})
+
+
+def test_a_gain_stands_beside_the_bound_that_the_profile_gave() -> None:
+    figures = lesson("06_tuning")
+    assert "1 / 0.40 = 2.5 times" in figures.most_to_gain(profile(0.4))
+    found = compared({"first": 1.0, "a": 2.0})
+    words = [figures.beside_the_bound(profile(share), found) for share in (0.9, 0.5, 0.2)]
+    ends = ["more than that, as a", "that is all of it,", "the rest of that time is"]
+    for said, end in zip(words, ends, strict=True):
+        assert f"a gives 2.00 times (2.00 to 2.00): {end}" in said or end in said, said
+    assert figures.beside_the_bound(profile(0.5), compared({"first": 1.0, "a": 1.0})).endswith(
+        "nothing is shown."
+    )
+
+
+def test_what_a_gap_brought_is_told_beside_the_change_before_it() -> None:
+    said = lesson("06_tuning").what_gaps_brought
+    rates = {"first": 1.0, "+ on batch": 2.88, "+ eager": 2.0, "+ compiled": 2.88, "+ shared": 4.0}
+    graph, share = said(compared(rates)).splitlines()
+    assert "times as fast as on batch" in graph and "runs a graph, too. It is 1.4" in graph
+    assert share.startswith("Your second gap is 1.3") and "not shown" not in share
+    assert "share only what" in said(compared({**rates, "+ shared": 2.88}))
+
+
+def test_a_promise_is_held_against_the_whole_job() -> None:
+    said = lesson("06_tuning").promise
+    promised, whole = Ratio(3.8, 3.5, 4.1, 5), Ratio(3.2, 3.1, 3.3, 5)
+    assert said(promised, whole) == (
+        "Promised 3.8x (3.5 to 4.1), measured 3.2x (3.1 to 3.3): the steps promised too much."
+    )
+    assert said(whole, promised).endswith("promised too little.")
+    assert said(promised, Ratio(3.6, 3.3, 3.9, 5)).endswith("the two are not told apart.")
+    assert said(promised, Ratio(3.2, 0.0, math.inf, 1)).endswith("too few rounds to tell.")
+
+
+def test_a_seed_counts_with_and_without_the_images_that_have_no_label() -> None:
+    draw = lesson("06_tuning").with_and_without
+    jobs = {
+        (seed, alone): pd.DataFrame(
+            {"metrics": [{"labelled": [0] * 20, "accuracy": [0.1, seed / 100 + 0.8 - alone / 10]}]}
+        )
+        for seed in range(3)
+        for alone in (True, False)
+    }
+    assert "3 seeds, 20 labels: +10.0 points (+10.0 to +10.0), so images" in read_figure(draw(jobs))
+    one = {key: frame for key, frame in jobs.items() if not key[0]}
+    assert "too few seeds to tell" in read_figure(draw(one, 20))
 
 
 def test_how_many_ranks_fit_leaves_a_tenth_to_the_system() -> None:
