@@ -320,13 +320,14 @@ def doubt_in_words(records) -> str:
 def memory_over_time(records):
     """Draw the resident memory of each rank, from one evaluation to the
     next, and say whether that of rank 0 grows more than that of ranks that
-    test nothing. A panel for each job."""
+    test nothing. A panel for each job, of which there are several runs."""
     figure, panels = primitives.panels(records, (7.4, 3.8))
     found = []
-    for (name, axes), frame in zip(panels.items(), records.values(),
-                                   strict=True):
+    for (name, axes), runs in zip(panels.items(), records.values(),
+                                  strict=True):
         gains = []  # of rank 0 in each run, less that of the others
-        for run, job in enumerate(frame["metrics"]):
+        jobs = [job for frame in runs for job in frame["metrics"]]
+        for run, job in enumerate(jobs):
             own = []  # of each rank
             for rank, share in enumerate(job["shares"]):
                 mib = np.array(share["rss_mib"], float)[:, 1]

@@ -213,7 +213,7 @@ def test_memory_grows_only_when_all_runs_agree() -> None:
     assert "no growth is shown" in said([0.2, -0.1, 0.3]) and "too few" in said([0.2])
 
 
-def memory(*slopes: float, evaluations: int = 24) -> pd.DataFrame:
+def memory(*slopes: float, evaluations: int = 24) -> list[pd.DataFrame]:
     """Three runs, whose ranks gain so many MiB with each evaluation, a little more in each run."""
     jobs = [
         {
@@ -224,7 +224,7 @@ def memory(*slopes: float, evaluations: int = 24) -> pd.DataFrame:
         }
         for run in range(3)
     ]
-    return pd.DataFrame({"metrics": jobs})
+    return [pd.DataFrame({"metrics": [job]}) for job in jobs]
 
 
 def test_memory_counts_what_rank_0_gains_more_than_the_others_in_enough_evaluations() -> None:
