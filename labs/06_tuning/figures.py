@@ -158,6 +158,8 @@ def kept_steps(tuning, guess: str | None = None,
     shown = {}
     dropped = []
     each = []
+    level = 1.0
+    ends = {"first written": 1.0}  # where the words of each begin
     for name, found in steps.items():
         best = chosen[name]
         if best == found.baseline:
@@ -166,6 +168,9 @@ def kept_steps(tuning, guess: str | None = None,
         ratio = found.ratio(best)
         kept = f"{ratio.middle:.2f}x" + ",\nnot kept" * (name in dropped)
         shown[name] = (ratio, f"{fill(best, 14)}\n{kept}")
+        high = ratio.high if math.isfinite(ratio.high) else ratio.middle
+        ends[name] = level * max(1.0, high)
+        level *= 1 if name in dropped else ratio.middle
         each.append(f"{name}: {found.sentence(best)}")
     _, top = primitives.waterfall(axes, shown, dropped)
     axes.annotate("1.0x", (0, 1), (0, 4), ha="center",
@@ -173,8 +178,8 @@ def kept_steps(tuning, guess: str | None = None,
     for place, ratio in enumerate((tuning.promised, tuning.measured),
                                   len(names) - 2):
         axes.bar(place, ratio.middle, color=look.DARK, **primitives.STEP)
-        ends = ratio.low, ratio.middle, ratio.high
-        primitives.interval(axes, place, *ends, upright=True, color=look.INK,
+        primitives.interval(axes, place, ratio.low, ratio.middle, ratio.high,
+                            upright=True, color=look.INK,
                             markerfacecolor="white")
         end = ratio.high if math.isfinite(ratio.high) else ratio.middle
         axes.annotate(f"{ratio.middle:.1f}x", (place, end), (0, 5),
@@ -184,7 +189,9 @@ def kept_steps(tuning, guess: str | None = None,
         top = max(top, guess_whole)
         look.guess_star(axes, len(names) - 1.32, guess_whole,
                         f"{guess_whole:g} times, whole job")
-    look.guess_name(axes, names, guess, 0.95)
+    at = look.find_name([*ends], guess) if guess is not None else None
+    height = [*ends.values()][at] / top if at is not None else 0.95
+    look.guess_name(axes, names, guess, min(0.95, height / 1.45 + 0.2))
     axes.set_xticks(range(len(names)), [fill(name, 12) for name in names])
     axes.set(ylabel="times as fast as first written", ylim=(0, 1.45 * top))
     count_kept = len(steps) - len(dropped)
