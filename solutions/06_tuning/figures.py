@@ -224,13 +224,12 @@ def stored_elsewhere(others) -> str:
     said = []
     for other in others:
         ratio = other.found.ratio("tuned")
-        said.append(f"{ratio.middle:.1f} times ({ratio.low:.1f} to "
-                    f"{ratio.high:.1f}) on {other.name}")
+        said.append(f"{ratio.middle:.1f} times as fast as first written "
+                    f"({ratio.low:.1f} to {ratio.high:.1f}) on {other.name}")
     if not said:
         return "Stored runs of other machines: none."
     return ("Stored runs of other machines, one bound rank on each core, "
-            f"a cycle of 4 ms, evaluation shared: {'; '.join(said)} as fast "
-            "as first written.")
+            f"a cycle of 4 ms, evaluation shared: {'; '.join(said)}.")
 
 
 @look.style
