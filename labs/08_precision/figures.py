@@ -120,7 +120,8 @@ def calibrations(records, guess: float | None = None):
                  label="one digit for all images: about 10 %")
     if guess is not None:
         dark = look.find_name(names, "100 times") or 0
-        look.guess_star(axes, guess, dark, f"{guess:g} %", color=look.MIDDLE)
+        look.guess_star(axes, guess, dark + 0.35, f"{guess:g} %",
+                        color=look.MIDDLE)
     axes.set(xlabel="test images right (%)", xlim=(0, 112))
     axes.tick_params(axis="y", labelsize=9)
     broken = [f"{name.removeprefix('int8, ')}: {value:.0f} % right"
@@ -184,9 +185,10 @@ def ladder(machines, guess: float | None = None):
                         color=look.MIDDLE)
     panels[-1, 0].set_xlabel("times as fast as fp32 on the lowest step "
                              "of the same machine")
-    panels[-1, 0].set_xlim(0, 1.3 * max(
-        guess or 0, *(rung.times[1] for rungs in machines.values()
-                      for rung in rungs)))
+    panels[-1, 0].set_xlim(0, 1.15 * np.nanmax(
+        [guess or 0, *(min(end, 2 * rung.times[1])
+                       for rungs in machines.values() for rung in rungs
+                       for end in rung.times)]))
     title = (f"{top.step}: int8 is {top.times[1]:.1f} times as fast as fp32 "
              f"on {own[0].step}{_how_wrong(top, long=True)}.")
     right = [_top(rungs) for rungs in list(machines.values())[1:]]
