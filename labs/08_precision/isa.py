@@ -209,7 +209,8 @@ def reasons() -> dict[str, str]:
         why = (": VNNI does in\none instruction what took three. Turning "
                "numbers into int8 and back, and the pooling,\ntake their "
                "share of the 4.")
-    return always(said + why)
+    wide = said + ":\nthe interval is too wide for a reason."
+    return {**always(said + why), "unclear": wide}
 
 
 def told(climbed: Ladder, step: str) -> dict[str, str]:
