@@ -260,7 +260,12 @@ FIGURES: dict[str, tuple[Draw, str, object]] = {
         "2 of 3 steps kept; together they promise 3.0x.",
         "other",
     ),
-    "07_scaling wires": (wires, "small, TCP: 10 (10 to 10) ms predicted, 20 measured", 40),
+    "07_scaling wires": (
+        wires,
+        "Predictions of small are off by -50 % (memory), -50 % (TCP): all 2 came out too short. "
+        "small, memory: 10 (10 to 10) ms predicted, 20 measured; small, TCP: 10 (10 to 10) ms",
+        40,
+    ),
     "08_precision latency": (
         latency,
         "90 % of what the better way can answer, one process answers 95",
