@@ -1,6 +1,8 @@
 """The figures of 07_scaling: what a step consists of, the wires, and laws with
 their intervals."""
 
+from textwrap import fill
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -154,9 +156,9 @@ def amdahl_law(law, measured, most: int = 64, guess: float | None = None,
     for name, (n, ratio) in (stored or {}).items():
         its = scaling.Amdahl.assumed(n, ratio)
         low, high = band(its, facecolor="none", hatch="////",
-                         edgecolor=look.GOLD, label=f"from 04, {name}")
+                         edgecolor=look.GOLD, label="its 95 % interval")
         primitives.interval(axes, n, ratio.low, ratio.middle, ratio.high,
-                            f"measured in 04, {name}", upright=True, fmt="D",
+                            f"04 on {name}", upright=True, fmt="D",
                             color=look.GOLD, capsize=4)
         said.append(f"{low:.0f} to {high:.0f}, from 04's {ratio.middle:.2f} "
                     f"times on {n} ranks ({name})")
@@ -178,7 +180,7 @@ def amdahl_law(law, measured, most: int = 64, guess: float | None = None,
     return look.finish(
         figure, f"If the law holds, {most} ranks are {ends[0]:.0f} to "
         f"{ends[1]:.0f} times as fast as one.{beside}",
-        f"Measured: {points}.", legend=3)
+        f"Measured: {points}.", legend=2)
 
 
 def lines(records):
@@ -291,8 +293,7 @@ def wires(records, names, guess: float | None = None):
             off.append(100 * (middle / fact - 1))
             each.append(f"{name}, {wire}: {middle:.3g} ({low:.3g} to "
                         f"{high:.3g}) ms predicted, {fact:.3g} measured")
-        axes.set_xticks(range(len(found)), [wire.replace(", ", ",\n")
-                                            for wire in found])
+        axes.set_xticks(range(len(found)), [fill(wire, 10) for wire in found])
         axes.set_xlim(-0.5, len(found) - 0.5)
     first = next(iter(panels.values()))
     first.set_ylabel("time (ms)")
@@ -353,9 +354,11 @@ def rate_predictions(tables, fits, count_of: str = "nodes",
                         markerfacecolor="none", markeredgecolor="black")
     first.set(ylabel=f"{tables[0].unit} per {count_of.removesuffix('s')}",
               ylim=(0.8 * min(least), None))
+    held = (f"{sum(hits)} of {len(hits)} intervals contain" if len(hits) > 1
+            else f"the interval {'contains' if all(hits) else 'misses'}")
     return look.finish(
-        figure, f"Off by {', '.join(off)}; {sum(hits)} of {len(hits)} "
-        "intervals contain the held-out row.",
+        figure, f"The prediction is off by {', '.join(off)}; {held} the "
+        "held-out row.",
         f"Predicted: {'; '.join(each)}.", legend=3)
 
 

@@ -42,7 +42,8 @@ def efficiency_of_networks(
             # Beside the line's last point, so that no two lie over each other
             ends: Look = {**look, "linestyle": "none"}
             place = most * 1.5 ** (nth + 1)
-            primitives.interval(axes, place, low, worth[-1], high, "", True, fmt="", **ends)
+            label = "" if nth else "from the worst case to the best"
+            primitives.interval(axes, place, low, worth[-1], high, label, True, fmt="", **ends)
             said.append(
                 f"{name}, {step.network.name}: {worth[-1]:.2f} ({low:.2f} to {high:.2f}) on {most} "
                 "ranks."
