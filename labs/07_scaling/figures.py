@@ -362,15 +362,15 @@ def rate_predictions(tables, fits, count_of: str = "nodes",
         f"Predicted: {'; '.join(each)}.", legend=3)
 
 
-def outside_steps(records) -> dict[str, float]:
+def outside_steps(whole) -> dict[str, float]:
     """Of the whole jobs, one rank's and two: the seconds of one rank, those
     outside its timed steps, and how many times as fast Amdahl's law then
     makes two, whose steps are so many times as fast."""
-    whole = {n: rows for n, rows in records.groupby("ranks")}
-    one, two = whole[1], whole[2]
-    all_s = one["wall_s"].median()
-    outside_s = (one["wall_s"] - one["step_s"].map(sum)).median()
-    steps = two["rate"].median() / one["rate"].median()
+    jobs = whole.records.groupby("ranks")
+    all_s = whole.runs.value[whole.runs.variant == whole.baseline].median()
+    outside_s = all_s - jobs["step_s"].get_group(1).map(sum).median()
+    rates = jobs["rate"].median()
+    steps = rates[2] / rates[1]
     serial = outside_s / all_s
     return {"all_s": all_s, "outside_s": outside_s, "steps": steps,
             "promised": 1 / (serial + (1 - serial) / steps)}
