@@ -68,7 +68,7 @@ def step_parts(records, guess: float | None = None):
     axes.set_ylim(0, 1.1 * max(top, *stars, 0.0))
     next(iter(panels.values())).set_ylabel("step time (ms)")
     said = [f"{mode} scaling, {step:.0f} ms: exchange and waiting are "
-            f"{rest:.0f}, and computing takes {abs(more):.0f} "
+            f"{rest:.0f} ms, and computing takes {abs(more):.0f} ms "
             f"{'more' if more > 0 else 'less'} than ideal"
             for mode, (step, rest, more) in found.items()]
     return look.finish(
