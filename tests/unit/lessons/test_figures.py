@@ -4,6 +4,7 @@ masters draw every figure."""
 
 import re
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -284,7 +285,12 @@ FIGURES: dict[str, tuple[Draw, str, object]] = {
         "2 of 3 steps kept; together they promise 3.0x.",
         "other",
     ),
-    "07_scaling wires": (wires, "small, TCP: 10 (10 to 10) ms predicted, 20 measured", 40),
+    "07_scaling wires": (
+        wires,
+        "Predictions of small are off by -50 % (memory), -50 % (TCP): all 2 came out too short. "
+        "small, memory: 10 (10 to 10) ms predicted, 20 measured; small, TCP: 10 (10 to 10) ms",
+        40,
+    ),
     "08_precision latency": (
         latency,
         "90 % of what the better way can answer, one process answers 95",
@@ -600,3 +606,21 @@ def test_the_factors_of_an_efficiency_multiply_to_it() -> None:
     assert strong["serialisation"] == pytest.approx(0.6 / 0.7)
     assert strong["product"] == pytest.approx(1 / (2 * 0.8))
     assert weak["serialisation"] == pytest.approx(1.0) and weak["product"] == pytest.approx(0.8)
+
+
+def test_what_lies_outside_the_steps_of_a_job_bounds_its_gain() -> None:
+    """Of 20 s, 8 are in steps, which two ranks do twice as fast: 12 + 4 s, 1.25 times."""
+    whole = SimpleNamespace(
+        baseline="ranks: 1",
+        runs=pd.DataFrame({"variant": ["ranks: 1", "ranks: 2"], "value": [20.0, 16.0]}),
+        records=pd.DataFrame({"ranks": [1, 2], "rate": [100.0, 200.0], "step_s": [[4.0, 4.0], []]}),
+    )
+    found = lesson("07_scaling").outside_steps(whole)
+    assert found == pytest.approx({"all_s": 20, "outside_s": 12, "steps": 2, "promised": 1.25})
+
+
+def test_errors_of_one_sign_are_said_to_lean() -> None:
+    leaning = lesson("07_scaling").leaning
+    assert leaning([-5.0, -1.0]) == "all 2 came out too short"
+    assert leaning([5.0, 1.0]) == "all 2 came out too long"
+    assert leaning([-5.0, 1.0]) == "1 of 2 came out too short"
