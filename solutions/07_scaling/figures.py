@@ -110,13 +110,15 @@ def most_lost(table) -> str:
     """Say where most of each efficiency is lost, and what the messages take;
     and by how much a strong step could gain if the rest of it hid."""
     parts = table.drop(columns="product")
-    said = [f"{mode}: {row.idxmin()} loses most, {100 * (1 - row.min()):.0f} "
-            f"%; the messages by the formula {100 * (1 - row.transfer):.0f} %"
+    said = [f"In {mode} scaling, {row.idxmin()} loses most, "
+            f"{100 * (1 - row.min()):.0f} %. By the formula, the messages "
+            f"cost {100 * (1 - row.transfer):.0f} %."
             for mode, row in parts.iterrows()]
     left = table.loc["strong"]
     most = 1 / (left.serialisation * left.transfer)
-    return (f"{'. '.join(said)}.\nIf all exchange and waiting of a strong "
-            f"step hid, it would be at most {most:.2f} times as fast.")
+    return "\n".join([
+        *said, "If all exchange and waiting of a strong step were hidden, it "
+        f"would be {most:.2f} times as fast: there is no more to gain."])
 
 
 def stored_speed_ups(others) -> dict:
@@ -156,12 +158,12 @@ def amdahl_law(law, measured, most: int = 64, guess: float | None = None,
     for name, (n, ratio) in (stored or {}).items():
         its = scaling.Amdahl.assumed(n, ratio)
         low, high = band(its, facecolor="none", hatch="////",
-                         edgecolor=look.GOLD, label="its 95 % interval")
+                         edgecolor=look.GOLD, label="95 % interval of 04")
         primitives.interval(axes, n, ratio.low, ratio.middle, ratio.high,
                             f"04 on {name}", upright=True, fmt="D",
                             color=look.GOLD, capsize=4)
-        said.append(f"{low:.0f} to {high:.0f}, from 04's {ratio.middle:.2f} "
-                    f"times on {n} ranks ({name})")
+        said.append(f"04's {ratio.middle:.2f} times on {n} ranks ({name}) "
+                    f"would give {low:.0f} to {high:.0f} times")
     for nth, (n, ratio) in enumerate(measured.items()):
         primitives.interval(axes, n, ratio.low, ratio.middle, ratio.high,
                             "" if nth else "measured", upright=True,
@@ -176,7 +178,7 @@ def amdahl_law(law, measured, most: int = 64, guess: float | None = None,
     axes.minorticks_off()
     points = ", ".join(f"{n} ranks: {ratio.middle:.2f} times"
                        for n, ratio in measured.items())
-    beside = f" By the same law: {'; '.join(said)}." if said else ""
+    beside = f" By the same law, {'; '.join(said)}." if said else ""
     return look.finish(
         figure, f"If the law holds, {most} ranks are {ends[0]:.0f} to "
         f"{ends[1]:.0f} times as fast as one.{beside}",
@@ -214,13 +216,13 @@ def wire_parts(records) -> pd.DataFrame:
 
 
 def beside_names(parts, names) -> str:
-    """Say which networks are faster, by name, than the TCP measured here."""
+    """Say which networks promise more than the TCP measured here."""
     here = parts.loc["TCP", "Gb/s"]
     faster = [name for name in names
               if 8e-9 / scaling.NETWORKS[name].beta_s > here]
-    above = ("Faster than that by name, and so not measured: "
-             + ", ".join(faster) if faster else
-             "None of the networks below is faster by name")
+    above = ("Of the networks in the next figure, these promise more than "
+             f"was seen here: {', '.join(faster)}" if faster else
+             "No network in the next figure promises more")
     return f"TCP within this machine moves {here:.1f} Gb/s. {above}."
 
 
@@ -354,11 +356,15 @@ def rate_predictions(tables, fits, count_of: str = "nodes",
                         markerfacecolor="none", markeredgecolor="black")
     first.set(ylabel=f"{tables[0].unit} per {count_of.removesuffix('s')}",
               ylim=(0.8 * min(least), None))
-    held = (f"{sum(hits)} of {len(hits)} intervals contain" if len(hits) > 1
-            else f"the interval {'contains' if all(hits) else 'misses'}")
+    if len(hits) > 1:
+        about = "predictions are"
+        held = f"{sum(hits)} of {len(hits)} intervals contain"
+    else:
+        about = "prediction is"
+        held = f"the interval {'contains' if all(hits) else 'misses'}"
     return look.finish(
-        figure, f"The prediction is off by {', '.join(off)}; {held} the "
-        "held-out row.",
+        figure, f"The {about} off by {', '.join(off)}; {held} the held-out "
+        "row.",
         f"Predicted: {'; '.join(each)}.", legend=3)
 
 

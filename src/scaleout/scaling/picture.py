@@ -51,7 +51,8 @@ def efficiency_of_networks(
             if step is steps[0]:
                 first.append(f"{worth[-1]:.2f} ({low:.2f} to {high:.2f}) for {name}")
         mb, ms = steps[0].gradient_bytes / 1e6, 1e3 * steps[0].compute_s
-        axes.set_title(f"{name}:\n{ms:,.0f} ms, {mb:,.1f} MB", fontsize=10, loc="left")
+        sizes = f"compute {ms:,.0f} ms, gradient {mb:,.1f} MB"
+        axes.set_title(f"{name}:\n{sizes}", fontsize=9, loc="left")
         primitives.ideal(axes, counts, np.ones(len(counts)))
         axes.set(xscale="log", xlabel="number of ranks", ylim=(0, 1.05))
         axes.set_xticks(counts[::3], counts[::3])
