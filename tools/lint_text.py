@@ -115,7 +115,6 @@ def run_whole(path: Path) -> Problems:
 STALE = {
     "06_tuning": "checkpoints records steps.py",
     "07_scaling": "checkpoints records",
-    "08_precision": "checkpoints records",
     "09_networks": "checkpoints records frameworks.py",
     "10_input": "checkpoints",
     "12_capstone": "checkpoints",
