@@ -2,18 +2,18 @@
 
     python tools/make_preview.py [--check]       (make preview writes them, make lint checks them)
 
-A page asks up to three predictions of its notebook (tools/preview_questions.py), and after each guess
-shows what was measured on each kind of machine that the lesson's elsewhere.jsonl knows. Nothing else is
-a source: each figure carries the hash of the rows that it comes from. A question that has no row is
-named, and left out. With --check nothing is written: where a page is another one, this ends with a
-sentence and an exit status of 1."""
+A page asks up to three predictions of its notebook (tools/preview_questions.py), and after each
+guess shows what was measured on each kind of machine that the lesson's elsewhere.jsonl knows.
+Nothing else is a source: each figure carries the hash of the rows that it comes from. A question
+that has no row is named, and left out. With --check nothing is written: where a page is another
+one, this ends with a sentence and an exit status of 1."""
 
 import ast
 import hashlib
 import json
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -51,7 +51,7 @@ class Line(NamedTuple):
 
 
 def hashed(rows: Sequence[Headline]) -> str:
-    """The hash of the rows that a figure comes from: all of a comparison, on one machine and day."""
+    """The hash of a figure's rows: all of a comparison, on one machine and day."""
     text = "\n".join(sorted(map(elsewhere.line, rows)))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -108,6 +108,11 @@ def finding(question: Question, verdicts: dict[str, Verdict | Literal["wrong"]])
     return f"{sentence[0].upper() if not clear else sentence[0]}{sentence[1:]}."
 
 
+def _faster(question: Question, verdicts: Iterable[str]) -> bool:
+    """Whether every machine says so."""
+    return {*verdicts} == {"slower" if question.inverse else "faster"}
+
+
 def _asked(question: Question) -> str:
     who = question.who if question.who[1:2].isupper() else _lower(question.who)
     return f"{who} faster or slower than {question.than}"
@@ -143,9 +148,10 @@ def asked(
     return {
         **question._asdict(),
         "finding": finding(question, verdicts),
+        "why": question.faster if _faster(question, verdicts.values()) else "",
         "lines": lines,
         "wrong": wrong,
-        "caption": f"{count(len(lines), 'kind')} of machine measured this.",
+        "caption": f"Measured on {count(len(lines), 'kind')} of machine.",
         "code_title": title,
         "code": code,
     }

@@ -1,5 +1,5 @@
-"""The preview's pages in a real browser: opened from a file, by keyboard alone, in both themes and on
-a phone, and nothing that was measured before the guess."""
+"""The preview's pages in a real browser: opened from a file, by keyboard alone, in both themes and
+on a phone, and nothing that was measured before the guess."""
 
 import json
 import re

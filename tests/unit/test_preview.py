@@ -173,6 +173,16 @@ def test_what_was_found_is_told_by_machine(top: Path) -> None:
     assert "Here are two predictions of this notebook, as the stored comparisons" in text
 
 
+def test_a_reason_stands_only_where_every_machine_says_faster(tmp_path: Path) -> None:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools/headlines.py").write_text((ROOT / "tools/headlines.py").read_text())
+    lesson, reason = tmp_path / "solutions/01_onednn", QUESTIONS["01"][0].faster
+    for xeon, told in ((2.0, True), (1.0, False), (0.5, False)):
+        first = measured("kernels", {"oneDNN": 2.0}, baseline="default")
+        keep(lesson, first, measured("kernels", {"oneDNN": xeon}, XEON, baseline="default"))
+        assert (reason in make_preview.pages(tmp_path)[0]["01_onednn.html"]) == told
+
+
 def test_a_question_without_a_row_is_named_and_left_out(
     top: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

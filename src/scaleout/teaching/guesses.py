@@ -1,6 +1,7 @@
 """What the people of a class guessed before they installed anything, on the pages of docs/preview/.
 
-A page hands them in as one line, which people keep in guesses.txt. Only counts leave this module."""
+A page hands them in as one line, which people keep in guesses.txt. Of a class only counts are
+shown."""
 
 import contextlib
 import re
