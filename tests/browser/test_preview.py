@@ -136,8 +136,7 @@ def test_a_guess_by_keyboard_alone_shows_its_own_answer_and_is_kept(
     assert page.locator("#line").input_value() == line
     page.locator("#forget").focus()
     page.keyboard.press("Enter")
-    page.wait_for_load_state()
-    assert not page.locator("#hand-in").is_visible()
+    page.locator("#hand-in").wait_for(state="hidden")
     page.goto(THREE.as_uri())
     assert page.locator(f"{FIGURE}:visible").count() == 0
 
@@ -150,6 +149,7 @@ def test_what_a_browser_has_kept_wrongly_opens_nothing(opened: Open) -> None:
         page.reload()
         assert page.locator(f"{FIGURE}:visible").count() == 0, kept
         assert page.locator("input:visible").count() == 3
+        assert not page.locator("#hand-in").is_visible()
 
 
 def test_without_scripts_a_page_can_be_read(opened: Open) -> None:
