@@ -150,6 +150,7 @@ def asked(
         "finding": finding(question, verdicts),
         "why": question.faster if _faster(question, verdicts.values()) else "",
         "lines": lines,
+        "machines": " or ".join(line.machine for line in lines),
         "wrong": wrong,
         "caption": f"Measured on {count(len(lines), 'kind')} of machine.",
         "code_title": title,

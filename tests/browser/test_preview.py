@@ -135,8 +135,9 @@ def test_a_guess_by_keyboard_alone_shows_its_own_answer_and_is_kept(
     page.goto((FOLDER / "index.html").as_uri())
     assert page.locator("#line").input_value() == line
     page.locator("#forget").focus()
-    page.keyboard.press("Enter")
-    page.locator("#hand-in").wait_for(state="hidden")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    assert not page.locator("#hand-in").is_visible()
     page.goto(THREE.as_uri())
     assert page.locator(f"{FIGURE}:visible").count() == 0
 
