@@ -244,8 +244,8 @@ def accuracy_over_time(records, goal: float):
         runs = [(job["at_s"], [100 * share for share in job["accuracy"]])
                 for job in frame["metrics"]]
         for at_s, percent in runs:
-            axes.plot(at_s, percent, color=look.LINES[nth]["color"],
-                      linewidth=0.5)
+            own = look.LINES[nth % len(look.LINES)]
+            axes.plot(at_s, percent, color=own["color"], linewidth=0.5)
         both = [np.median(each, axis=0) for each in zip(*runs, strict=True)]
         primitives.line(axes, *both, name, nth, linewidth=1.8)
         reached[name] = [

@@ -226,6 +226,18 @@ class Tuning:
                      "and it is the simplest.")
         return said
 
+    def cycle_of_yours(self, whole: Comparison) -> str:
+        """Say whether the lab's own file set the cycle that was kept."""
+        jobs = whole.records
+        jobs = jobs[jobs["variant"] == "yours"]["metrics.settings"]
+        ran = {float(job.get("HOROVOD_CYCLE_TIME", 1)) for job in jobs}
+        kept = float(self.kept["cycle_ms"])
+        if ran == {kept}:
+            return f"Yours ran with the cycle that was kept, {kept:g} ms."
+        own = " and ".join(f"{cycle:g}" for cycle in sorted(ran))
+        return (f"Yours ran with a cycle of {own} ms, but {kept:g} ms was "
+                "kept: correct your third gap, and compare again.")
+
     def same_settings(self) -> str:
         """The images/s of the same settings, wherever they ran."""
         return "\n".join(f"{label}: {', '.join(rates)} images/s."
