@@ -73,7 +73,7 @@ def beside_the_bound(records, found) -> str:
     if ratio.high < most:
         said = "the rest of that time is still not spent on training."
     elif ratio.low > most:
-        said = "more than that, as a profile of one run is uncertain, too."
+        said = "more than that, but it is of short runs, not of a whole job."
     return (f"The profile allowed {most:.1f} times. {best} gives {got}: "
             f"{said}")
 
@@ -89,13 +89,13 @@ def what_gaps_brought(found) -> str:
 
     word, times = compared("+ compiled", "+ on batch")
     graph = f"Your first gap is {times}"
-    if word != "faster":
+    if word not in ("faster", "slower"):
         graph += (", not shown to be faster: today's predict_on_batch runs "
                   "a graph, too")
     graph += f". It is {compared('+ compiled', '+ eager')[1]}."
     word, times = compared("+ shared", "+ compiled")
     share = f"Your second gap is {times}"
-    if word != "faster":
+    if word not in ("faster", "slower"):
         share += (", not shown to be faster: the ranks share only what a "
                   "graph's evaluation still takes")
     return f"{graph}\n{share}."

@@ -247,7 +247,7 @@ def test_a_gain_stands_beside_the_bound_that_the_profile_gave() -> None:
     assert "1 / 0.40 = 2.5 times" in figures.most_to_gain(profile(0.4))
     found = compared({"first": 1.0, "a": 2.0})
     words = [figures.beside_the_bound(profile(share), found) for share in (0.9, 0.5, 0.2)]
-    ends = ["more than that, as a", "that is all of it,", "the rest of that time is"]
+    ends = ["more than that, but it is", "that is all of it,", "the rest of that time is"]
     for said, end in zip(words, ends, strict=True):
         assert f"a gives 2.00 times (2.00 to 2.00): {end}" in said or end in said, said
     assert figures.beside_the_bound(profile(0.5), compared({"first": 1.0, "a": 1.0})).endswith(
@@ -293,3 +293,14 @@ def test_how_many_ranks_fit_leaves_a_tenth_to_the_system() -> None:
     job = {"side": 128, "shares": [{"peak_mib": 1024.0}, {"peak_mib": 2048.0}]}
     said = lesson("06_tuning").ranks_that_fit(pd.DataFrame({"metrics": [job]}), 24.0)
     assert "a rank took up to 2.0 GiB: 10 of them fit" in said
+
+
+def test_another_cycle_in_the_labs_own_file_is_told() -> None:
+    tuning = steps.Tuning(Job().run, **FIRST, cycle_ms=4)
+
+    def said(own: dict[str, str]) -> str:
+        jobs = [{"variant": "yours", "metrics.settings": own}]
+        return tuning.cycle_of_yours(SimpleNamespace(records=pd.DataFrame(jobs)))
+
+    assert said({"HOROVOD_CYCLE_TIME": "4.0"}).endswith("the cycle that was kept, 4 ms.")
+    assert "a cycle of 1 ms, but 4 ms was kept" in said({})
