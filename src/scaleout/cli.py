@@ -371,6 +371,25 @@ def _hint(args: argparse.Namespace, rest: list[str]) -> int:
     return 0
 
 
+def _pieces(args: argparse.Namespace, rest: list[str]) -> int:
+    from .course import pieces
+    from .course.lab import lab
+
+    own = lab(args.lab, solution=False)
+    if args.faded:
+        _say(pieces.fade(own, args.todo))
+        return 0
+    if not args.order:
+        _say(pieces.shown(own, args.todo))
+        return 0
+    pieces.put(own, args.todo, args.order)
+    args.todo, args.solution = [args.todo], False
+    if status := _check(args, rest):
+        return status
+    _say(f"Once more, with blanks:  scaleout pieces {own.name} {args.todo[0]} --faded")
+    return 0
+
+
 def _reset(args: argparse.Namespace, rest: list[str]) -> int:
     from .course import masters
 
@@ -728,6 +747,14 @@ def _course_words(commands: Any) -> None:
     hint = _verb(commands, "hint", "show the next hint for a TODO", _hint).add_argument
     hint("lab", metavar="LAB")
     hint("todo", type=int, metavar="TODO")
+
+    about = "show the lines of a TODO among likely mistakes, to be put in order"
+    pieces = _verb(commands, "pieces", about, _pieces).add_argument
+    pieces("lab", metavar="LAB")
+    pieces("todo", type=int, metavar="TODO")
+    about = "numbers of the pieces that fill it, in their order: they are put there, and checked"
+    pieces("order", nargs="*", type=int, metavar="PIECE", help=about)
+    pieces("--faded", action="store_true", help="put the right lines there, each with a blank")
 
     reset = _verb(
         commands, "reset", "give back the untouched runme.py; yours is kept beside it", _reset

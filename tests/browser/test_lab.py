@@ -208,6 +208,7 @@ def test_an_attendee_works_through_a_notebook(course: SimpleNamespace, page: "Pa
     words = [picture.get_attribute("alt") or "" for picture in pictures.all()]
     assert all(len(text) > 40 and not text.startswith("<") for text in words), words
     assert re.search(r"TODO 1 +not started", _outputs(page))
+    assert "Your guess comes first" not in _outputs(page), "Run All must not stop at a guess"
     said = page.locator(".jp-OutputArea-output pre").first
     assert said.evaluate("box => getComputedStyle(box).wordBreak") == "normal", (
         "a printed sentence that is too wide breaks within a word"
@@ -228,6 +229,13 @@ def test_an_attendee_works_through_a_notebook(course: SimpleNamespace, page: "Pa
     _open(page, course, "notebooks/00_welcome.ipynb")
     _run_new_cell(page, "welcome.check(1)")
     page.wait_for_selector(".jp-OutputArea >> text=/TODO 1 +passed/")
+
+    guess = "guess_much = None  # your guess, such as 3"
+    _run_new_cell(page, f"{guess}\nprint('six times seven is', 6 * 7)")
+    page.wait_for_selector(".jp-OutputArea-output >> text=Your guess comes first")
+    assert "is 42" not in _outputs(page)
+    page.evaluate("() => { window.jupyterapp.commands.execute('notebook:run-cell') }")
+    page.wait_for_selector(".jp-OutputArea-output >> text=six times seven is 42")
 
     _run_new_cell(page, f"welcome.run(ranks=2, strips={STRIPS})")
     until(lambda: _endless(course), LONG_S, "the start of the job")

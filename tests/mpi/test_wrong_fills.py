@@ -1,5 +1,5 @@
-"""Each TODO's likeliest wrong fills, from wrong_fills/: the check refuses each, and says what is
-wrong with that one.
+"""Each TODO's likeliest wrong fills, from wrong_fills.toml beside its master: the check refuses
+each, and says what is wrong with that one.
 
 Around the first fill of each TODO all the others are solved, so that a check is seen to judge its
 own; around the next ones only those before it, as in the lab of somebody on the way."""
@@ -27,8 +27,8 @@ ROOT = Path(__file__).resolve().parents[2]
 # `make test-all`.
 QUICK = {"00_welcome", "03_spmd", "08_precision"}
 TABLES = {
-    path.stem: tomllib.loads(path.read_text())
-    for path in sorted(Path(__file__).with_name("wrong_fills").glob("*.toml"))
+    path.parent.name: tomllib.loads(path.read_text())
+    for path in sorted((ROOT / "solutions").glob("*/wrong_fills.toml"))
 }
 
 

@@ -124,6 +124,16 @@ def course_files(folder: Path, *patterns: str) -> list[Path]:
     return sorted(path for path in found if re.fullmatch(r"\w+\.\w+", path.name) and path.is_file())
 
 
+def read_text(path: Path) -> str:
+    """Read a master's or a lab's text; ScaleoutError names the file that cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ScaleoutError(
+            f"{show(path)} cannot be read: {getattr(error, 'strerror', None) or error}."
+        ) from None
+
+
 def side(name: str) -> Path | None:
     """Return the folder of a side environment, such as `intel` for `make intel`.
 

@@ -17,7 +17,7 @@ from ..jobs.environment import interpreter
 from ..jobs.job import TIMEOUT_S, Job, Run
 from ..launch.run import start
 from ..site import Site
-from . import checks, marks, masters
+from . import checks, guess_first, marks, masters
 
 if TYPE_CHECKING:
     from IPython.display import Code
@@ -331,6 +331,7 @@ def lab(name: str, solution: bool | None = None) -> Lab:
     ScaleoutError
         There is no such topic, or its runme.py is missing.
     """
+    guess_first.begin()
     return Lab(name, solution)
 
 

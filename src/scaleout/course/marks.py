@@ -84,6 +84,25 @@ def _region(lines: list[str], indent: str, number: int, what: str, keep: bool) -
     return [f"{indent}raise NotImplementedError({text})\n"]
 
 
+def gaps(text: str) -> dict[int, tuple[str, str]]:
+    """Find the solution of each TODO of a master, and what stands in its place in the lab."""
+    found: dict[int, tuple[str, str]] = {}
+    inside: list[str] | None = None
+    for line in text.splitlines(keepends=True):
+        mark = line.strip()
+        if todo := TODO.match(line):
+            asked = int(todo[1]), todo[2]
+        elif mark == "# BEGIN SOLUTION":
+            inside, indent = [], line[: line.index("#")]
+        elif mark == "# END SOLUTION" and inside is not None:
+            solved, given = (_region(inside, indent, *asked, keep) for keep in (True, False))
+            found[asked[0]] = "".join(solved), "".join(given)
+            inside = None
+        elif inside is not None:
+            inside.append(line)
+    return found
+
+
 def numbers(text: str) -> list[int]:
     """List the numbers of the TODOs in a text, in order."""
     return list(lines_of_todos(text))

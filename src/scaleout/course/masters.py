@@ -10,7 +10,8 @@ from pathlib import Path
 
 from ..base import jsonlines
 from ..base.errors import ScaleoutError
-from ..base.paths import course_files, home, results, show, topic
+from ..base.paths import course_files, home, read_text, results, show, topic
+from . import pieces
 from .marks import GUESS, cut, numbers
 
 TOPIC = r"[0-9]{2}_[a-z0-9_]+"  # leaves out an attendee's own notebooks, such as Jupyter's 00_welcome-Copy1
@@ -67,6 +68,9 @@ def generated() -> Iterator[tuple[Path, str]]:
         kinds = (*SCRIPTS, "*.jsonl", "side/*", "more/*")
         for file in sorted({here / "checks.py", *course_files(here, *kinds)}):
             yield root / "labs" / file.relative_to(here.parent), _cut_lab(file, here.name)
+        scripts = {path.name: read_text(path) for path in course_files(here, *SCRIPTS)}
+        made = pieces.made(here.name, scripts, read_text(here / pieces.WRONG))
+        yield root / "labs" / here.name / pieces.FILE, made
 
 
 def untouched(name: str) -> dict[str, str]:
@@ -83,16 +87,6 @@ def untouched(name: str) -> dict[str, str]:
             }
             return {f: text for f, text in scripts.items() if f == "runme.py" or numbers(text)}
     return {}
-
-
-def read_text(path: Path) -> str:
-    """Read a master's or a lab's text; ScaleoutError names the file that cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ScaleoutError(
-            f"{show(path)} cannot be read: {getattr(error, 'strerror', None) or error}."
-        ) from None
 
 
 def generate(only_check: bool = False) -> list[str]:
