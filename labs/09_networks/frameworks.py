@@ -5,6 +5,7 @@ PyTorch is in .side/torch, after `make torch`. Where it is missing, what a
 reference machine measured takes its place, and says so.
 """
 
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -29,9 +30,13 @@ NAMES = {"tensorflow": "TensorFlow", "torch": "PyTorch"}
 # How often Horovod looks for gradients, in ms: 05 finds that 3 to 4 suit a
 # short step. It looks while its rank sleeps, too, and takes a core for that.
 SHORT_STEPS = {"HOROVOD_CYCLE_TIME": "3.5"}
-DRAWS = 2000  # of a bootstrap
+BESIDE = "copies beside the thread"
+ROUNDS = 5  # of runme.py
+EPOCHS = 90  # of ImageNet, as papers train ResNet-50
+IMAGENET = 1_281_167  # images to train on
 LONG_S = 1800  # of deep networks on a slow machine
 NO_SLIP = "none"
+STEPS = (1, 10, 100)  # of the twins
 BRIEF = {"ranks": 2, "threads": 1, "schedule": "constant", "epochs": 1,
          "echo": False}
 
@@ -111,18 +116,86 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
     return shown.set_index(["network", "framework"])
 
 
-def efficiency(rows: pd.DataFrame) -> tuple[float, float, float]:
-    """Find what is left of the rate of independent copies when ranks train
-    together, with its 95 % interval."""
-    row = rows.iloc[0]
-    together = np.array(row["step_s"])
-    copies = np.array(row["metrics.copies_s"])
-    drawn = np.random.default_rng(0).integers(
-        0, len(together), (DRAWS, len(together)))
-    ratios = (np.median(copies[drawn], axis=1)
-              / np.median(together[drawn], axis=1))
-    low, high = np.quantile(ratios, [0.025, 0.975])
-    return float(row["metrics.efficiency"]), float(low), float(high)
+def in_rounds(row: pd.Series) -> Comparison:
+    """Compare the three ways of a job of runme.py, in the rounds in which
+    they took turns: copies, copies beside Horovod's thread, and together."""
+    columns = {("copies", 0): row["metrics.copies_s"],
+               ("copies", 1): row["metrics.copies_s"],
+               (BESIDE, 0): row["metrics.beside_s"],
+               ("together", 0): row["step_s"]}
+    rows = []
+    for (name, again), steps in columns.items():
+        for number, part in enumerate(np.array_split(steps, ROUNDS)):
+            # Every other step of the copies is their null pair.
+            own = part[again::2] if name == "copies" else part
+            value = float(np.median(own if len(own) else part))
+            rows.append({"round": number, "place": number, "variant": name,
+                         "again": again, "value": value, "unit": "s"})
+    rows.sort(key=lambda each: each["round"])
+    return Comparison(rows, lower=True)
+
+
+def together(lab, batch: int, cycles_ms) -> dict:
+    """Let two ranks train the small network, with each of these times between
+    two questions of Horovod's thread."""
+    return {
+        f"{cycle:g} ms": in_rounds(lab.run(
+            ranks=2, threads=1, batch=batch, steps=60, echo=False,
+            env={"HOROVOD_CYCLE_TIME": f"{cycle:g}"}).records.iloc[0])
+        for cycle in cycles_ms
+    }
+
+
+def kept(found: dict) -> pd.DataFrame:
+    """Show what is kept of the copies' rate beside the thread, of that in the
+    exchange, and in all, with 95 % intervals."""
+    def said(ratio) -> str:
+        return f"{ratio.middle:.2f} ({ratio.low:.2f} to {ratio.high:.2f})"
+
+    return pd.DataFrame([
+        {"thread asks every": cycle,
+         "copies beside the thread / copies": said(one.ratio(BESIDE)),
+         "together / copies beside it": said(one.between("together", BESIDE)),
+         "together / copies": said(one.ratio("together"))}
+        for cycle, one in found.items()
+    ]).set_index("thread asks every")
+
+
+def where_lost(one: Comparison) -> str:
+    """Say which of the two takes more, or that neither is shown to."""
+    thread, exchange = one.ratio(BESIDE), one.between("together", BESIDE)
+    if one.verdict("together") != "slower":
+        return "No loss is shown."
+    if thread.high < exchange.low:
+        return "The thread costs more than the exchange."
+    if exchange.high < thread.low:
+        return "The exchange costs more than the thread."
+    return "Thread and exchange are not told apart."
+
+
+def exchange(lab, rows: pd.DataFrame) -> scaling.Network:
+    """Measure alpha and beta of an average over two ranks, by the framework
+    of these records: alpha + beta n seconds for n bytes."""
+    framework = rows["metrics.framework"].iloc[0]
+    threads = max(1, machine.usable_cores() // 2)
+    row = lab.other("exchange.py").run(
+        ranks=2, threads=threads, bind="none", echo=False, env=SHORT_STEPS,
+        **_by(framework)).records.iloc[0]
+    n = np.array(row["metrics.bytes"], float)
+    seconds = np.median(row["metrics.seconds"], axis=1)
+    # The line whose largest shares of error are the smallest in squares.
+    beta, alpha = np.polyfit(n, seconds, 1, w=1 / seconds)
+    return scaling.Network(NAMES[framework], max(float(alpha), 0.0),
+                           float(beta))
+
+
+def days(rows: pd.DataFrame) -> None:
+    """Say how long ImageNet would take at the rate of the last record."""
+    row = rows.iloc[-1]
+    long = EPOCHS * IMAGENET / row["rate"] / 86_400
+    print(f"{row['metrics.network']} at {row['metrics.side']} pixels, "
+          f"{row['rate']:.1f} images/s: {EPOCHS} epochs of ImageNet's "
+          f"{IMAGENET / 1e6:.2f} million images take {long:,.0f} days.")
 
 
 def on_many_nodes(rows: pd.DataFrame, names, links) -> dict:
@@ -189,8 +262,9 @@ def keep(name: str, rows: pd.DataFrame, places: pd.DataFrame) -> None:
 
 
 def twins(horovod, ddp) -> pd.DataFrame:
-    """Train an epoch of 05 by Horovod and by DistributedDataParallel, from
-    the same weights.
+    """Train 1, 10 and 100 steps of 05 by Horovod and by
+    DistributedDataParallel, from the same weights; and one step with a
+    learning rate that is off by one per cent.
 
     Both losses come from one piece of code: that of ddp.py. twin.py gives it
     Horovod's weights, and the order in which 05 sees the images. With
@@ -204,30 +278,111 @@ def twins(horovod, ddp) -> pd.DataFrame:
             raise ScaleoutError(f"{MISSING} The reference machine, "
                                 f"{show(file)}, has no 'twins'.")
         whose(kept, missing())
-        return pd.DataFrame(
-            kept["metrics.twins"].iloc[0]).set_index("framework")
-    # 05 drops what does not fill a step of two ranks with 32 images each.
-    whole = {"SCALEOUT_IMAGES": str(len(data.digits()[0]) // 64 * 64)}
+        return _apart(kept["metrics.twins"].iloc[0])
+    rows = []
     with tempfile.TemporaryDirectory() as folder:
         begin = beginning(horovod, folder)
-        ours = horovod.run(script="side/resume.py", checkpoint=folder,
-                           env=whole, **BRIEF).records
-        end = str(Path(folder, "checkpoint-000001.npz"))
-        theirs = ddp.other("twin.py").run(
-            begin=begin, end=end, python=python(), env=whole,
-            **BRIEF).records
-    rows = []
-    for name, job, loss in (
-            ("Horovod", ours, theirs["metrics.loss"].iloc[1]),
-            ("DDP", theirs, theirs["metrics.losses"].iloc[0][-1])):
-        shares = job["metrics.shares"].iloc[0]
-        rows.append({"framework": name, "loss": loss,
-                     "steps": shares[0]["steps"],
-                     "equal": len({each["end"] for each in shares}) == 1})
+        for steps in STEPS:
+            brief = {**BRIEF, "env": {"SCALEOUT_IMAGES": f"{64 * steps}"}}
+            with tempfile.TemporaryDirectory() as own:
+                shutil.copy(begin, own)
+                ours = horovod.run(script="side/resume.py", checkpoint=own,
+                                   **brief).records
+                end = str(Path(own, "checkpoint-000001.npz"))
+                twin = {"begin": begin, "end": end, "python": python()}
+                script = ddp.other("twin.py")
+                theirs = script.run(**twin, **brief).records
+                rows.append(_pair(steps, "the same", ours, theirs))
+                if steps == 1:
+                    wrong = script.run(lr=0.0101, **twin, **brief).records
+                    rows.append(_pair(steps, "1 % higher", ours, wrong))
     place = {"run_id": theirs["run_id"].iloc[0], "variant": "twins"}
     keep("twins", theirs[:1].assign(metrics=[{"twins": rows}]),
          pd.DataFrame([place]))
-    return pd.DataFrame(rows).set_index("framework")
+    return _apart(rows)
+
+
+def _pair(steps: int, rate: str, ours: pd.DataFrame,
+          theirs: pd.DataFrame) -> dict:
+    """What one pair of jobs ended with."""
+    equal = all(len({each["end"] for each in job["metrics.shares"].iloc[0]})
+                == 1 for job in (ours, theirs))
+    return {"steps": steps, "learning rate of DDP": rate,
+            "loss, Horovod": float(theirs["metrics.loss"].iloc[1]),
+            "loss, DDP": float(theirs["metrics.losses"].iloc[0][-1]),
+            "weights differ by": float(theirs["metrics.apart"].iloc[1]),
+            "ranks equal": equal}
+
+
+def _apart(rows: list) -> pd.DataFrame:
+    """The pairs as a table, in steps."""
+    shown = pd.DataFrame(rows).set_index("steps")
+    if "loss, DDP" in shown:
+        by = (shown["loss, Horovod"] - shown["loss, DDP"]).abs()
+        shown.insert(3, "losses differ by", by.map("{:.0e}".format))
+        far = shown["weights differ by"].map("{:.0e}".format)
+        shown["weights differ by"] = far
+    return shown
+
+
+class Slips:
+    """One table of slips: it grows with each that is tried."""
+
+    def __init__(self, ddp) -> None:
+        self.ddp = ddp
+        self.rows = {}
+
+    def tried(self, *slips: str, guess=None) -> "Slips":
+        """Train for two epochs on two ranks, with each slip of broken.py;
+        without any, by ddp.py as it stands. All so far are shown."""
+        if guess is not None:
+            print("Your guess:", guess)
+        found = slipped(self.ddp, *slips)
+        self.rows |= {row.name: row for _, row in found.iterrows()}
+        return self
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """What the ranks did, a row for each slip."""
+        rows = sorted(self.rows.values(), key=lambda row: row.name != NO_SLIP)
+        return pd.DataFrame(rows).rename_axis("slip")
+
+    def marked(self, left: str = "* ", right: str = "") -> pd.DataFrame:
+        """The table, in which every value that is wrong has a mark."""
+        shown = self.table.astype(str)
+        for slip, row in self.table.iterrows():
+            for name in broken(row):
+                shown.loc[slip, name] = f"{left}{row[name]}{right}"
+        return shown
+
+    def _repr_html_(self) -> str:
+        mark = '<b style="background:#e9c7c9;color:black">* '
+        return self.marked(mark, "</b>").to_html(escape=False)
+
+    def __repr__(self) -> str:
+        return self.marked().to_string()
+
+    def highest(self) -> None:
+        """Say whose accuracy is the highest, and how far all are apart."""
+        right = self.table["accuracy of rank 0"].str.rstrip("%").astype(float)
+        best = right[right == right.max()].index
+        images = len(data.digits()[2])
+        few = (right.max() - right.min()) / 100 * images
+        print(f"The highest accuracy, {right.max():.1f} %, is that of "
+              f"{' and '.join(best)}; {NO_SLIP} has {right[NO_SLIP]:.1f} %. "
+              f"All lie within {few:.0f} of {images:,} test images.")
+
+
+def broken(row: pd.Series) -> list[str]:
+    """The columns whose value tells of a mistake."""
+    wrong = []
+    if row["times each image was seen"] != "1 to 1":
+        wrong += ["steps of an epoch", "times each image was seen"]
+    different, epochs = row["different orders"].split(" of ")
+    if different != epochs:
+        wrong.append("different orders")
+    return wrong + [name for name in ("begin equal", "end equal")
+                    if not row[name]]
 
 
 def slipped(ddp, *slips: str) -> pd.DataFrame:
@@ -290,12 +445,20 @@ def batch_norm(ddp) -> pd.DataFrame:
         kept = references.named(ddp.folder / REFERENCE, "batch norm")
         whose(kept, missing())
         found = kept["metrics.found"].iloc[0]
-    rows = [{"rank": rank, "weights": mine["weights"][:6],
+    images = len(data.digits()[2])
+    rows = [{"images": mine.get("images", "own digits"),
+             "rank": mine.get("rank", at), "weights": mine["weights"][:6],
              "moving averages": mine["moving"][:6],
-             "alone": f"{mine['alone']:.1%}",
-             "averaged": f"{mine['averaged']:.1%}"}
-            for rank, mine in enumerate(found)]
-    return pd.DataFrame(rows).set_index("rank")
+             "alone": _right(mine["alone"], images),
+             "averaged": _right(mine["averaged"], images)}
+            for at, mine in enumerate(found)]
+    return pd.DataFrame(rows).set_index(["images", "rank"])
+
+
+def _right(share: float, images: int) -> str:
+    """A share of test images, with what chance could make of it."""
+    within = 196 * (share * (1 - share) / images) ** 0.5
+    return f"{share:.1%} +- {within:.1f}"
 
 
 def buckets(ddp) -> Comparison:
@@ -312,6 +475,22 @@ def buckets(ddp) -> Comparison:
         rows = references.named(ddp.folder / REFERENCE, "buckets")
         whose(rows, missing())
     return Comparison(rows["metrics.runs"].iloc[0], metric="steps/s")
+
+
+def overlap(one: Comparison) -> None:
+    """Say whether DDP gains on one message for all gradients, and why."""
+    times = one.between("DDP", "all at once")
+    bound = one.between("no averages", "all at once")
+    print(f"Against all at once, no way can be more than {bound.middle:.2f} "
+          f"times as fast; DDP is {times.middle:.2f} times as fast "
+          f"({times.low:.2f} to {times.high:.2f}).")
+    if times.low > 1 + one.noise:
+        print("Some of its messages hide behind backward().")
+    elif times.high < 1 - one.noise:
+        print("Its messages take more from backward() than they hide.")
+    else:
+        print("No overlap is shown: the gain on one by one is that of fewer "
+              "messages.")
 
 
 def slips_kept(ddp, slips) -> pd.DataFrame:
