@@ -97,7 +97,7 @@ def test_a_slip_is_marked_where_it_shows(monkeypatch: pytest.MonkeyPatch, capsys
 
     monkeypatch.setattr(frameworks, "slipped", slipped)
     board = frameworks.Slips(None)
-    board.tried("set_epoch", guess=2)
+    board.tried("set_epoch")
     board.tried("averaging").tried()
     assert list(board.table.index) == ["none", "set_epoch", "averaging"]
     assert [name for _, row in board.table.iterrows() for name in frameworks.broken(row)] == [
