@@ -150,10 +150,13 @@ def efficiency_over_bytes(records, link, guess: str | None = None):
               label="formula, with this network's own step")
     names = [f"{row['metrics.network']}, {row['metrics.side']} px"
              for row in rows]
-    for nth, at in enumerate(np.argsort(x)):
-        axes.annotate(names[at], (x[at], ends[at, 1 - nth % 2]),
-                      (0, -14 if nth % 2 else 6), ha="center",
-                      textcoords="offset points", fontsize=9)
+    # The curve falls: there is room to the right of its upper points, and
+    # below the last two.
+    for nth, at in enumerate(np.argsort(x), 1):
+        below = nth > max(1, len(x) - 2)
+        axes.annotate(names[at], (x[at], ends[at, 0 if below else 1]),
+                      (4, -14 if below else 6), textcoords="offset points",
+                      ha="right" if nth == len(x) > 1 else "left", fontsize=9)
     said = look.find_name(names, guess) if guess else None
     if said is not None:
         look.guess_star(axes, x[said], y[said], f"{guess} keeps the least")
