@@ -41,7 +41,7 @@ clean:
 
 # From here on: not in the copy that a class gets (scaleout release cuts it off at this line).
 
-.PHONY: test quick test-slurm test-all lint masters elsewhere pictures pages handouts hub canary image pack lock
+.PHONY: test quick test-slurm test-all lint masters elsewhere pictures preview pages handouts hub canary image pack lock
 
 help::
 	@echo
@@ -54,6 +54,7 @@ help::
 	@echo "make masters  run the solutions' notebooks again whose outputs are stale  (ARGS=05: that one)"
 	@echo "make elsewhere  measure the lessons' headlines on this kind of machine, 20 minutes  (ARGS=05: that one)"
 	@echo "make pictures  README's two pictures anew, from the masters and from JupyterLab  (needs chromium)"
+	@echo "make preview  a page a notebook, to guess on before anything is installed, in docs/preview"
 	@echo "make pages  the course as web pages, in results/pages  (ARGS=--with-answers: the solutions)"
 	@echo "make handouts  what a class gets on paper: two pages a day, all exercises, tasks for the quick"
 	@echo "make hub    a JupyterHub beside ours, for a class on one large machine"
@@ -95,6 +96,7 @@ lint:
 	@$(IN_ENV) python tools/lint_text.py
 	@$(IN_ENV) python tools/make_environment.py --check
 	@$(IN_ENV) python tools/make_machines.py --check
+	@$(IN_ENV) python tools/make_preview.py --check
 
 hub:
 	@exec $(IN_ENV) python tools/make_hub.py
@@ -112,8 +114,12 @@ canary:
 elsewhere:
 	@exec $(IN_ENV) python tools/make_elsewhere.py $(ARGS)
 
+preview:
+	@exec $(IN_ENV) python tools/make_preview.py $(ARGS)
+
 pages:
 	@$(IN_ENV) python tools/make_machines.py
+	@$(IN_ENV) python tools/make_preview.py
 	@exec $(IN_ENV) python tools/make_pages.py $(ARGS)
 
 handouts:

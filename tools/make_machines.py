@@ -109,7 +109,7 @@ def page(root: Path = ROOT) -> str:
     every = [row for rows in lessons.values() for row in rows]
     if not every:
         return HEAD + NONE
-    kinds = _kinds(every)
+    kinds = named_kinds(every)
     parts = [HEAD + READ, f"## The machines\n\n{_machines(kinds, every)}\n"]
     for topic, rows in lessons.items():
         if told := list(_lesson(rows, kinds)):
@@ -117,7 +117,7 @@ def page(root: Path = ROOT) -> str:
     return "\n".join(parts)
 
 
-def _kinds(rows: Sequence[Headline]) -> dict[str, Kind]:
+def named_kinds(rows: Sequence[Headline]) -> dict[str, Kind]:
     """Each kind of machine once, by a name that no other has."""
     kinds: list[Kind] = []
     for row in rows:

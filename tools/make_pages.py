@@ -24,6 +24,7 @@ from scaleout.teaching.release import NOT_GIVEN
 
 ROOT = Path(__file__).resolve().parents[1]
 DEFAULT = ROOT / "results" / "pages"
+GUESSES = "docs/preview/index.html"  # as make preview writes it
 FOR_INSTRUCTORS = ("instructors.md", "teaching.md")
 PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>
 <meta name="viewport" content="width=device-width">
@@ -86,6 +87,9 @@ def main(folder: Path = DEFAULT, answers: bool = False) -> int:
     exporter = HTMLExporter(template_name="basic")
     for book in books:
         body, _ = exporter.from_notebook_node(nbformat.read(book, as_version=4))
+        preview = f"docs/preview/{book.stem}.html"
+        if (folder / preview).is_file():
+            body = f'<p><a href="{preview}">Guess first</a>, before you install anything.</p>{body}'
         _write(folder / f"{book.stem}.html", names[f"{book.stem}.html"], body, names)
     lost = [
         f"{page.name}: {link}" for page in sorted(folder.glob("*.html")) for link in _lost(page)
@@ -104,7 +108,11 @@ def _write(path: Path, title: str, body: str, names: dict[str, str]) -> None:
     )
     body = re.sub(r'src="(?:\.\./docs/)?([\w-]+\.png)"', r'src="docs/\1"', body)
     body = re.sub(r'href="\.\./((?:docs/|labs/|sites)[^"]*)"', r'href="\1"', body)
-    body = re.sub(r'href="(capstone-report\.html|[\w.-]+\.(?:json|yml))"', r'href="docs/\1"', body)
+    body = re.sub(
+        r'href="(capstone-report\.html|preview/\w+\.html|[\w.-]+\.(?:json|yml))"',
+        r'href="docs/\1"',
+        body,
+    )
     for page in ("CONTRIBUTING", "AGENTS"):  # read as they are
         body = body.replace(f'href="{page}.html"', f'href="{page}.md"')
     body = re.sub(
@@ -114,7 +122,10 @@ def _write(path: Path, title: str, body: str, names: dict[str, str]) -> None:
     body = body.replace("<table", '<div class="wide" tabindex="0"><table')
     body = body.replace("</table>", "</table></div>")
     body = body.replace('type="checkbox"', 'type="checkbox" aria-label="done"')
-    nav = "".join(f'<a href="{name}">{html.escape(said)}</a>' for name, said in names.items())
+    links = names
+    if (path.parent / GUESSES).is_file():
+        links = {"index.html": names["index.html"], GUESSES: "guess first", **names}
+    nav = "".join(f'<a href="{name}">{html.escape(said)}</a>' for name, said in links.items())
     style = HtmlFormatter(style="xcode").get_style_defs(".highlight")
     path.write_text(
         PAGE.format(title=html.escape(title), nav=nav, body=body, code_style=style),

@@ -4,8 +4,9 @@
 
 docs/tour.png is drawn from what the masters store: nothing is run. docs/desk.png is a screenshot of
 JupyterLab as `make lab` opens it for the first time, on a copy of what an attendee has, and
-docs/capstone-*.png are parts of docs/capstone-report.html; these need chromium. In each of the first
-two stands what it shows, and `make lint` compares that with the masters."""
+docs/capstone-*.png are parts of docs/capstone-report.html, and docs/preview.png is one of
+docs/preview/05_horovod.html; these need chromium. In each of the first two stands what it shows,
+and `make lint` compares that with the masters."""
 
 import base64
 import io
@@ -64,6 +65,8 @@ def main() -> int:
     for name, picture in handed_in(chromium).items():
         (ROOT / f"docs/capstone-{name}.png").write_bytes(picture)
         print(f"docs/capstone-{name}.png shows a part of docs/capstone-report.html.")
+    (ROOT / "docs/preview.png").write_bytes(preview(chromium))
+    print("docs/preview.png shows a question of docs/preview/, before the guess.")
     written = ROOT / "docs/desk.png"
     keep(written, *desk(chromium))
     print(f"{paths.show(written)} shows JupyterLab.")
@@ -117,6 +120,21 @@ def handed_in(chromium: str) -> dict[str, bytes]:
         }
         browser.close()
     return pictures
+
+
+def preview(chromium: str) -> bytes:
+    """The beginning of a page to guess on, before the guess: nothing measured is in it."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=QUIET)
+        page = browser.new_page(viewport={"width": WIDE, "height": 1000})
+        page.goto((ROOT / "docs/preview/05_horovod.html").as_uri())
+        button = page.locator("button").first.evaluate("one => one.getBoundingClientRect().bottom")
+        clip = {"x": 0, "y": 0, "width": WIDE, "height": button + 3 * MARGIN}
+        picture = page.screenshot(clip=clip)
+        browser.close()
+    return picture
 
 
 def desk(chromium: str) -> tuple[bytes, dict[str, list[str]]]:

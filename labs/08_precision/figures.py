@@ -19,7 +19,7 @@ def few_bits(records, guess: float | None = None):
     part = records[records["metrics.part"] == "int8"].set_index("variant")
     plain = 100 * float(part.loc["fp32", "metrics.accuracy"])
     figure, (left, right) = plt.subplots(1, 2, figsize=(8, 4))
-    fewest = {}
+    fewest = {}  # bits, and how many points below fp32
     for nth, per in enumerate(("tensor", "channel")):
         own = part[part.index.str.endswith(per)]
         bits = [int(name.split()[0]) for name in own.index]
@@ -27,7 +27,7 @@ def few_bits(records, guess: float | None = None):
         off = 100 * own["metrics.off"].map(np.mean)
         primitives.line(left, bits, percent, f"per {per}", nth)
         primitives.line(right, bits, off, f"per {per}", nth)
-        enough = [b for b, p in zip(bits, percent, strict=True)
+        enough = [(b, plain - p) for b, p in zip(bits, percent, strict=True)
                   if p > plain - 5]
         if enough:
             fewest[per] = min(enough)
@@ -41,7 +41,8 @@ def few_bits(records, guess: float | None = None):
     left.set(ylabel="digits classified correctly (%)", ylim=(0, 103))
     right.set(ylabel="error of the weights\n(% of their spread)",
               yscale="log")
-    ends = " and ".join(f"{n} bits per {per}" for per, n in fewest.items())
+    ends = " and ".join(f"{n} bits per {per} ({less:.1f} points less)"
+                        for per, (n, less) in fewest.items())
     title = "No width tried comes within five points of fp32."
     if fewest:
         title = f"Within five points of fp32: down to {ends}."
@@ -102,88 +103,124 @@ def calibrations(records, guess: float | None = None):
     """Draw how many test images are right in fp32 and, calibrated in several
     ways, in int8."""
     part = records[records["metrics.part"] == "models"]
+    part = part.set_index("variant")
+    percent = 100 * part["metrics.accuracy"].astype(float)
     kib = part["metrics.bytes"] / 1024
-    percent = {f"{name}\n{size:,.0f} KiB".replace(", ", ",\n"): [100 * share]
-               for name, size, share in zip(part["variant"], kib,
-                                            part["metrics.accuracy"],
-                                            strict=True)}
-    figure, axes = plt.subplots(figsize=(7.5, 4))
-    grey = {"color": look.GREY, "edgecolor": look.DARK}
-    primitives.bars(axes, percent, lambda value, first: f"{value:.1f} %",
-                    looks=[grey, *look.FILLS[:1] * (len(percent) - 1)])
-    (fp32,) = next(iter(percent.values()))
-    axes.axhline(fp32, color=look.GREY, linestyle="--", linewidth=1)
+    names = [f"{name} ({size:,.0f} KiB)" for name, size in kib.items()]
+    figure, axes = plt.subplots(figsize=(7.5, 3.6))
+    fp32 = percent.iloc[0]
+    looks = [{"color": look.GREY}, *(
+        look.FILLS[1 if value > fp32 - 5 else 3] for value in percent[1:])]
+    primitives.bars(axes, dict(zip(names, [[p] for p in percent],
+                                   strict=True)),
+                    lambda value, first: f"{value:.1f} %", looks=looks,
+                    flat=True)
+    axes.axvline(fp32, color=look.GREY, linestyle="--", linewidth=1)
+    axes.axvline(10, color=look.GREY, linestyle=":", linewidth=1.5,
+                 label="one digit for all images: about 10 %")
     if guess is not None:
-        dark = look.find_name(list(percent), "dark") or 0
-        look.guess_star(axes, dark, guess, f"{guess:g} %", color=look.MIDDLE)
-    axes.set(ylabel="test accuracy (%)", ylim=(0, 112))
-    axes.tick_params(axis="x", labelsize=9)
-    images = int(part["metrics.images"].iloc[0])
-    title = (f"The int8 files have {kib[1:].min() / kib.iloc[0]:.2f} of the "
-             f"size; one image more or less is {100 / images:.2f} points.")
-    each = "; ".join(f"{' '.join(name.split())}: {value:.1f} %"
-                     for name, (value,) in percent.items())
+        dark = look.find_name(names, "100 times") or 0
+        look.guess_star(axes, guess, dark + 0.35, f"{guess:g} %",
+                        color=look.MIDDLE)
+    axes.set(xlabel="test images right (%)", xlim=(0, 112))
+    axes.tick_params(axis="y", labelsize=9)
+    broken = [f"{name.removeprefix('int8, ')}: {value:.0f} % right"
+              for name, value in percent.items() if value < fp32 - 5]
+    title = f"fp32: {fp32:.1f} % right. "
+    title += (f"Broken by its calibration: {'; '.join(broken)}." if broken
+              else "No calibration costs five points.")
+    each = "; ".join(f"{name}: {value:.1f} %"
+                     for name, value in zip(names, percent, strict=True))
     return look.finish(figure, title, f"Test images right: {each}.",
-                       legend=1 if guess is not None else 0)
+                       legend=2)
+
+
+NUMBERS = {  # of the ladder: how each format is drawn
+    "fp32": {"color": look.DARK},
+    "bf16": {"color": look.LIGHT},
+    "int8": {"color": look.GOLD},
+    "int8, sums wrong": {"color": "white", "hatch": "xxxx"},
+    "int8, sums not looked at": {"color": look.PALE, "hatch": ".."},
+}
 
 
 @look.style
-def ladder(table, units, guess: float | None = None):
-    """Draw rates over instruction sets and number formats as a map: white
-    where this machine lacks a step."""
-    times = table.copy()
-    for what in units:
-        own = [name for name in table.columns if name.startswith(what)]
-        first = table[f"{what} fp32"].dropna()
-        times[own] = table[own] / (first.iloc[0] if len(first) else np.nan)
-    values = times.to_numpy(float)
-    top = max(2.0, float(np.nanmax(values)))
-    size = (2.8 + 0.85 * table.shape[1], 1.9 + 0.55 * len(table))
-    figure, axes = plt.subplots(figsize=size)
-    picture = axes.imshow(
-        values, aspect="auto", cmap=mpl.colors.LinearSegmentedColormap
-        .from_list("times", [look.PALE, look.LIGHT, look.DARK]),
-        norm=mpl.colors.LogNorm(min(1.0, np.nanmin(values)), top))
-    steps = []
-    for row, step in enumerate(table.index):
-        missing = table.loc[step].isna().all()
-        steps.append(f"{step} (not measured)" if missing else step)
-        for column, value in enumerate(values[row]):
-            known = not np.isnan(value)
-            text = "" if missing else "no such\nformat"
-            if known:
-                text = f"{value:.1f}x\n{rounded(table.iloc[row, column])}"
-            axes.text(column, row, text, ha="center", va="center", fontsize=9,
-                      color="white" if known and value > top**0.65
-                      else "black")
-    columns = []
-    for name in table.columns:
-        what, number = name.split()
-        unit = units[what]
-        if number == "int8":
-            unit = unit.replace("FLOP", "OP")
-        columns.append(f"{what}\n{number}\n({unit})")
-    axes.set_xticks(range(len(columns)), columns, fontsize=9)
-    axes.set_yticks(range(len(steps)), steps, fontsize=9)
-    axes.invert_yaxis()
-    axes.grid(False)
-    bar = figure.colorbar(picture, ax=axes,
-                          label="times as fast as fp32 on the lowest step")
-    plain = mpl.ticker.FuncFormatter(lambda value, _: f"{value:g}")
-    bar.ax.yaxis.set_major_formatter(plain)
-    bar.ax.yaxis.set_minor_formatter(plain)
-    every = times.stack().dropna()
-    products = times["GEMM int8"].dropna()
-    title = (f"On {products.index[-1]}, the int8 product is "
-             f"{products.iloc[-1]:.1f} times as fast as fp32 on the lowest "
-             "step")
+def ladder(machines, guess: float | None = None):
+    """Draw a large product on each step of each machine, as times fp32 on its
+    lowest step; hatched where its sums are wrong.
+
+    machines: {name: rungs}, the reader's own first; see isa.ladders.
+    """
+    bars = {name: len(rungs) + 1 for name, rungs in machines.items()}
+    figure, panels = plt.subplots(
+        len(bars), 1, figsize=(7.5, 1.6 + 0.24 * sum(bars.values())),
+        sharex=True, squeeze=False, height_ratios=list(bars.values()))
+    told = []
+    for axes, (name, rungs) in zip(panels[:, 0], machines.items(),
+                                   strict=True):
+        middles = {}
+        for at, rung in enumerate(rungs):
+            low, times, high = rung.times
+            kind = _kind(rung)
+            axes.barh(at, times, 0.75, edgecolor=look.DARK, label=kind,
+                      **NUMBERS[kind])
+            if np.isfinite([low, high]).all():
+                axes.errorbar(times, at, xerr=[[times - low], [high - times]],
+                              color="black", capsize=3, linewidth=1)
+            words = f"{rung.number} {times:.1f}x{_how_wrong(rung)}"
+            axes.annotate(words, (high if np.isfinite(high) else times, at),
+                          (5, 0), textcoords="offset points", va="center",
+                          fontsize=9)
+            told.append(f"{name}, {rung.step} {words}")
+            middles.setdefault(rung.step, []).append(at)
+        axes.set_yticks([np.mean(own) for own in middles.values()],
+                        list(middles), fontsize=9)
+        axes.set_ylim(len(rungs) - 0.4, -0.6)
+        axes.set_title(name, loc="left", fontsize=10)
+        axes.grid(axis="y", visible=False)
+    own = next(iter(machines.values()))
+    top = _top(own)
     if guess is not None:
-        title += f" (your guess: {guess:g}x)"
-    each = ", ".join(f"{step} {name} {value:.1f}x"
-                     for (step, name), value in every.items())
-    return look.finish(
-        figure, f"{title}.",
-        f"Times as fast as fp32 on the lowest step: {each}.")
+        look.guess_star(panels[0, 0], guess, own.index(top), f"{guess:g}x",
+                        color=look.MIDDLE)
+    panels[-1, 0].set_xlabel("times as fast as fp32 on the lowest step "
+                             "of the same machine")
+    panels[-1, 0].set_xlim(0, 1.15 * np.nanmax(
+        [guess or 0, *(min(end, 2 * rung.times[1])
+                       for rungs in machines.values() for rung in rungs
+                       for end in rung.times)]))
+    title = (f"{top.step}: int8 is {top.times[1]:.1f} times as fast as fp32 "
+             f"on {own[0].step}{_how_wrong(top, long=True)}.")
+    right = [_top(rungs) for rungs in list(machines.values())[1:]]
+    right = [rung for rung in right if rung.wrong == 0]
+    if top.wrong and right:
+        title += (f" {right[0].step}, elsewhere: {right[0].times[1]:.1f} "
+                  "times, and no sum is wrong.")
+    return look.finish(figure, title, f"{'; '.join(told)}.", legend=3)
+
+
+def _top(rungs):
+    """The int8 product on the highest step."""
+    return [rung for rung in rungs if rung.number == "int8"][-1]
+
+
+def _kind(rung) -> str:
+    """Which look a product has."""
+    if rung.number != "int8" or rung.wrong == 0:
+        return rung.number
+    return ("int8, sums not looked at" if rung.wrong is None else
+            "int8, sums wrong")
+
+
+def _how_wrong(rung, long: bool = False) -> str:
+    """How many of the sums of an int8 product are wrong, to put behind it."""
+    if rung.number != "int8" or rung.wrong is None:
+        return ""
+    if rung.wrong == 0:
+        return ", and no sum is wrong" if long else ""
+    share = ("every sum is" if rung.wrong == 1 else
+             f"{100 * rung.wrong:.5g} % of its sums are")
+    return f",{' and' * long} {share} wrong"
 
 
 @look.style

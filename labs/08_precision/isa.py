@@ -5,10 +5,13 @@
     climbed.numbers("AVX512_CORE", "GEMM")   # fp32 against the others
     climbed.steps("GEMM int8")               # the lowest step against others
     climbed.counted()                        # the product by its instructions
-    isa.reference()                          # a machine with all the steps
+    isa.ladders(climbed, prec.elsewhere)     # the product, here and elsewhere
+    isa.most()                               # what int8 could bring here
 """
 
+import math
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -23,6 +26,7 @@ STEPS = {
     "AVX512_CORE_BF16": "avx512_bf16",
     "AVX512_CORE_AMX": "amx_tile",
 }
+LOWEST = "AVX2"
 NUMBERS = ("fp32", "bf16", "int8")
 # Multiplications and additions of an instruction, for fp32, bf16 and int8.
 # Without VNNI a product in int8 takes three: one multiplies, one widens, one
@@ -79,6 +83,21 @@ class Ladder:
                 if row["variant"] == column and row["again"] == 0]
         return _compared(rows, "step")
 
+    def products(self) -> Comparison:
+        """Compare the large product on every step and in every format with
+        fp32 on the lowest step."""
+        rows = [{**row, "again": row["twin"],
+                 "name": f"{row['step']} {row['variant'].split()[1]}"}
+                for row in self._rows
+                if row["variant"].startswith("GEMM ") and row["again"] == 0]
+        return _compared(rows, "name")
+
+    @property
+    def wrong(self) -> dict[str, float]:
+        """The share of sums of the int8 product that are wrong, such as
+        {"AVX2 int8": 1.0}."""
+        return {f"{step} int8": share for step, share in self._wrong.items()}
+
     def counted(self) -> pd.DataFrame:
         """Put the large product beside what the instructions let expect, as
         times fp32 on the lowest step; and the share of wrong sums in int8.
@@ -101,18 +120,118 @@ class Ladder:
         return found.set_index(["step", "number"])
 
 
-def reference() -> pd.DataFrame:
-    """What ladder.jsonl keeps: rates as times fp32 on the lowest step."""
-    print("Intel Xeon with AMX, 2 cores, TensorFlow 2.18.1, "
-          "25 November 2026:")
-    file = Path(__file__).with_name("ladder.jsonl")
-    rows = pd.read_json(file, lines=True)
-    rows["column"] = rows["work"] + " " + rows["number"]
-    wide = rows.pivot_table("times", "step", "column", sort=False)
-    names = [f"{what} {number}" for what in rows["work"].unique()
-             for number in NUMBERS]
-    wide = wide[[name for name in names if name in wide]]
-    return wide.astype(object).fillna("").rename_axis(columns=None)
+class Rung(NamedTuple):
+    """A large product in one format on one step of one machine."""
+
+    step: str
+    number: str
+    times: tuple  # low, middle, high: as fast as fp32 on the lowest step
+    wrong: float | None = None  # the share of sums that are; None: not told
+
+
+def ladders(climbed: Ladder, elsewhere) -> dict[str, list[Rung]]:
+    """The large product on each step, here and on the other machines."""
+    found = {"This machine": _rungs(climbed.products(), climbed.wrong)}
+    names = ["fp32-by-step", "int8-by-step", *(f"product-{s}" for s in STEPS)]
+    rows, wrong = {}, {}
+    for name in names:
+        for other in elsewhere(name):
+            key = f"{other.name}, {other.date}"
+            own = rows.setdefault(key, {})
+            facts = wrong.setdefault(key, {})
+            for row in other.found.runs.to_dict("records"):
+                whose = _column(name, row["variant"])
+                at = row["round"], whose, row["again"]
+                if not row["again"] or whose == f"{LOWEST} fp32":
+                    own.setdefault(at, {**row, "variant": whose})
+            facts |= {_column(name, variant): fact["wrong_sums"]
+                      for variant, fact in other.facts.items()
+                      if "wrong_sums" in fact}
+    for key, own in rows.items():
+        # The first is what all others are compared with.
+        first = sorted(own, key=lambda at: (at[0], at[1] != f"{LOWEST} fp32"))
+        if first[0][1] == f"{LOWEST} fp32":
+            table = Comparison([own[at] for at in first])
+            found[key] = _rungs(table, wrong[key])
+    kept = pd.read_json(Path(__file__).with_name("ladder.jsonl"), lines=True)
+    found["Xeon with AMX, 2026-11-25: medians alone, sums not looked at"] = [
+        Rung(row["step"], row["number"], (math.nan, row["times"], math.nan))
+        for row in kept.to_dict("records") if row["work"] == "GEMM"]
+    return found
+
+
+def _column(name: str, variant: str) -> str:
+    """The step and the format of a variant of a headline comparison."""
+    first, _, last = name.partition("-")
+    return (f"{last} {variant}" if first == "product" else
+            f"{variant} {first}")
+
+
+def _rungs(found: Comparison, wrong: dict) -> list[Rung]:
+    """Each step and format of a comparison, the steps in their order."""
+    every = [Rung(*found.baseline.split(), (math.nan, 1.0, math.nan))]
+    for name in found.variants:
+        ratio = found.ratio(name)
+        every.append(Rung(*name.split(), (ratio.low, ratio.middle,
+                                          ratio.high), wrong.get(name)))
+    return sorted(every, key=lambda one: (list(STEPS).index(one.step),
+                                          NUMBERS.index(one.number)))
+
+
+def vnni() -> bool:
+    """Whether this processor has instructions for sums of int8 products."""
+    return any("vnni" in flag for flag in machine.facts().isa)
+
+
+def most() -> None:
+    """Say what int8 could bring here, if instructions alone counted."""
+    print("This processor has VNNI: an int8 instruction does four times as "
+          "many\nmultiplications and additions as one for fp32. "
+          "By this count: 4 times as fast." if vnni() else
+          "This processor has no VNNI. An int8 instruction holds four times "
+          "as many\nnumbers as one for fp32, but it takes three of them: "
+          "multiply, add pairs,\nadd to the sum. "
+          "By this count: 4 / 3 = 1.33 times as fast.")
+
+
+def always(said: str) -> dict[str, str]:
+    """For explain(): this sentence, whatever was found."""
+    return dict.fromkeys(("faster", "slower", "same", "unclear"), said)
+
+
+def reasons() -> dict[str, str]:
+    """For explain(): int8 beside fp32 in one library, with its mechanism."""
+    said = "In TFLite, int8 is {ratio} times as fast as fp32 ({low} to {high})"
+    why = (": three\ninstructions take the place of one, which leaves 1.33 "
+           "of the factor of 4. Turning\nnumbers into int8 and back takes "
+           "its share, too.")
+    if vnni():
+        why = (": VNNI does in\none instruction what took three. Turning "
+               "numbers into int8 and back, and the pooling,\ntake their "
+               "share of the 4.")
+    wide = said + ":\nthe interval is too wide for a reason."
+    return {**always(said + why), "unclear": wide}
+
+
+def told(climbed: Ladder, step: str) -> dict[str, str]:
+    """For explain(): the int8 product of a step, its count and its sums."""
+    fp32, _, int8 = COUNTED[step]
+    wrong = climbed.wrong.get(f"{step} int8")
+    sums = ("no sum is wrong" if not wrong else "EVERY SUM IS WRONG"
+            if wrong == 1 else f"{100 * wrong:.5g} % OF ITS SUMS ARE WRONG")
+    return always(f"{step}: the int8 product is {{ratio}} times as fast as "
+                  "fp32 ({low} to {high};\n"
+                  f"  by count {int8 / fp32:.2f}), and {sums}.")
+
+
+def tiny() -> dict[str, str]:
+    """For explain(): the tiny network in int8, and why it does not gain."""
+    said = ("Tiny network: int8 is {ratio} times as fast as fp32 "
+            "({low} to {high})")
+    slower = (": layers of 16\n  numbers give the instructions next to "
+              "nothing to do, and each layer has to turn its\n  input into "
+              "int8.")
+    return {**always(said + "."), "slower": said + slower}
 
 
 def _rates(job):
@@ -142,12 +261,12 @@ def _compared(rows, by: str) -> Comparison:
     return Comparison(whole, metric=rows[0]["unit"] if rows else "")
 
 
-def climb(run, rounds: int = 7) -> Ladder:
+def climb(run, rounds: int = 7, **how) -> Ladder:
     """Run ladder.py with a rank for each step that this machine has, and two
     for the lowest.
 
     The ranks take turns: what the two lowest differ by is the noise between
-    processes.
+    processes. how: other flags of ladder.py.
     """
     here = steps()
     if not here:
@@ -159,5 +278,5 @@ def climb(run, rounds: int = 7) -> Ladder:
     ranks = [here[0], *here]
     done = run(script="ladder.py", ranks=len(ranks), steps=ranks,
                rounds=rounds, threads=machine.usable_cores(), bind="none",
-               echo=False)
+               echo=False, **how)
     return Ladder(done.records)

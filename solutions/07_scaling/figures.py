@@ -1,6 +1,8 @@
 """The figures of 07_scaling: what a step consists of, the wires, and laws with
 their intervals."""
 
+from textwrap import fill
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -57,19 +59,21 @@ def step_parts(records, guess: float | None = None):
                             f"efficiency {guess:g}")
         axes.set_xticks(range(len(counts)), map(str, counts))
         axes.set_xlabel("number of ranks")
-        step = sum(bars[-1].values())
-        found[mode] = 100 * bars[-1]["rest"] / step, step
+        found[mode] = (sum(bars[-1].values()), bars[-1]["rest"],
+                       bars[-1]["compute"] - ideal[-1])
     top = np.percentile(1e3 * np.concatenate([row["step_s"] for row in rows]),
                         99)
     stars = [line.get_ydata()[0] for axes in panels.values()
              for line in axes.lines if line.get_marker() == "*"]
     axes.set_ylim(0, 1.1 * max(top, *stars, 0.0))
     next(iter(panels.values())).set_ylabel("step time (ms)")
-    (strong, strong_ms), (weak, weak_ms) = found.values()
+    said = [f"{mode} scaling, {step:.0f} ms: exchange and waiting are "
+            f"{rest:.0f} ms, and computing takes {abs(more):.0f} ms "
+            f"{'more' if more > 0 else 'less'} than ideal"
+            for mode, (step, rest, more) in found.items()]
     return look.finish(
-        figure, f"On {counts[-1]} ranks, exchange and waiting take "
-        f"{strong:.0f} % of a step in strong scaling ({strong_ms:.0f} ms), "
-        f"and {weak:.0f} % in weak ({weak_ms:.0f} ms).", legend=3)
+        figure, f"A step on {counts[-1]} ranks. {said[0].capitalize()}. "
+        f"{said[1].capitalize()}.", legend=3)
 
 
 def factors(records) -> pd.DataFrame:
@@ -102,19 +106,64 @@ def factors(records) -> pd.DataFrame:
     return table.assign(product=table.prod(axis=1))
 
 
+def most_lost(table) -> str:
+    """Say where most of each efficiency is lost, and what the messages take;
+    and by how much a strong step could gain if the rest of it hid."""
+    parts = table.drop(columns="product")
+    said = [f"In {mode} scaling, {row.idxmin()} loses most, "
+            f"{100 * (1 - row.min()):.0f} %. By the formula, the messages "
+            f"cost {100 * (1 - row.transfer):.0f} %."
+            for mode, row in parts.iterrows()]
+    left = table.loc["strong"]
+    most = 1 / (left.serialisation * left.transfer)
+    return "\n".join([
+        *said, "If all exchange and waiting of a strong step were hidden, it "
+        f"would be {most:.2f} times as fast: there is no more to gain."])
+
+
+def stored_speed_ups(others) -> dict:
+    """{machine: (ranks, its speed-up over one rank)}, of a comparison that
+    other machines kept: each one's largest number of ranks."""
+    found = {}
+    for other in others:
+        counts = {int(name.split()[0]): name for name in other.found.variants
+                  if name.endswith(" ranks")}
+        if counts:
+            most = max(counts)
+            found[other.name] = most, other.found.ratio(counts[most])
+    return found
+
+
 @look.style
-def amdahl_law(law, measured, most: int = 64, guess: float | None = None):
+def amdahl_law(law, measured, most: int = 64, guess: float | None = None,
+               stored=None):
     """Draw the speed-up over ranks: what was measured, and the law with the
-    interval of its serial part."""
-    figure, axes = plt.subplots(figsize=(7, 4.6))
+    interval of its serial part. Stored ones, {name: (ranks, ratio)}, get a
+    law of their own each."""
+    figure, axes = plt.subplots(figsize=(7, 4.9))
     ranks = np.geomspace(1, most, 200)
-    high, low = (1 / (serial + (1 - serial) / ranks)
-                 for serial in law.serial_range)
-    axes.fill_between(ranks, low, high, color=look.LIGHT, alpha=0.5,
-                      linewidth=0, label="95 % interval")
+
+    def band(its, **fill) -> np.ndarray:
+        """Draw what lies between the ends of a serial part; both at most."""
+        high, low = (1 / (serial + (1 - serial) / ranks)
+                     for serial in its.serial_range)
+        axes.fill_between(ranks, low, high, linewidth=0, **fill)
+        return np.array([low[-1], high[-1]])
+
+    ends = band(law, color=look.LIGHT, alpha=0.5, label="95 % interval")
     axes.plot(ranks, [law.speed_up(n) for n in ranks], color=look.DARK,
               linewidth=2, label="Amdahl's law")
     primitives.ideal(axes, ranks, ranks)
+    said = []
+    for name, (n, ratio) in (stored or {}).items():
+        its = scaling.Amdahl.assumed(n, ratio)
+        low, high = band(its, facecolor="none", hatch="////",
+                         edgecolor=look.GOLD, label="95 % interval of 04")
+        primitives.interval(axes, n, ratio.low, ratio.middle, ratio.high,
+                            f"04 on {name}", upright=True, fmt="D",
+                            color=look.GOLD, capsize=4)
+        said.append(f"04's {ratio.middle:.2f} times on {n} ranks ({name}) "
+                    f"would give {low:.0f} to {high:.0f} times")
     for nth, (n, ratio) in enumerate(measured.items()):
         primitives.interval(axes, n, ratio.low, ratio.middle, ratio.high,
                             "" if nth else "measured", upright=True,
@@ -129,13 +178,11 @@ def amdahl_law(law, measured, most: int = 64, guess: float | None = None):
     axes.minorticks_off()
     points = ", ".join(f"{n} ranks: {ratio.middle:.2f} times"
                        for n, ratio in measured.items())
+    beside = f" By the same law, {'; '.join(said)}." if said else ""
     return look.finish(
-        figure, f"If the law holds, {most} ranks are {low[-1]:.0f} to "
-        f"{high[-1]:.0f} times as fast as one.", f"Measured: {points}.",
-        legend=5)
-
-
-DRAWS = 4000
+        figure, f"If the law holds, {most} ranks are {ends[0]:.0f} to "
+        f"{ends[1]:.0f} times as fast as one.{beside}",
+        f"Measured: {points}.", legend=2)
 
 
 def lines(records):
@@ -161,10 +208,22 @@ def wire_parts(records) -> pd.DataFrame:
         found[wire] = {
             "alpha (us)": 1e6 * line.alpha_s,
             "beta (ns/byte)": 1e9 * line.beta_s,
+            "Gb/s": 8e-9 / line.beta_s,
             "gamma (ns/byte)": 1e9 * gamma,
             "scatter (%)": 100 * line.scatter,
         }
     return pd.DataFrame(found).T
+
+
+def beside_names(parts, names) -> str:
+    """Say which networks promise more than the TCP measured here."""
+    here = parts.loc["TCP", "Gb/s"]
+    faster = [name for name in names
+              if 8e-9 / scaling.NETWORKS[name].beta_s > here]
+    above = ("Of the networks in the next figure, these promise more than "
+             f"was seen here: {', '.join(faster)}" if faster else
+             "No network in the next figure promises more")
+    return f"TCP within this machine moves {here:.1f} Gb/s. {above}."
 
 
 def of_size(n: float, job) -> float:
@@ -175,14 +234,12 @@ def of_size(n: float, job) -> float:
 
 
 def on_wires(records):
-    """For each gradient, {wire: (predicted with its interval, measured)}, in
-    seconds.
+    """For each gradient, {wire: (its predictions, measured, rounds)}, in
+    seconds; a prediction as the least, the median and the most of its rounds.
 
-    The prediction is compute, two messages of half the bytes, and the adding
-    of half the bytes. For its interval each of the three is drawn many times
-    from the rounds.
+    A round's prediction is compute, two messages of half the bytes, and the
+    adding of half the bytes.
     """
-    draw = np.random.default_rng(0)
     found: dict[int, dict] = {}
     for wire, jobs in records.groupby("variant", sort=False):
         kept = list(jobs["metrics"])
@@ -191,59 +248,66 @@ def on_wires(records):
             compute, add, step = (
                 np.array([np.median(one[what]) for one in same])  # (rounds,)
                 for what in ("compute_s", "add_s", "step_s"))
-            ring = [2 * of_size(n / 2, job) for job in kept]
-            parts = [compute, ring, add]
-            drawn = sum(draw.choice(part, DRAWS) for part in parts)
-            low, high = np.quantile(drawn, [0.025, 0.975])
-            middle = sum(np.median(part) for part in parts)
-            found.setdefault(n, {})[wire] = (low, middle, high,
-                                             np.median(step))
+            ring = np.array([2 * of_size(n / 2, job) for job in kept])
+            said = compute + ring + add  # (rounds,)
+            found.setdefault(n, {})[wire] = (
+                said.min(), np.median(said), said.max(), np.median(step),
+                len(said))
     return found
 
 
-def largest_error(records) -> float:
-    """By which factor a prediction of the largest gradient was off at most,
-    either way."""
+def exchange_errors(records) -> tuple[float, float]:
+    """How many times as long as predicted the exchange of the largest
+    gradient took: least and most, of all wires, and 1 among them."""
     times = on_wires(records)
-    return max(max(middle / fact, fact / middle)
-               for _, middle, _, fact in times[max(times)].values())
+    off = [fact / middle for _, middle, _, fact, _ in
+           times[max(times)].values()]
+    return min(1.0, *off), max(1.0, *off)
+
+
+def leaning(off) -> str:
+    """Say whether all errors, in %, lie on one side."""
+    if max(off) < 0:
+        return f"all {len(off)} came out too short"
+    if min(off) > 0:
+        return f"all {len(off)} came out too long"
+    return f"{sum(np.array(off) < 0)} of {len(off)} came out too short"
 
 
 @look.style
 def wires(records, names, guess: float | None = None):
     """Draw a step over several wires: predicted from its parts, and measured.
-    A panel for each name, with a gradient of its own."""
-    figure, panels = primitives.panels(names, (8, 4.4), sharey=False)
-    said = []
+    A panel for each name, with a gradient of its own; the last, which should
+    have no compute, gives the title."""
+    figure, panels = primitives.panels(names, (8.5, 4.6), sharey=False)
     each = []
-    inside = []
     for axes, name, found in zip(panels.values(), names,
                                  on_wires(records).values(), strict=True):
         off = []
+        rounds = min(times[-1] for times in found.values())
         for place, (wire, times) in enumerate(found.items()):
-            low, middle, high, fact = 1e3 * np.array(times)
+            low, middle, high, fact = 1e3 * np.array(times[:4])
             primitives.interval(axes, place, low, middle, high,
-                                "predicted, 95 %", upright=True, fmt="_",
-                                markersize=14)
+                                f"predicted, range over {rounds} rounds",
+                                upright=True, fmt="_", markersize=14)
             axes.plot(place, fact, "o", color=look.MIDDLE, markersize=8,
                       label="measured")
             off.append(100 * (middle / fact - 1))
-            inside.append(low <= fact <= high)
             each.append(f"{name}, {wire}: {middle:.3g} ({low:.3g} to "
                         f"{high:.3g}) ms predicted, {fact:.3g} measured")
-        said.append(f"{min(off):+.0f} to {max(off):+.0f} % for {name}")
-        axes.set_xticks(range(len(found)), found)
+        axes.set_xticks(range(len(found)), [fill(wire, 10) for wire in found])
         axes.set_xlim(-0.5, len(found) - 0.5)
     first = next(iter(panels.values()))
     first.set_ylabel("time (ms)")
     if guess is not None:
-        look.guess_star(first, 1, guess, f"{guess:g}")
+        look.guess_star(first, [*found].index("TCP"), guess, f"{guess:g}")
     for axes in panels.values():
         axes.margins(y=0.1)
         axes.set_ylim(0, None)
+    errors = ", ".join(f"{one:+.0f} % ({wire})"
+                       for one, wire in zip(off, found, strict=True))
     return look.finish(
-        figure, f"{sum(inside)} of {len(inside)} measured times lie in their "
-        f"intervals. Predictions were off by {', and '.join(said)}.",
+        figure, f"Predictions of {name} are off by {errors}: {leaning(off)}.",
         f"{'; '.join(each)}.", legend=3)
 
 
@@ -251,43 +315,68 @@ def wires(records, names, guess: float | None = None):
 def rate_predictions(tables, fits, count_of: str = "nodes",
                      guess: float | None = None):
     """Draw published rates, each divided by its nodes: rows that the fit saw,
-    rows held out, and what it predicts for them."""
+    the next one, held out, and what it predicts for that."""
     figure, panels = primitives.panels([table.name for table in tables],
                                        (8, 4.6))
     each = []
-    hits = 0
-    hidden = 0
+    hits = []
+    off = []
+    least = []
     for axes, table, fit in zip(panels.values(), tables, fits, strict=True):
-        every = np.geomspace(1, max(table.nodes), 100)
+        rates = dict(zip(table.nodes, table.rates, strict=True))
+        seen = [n for n in rates if n in fit.nodes]
+        n = min(n for n in rates if n > max(seen))
+        every = np.geomspace(1, n, 100)
         axes.plot(every, [fit.rate(n) / n for n in every], color=look.DARK,
                   label="fit")
         axes.axhline(fit.one, linestyle="--", color=look.GREY, label="ideal")
-        rates = dict(zip(table.nodes, table.rates, strict=True))
-        seen = [n for n in rates if n in fit.nodes]
         axes.plot(seen, [rates[n] / n for n in seen], "o", markersize=8,
                   color=look.MIDDLE, label="rows used for the fit")
-        for n in [n for n in rates if n not in fit.nodes]:
-            said = fit.predict(n)
-            primitives.interval(axes, n, said.low / n, said.rate / n,
-                                said.high / n, "predicted, 95 %",
-                                upright=True, fmt="_", markersize=12)
-            axes.plot(n, rates[n] / n, "o", color=look.MIDDLE, markersize=9,
-                      markerfacecolor="white", markeredgewidth=2, zorder=4,
-                      label="held-out row")
-            hidden += 1
-            hits += said.low <= rates[n] <= said.high
-            each.append(f"{table.name}, {n} {count_of}: {said.rate:,.0f} "
-                        f"({said.low:,.0f} to {said.high:,.0f}), published "
-                        f"{rates[n]:,.0f}")
+        said = fit.predict(n)
+        primitives.interval(axes, n, said.low / n, said.rate / n,
+                            said.high / n, "predicted, 95 %", upright=True,
+                            fmt="_", markersize=12)
+        axes.plot(n, rates[n] / n, "o", color=look.MIDDLE, markersize=9,
+                  markerfacecolor="white", markeredgewidth=2, zorder=4,
+                  label="held-out row")
+        least.append(min(said.low, rates[n]) / n)
+        hits.append(said.low <= rates[n] <= said.high)
+        off.append(f"{100 * (said.rate / rates[n] - 1):+.0f} % "
+                   f"({table.name}, {n} {count_of})")
+        each.append(f"{table.name}, {n} {count_of}: {said.rate:,.0f} "
+                    f"({said.low:,.0f} to {said.high:,.0f}), published "
+                    f"{rates[n]:,.0f}")
         axes.set(xscale="log", xlabel=f"number of {count_of}")
-        axes.set_xticks(table.nodes, table.nodes)
+        axes.set_xticks([*seen, n], [*seen, n])
         axes.minorticks_off()
     first = next(iter(panels.values()))
     if guess is not None:
-        last = tables[0].nodes[-1]
-        look.guess_star(first, last, guess / last, f"{guess:g}")
+        last = max(first.get_xticks())
+        look.guess_star(first, last, guess / last, f"{guess:g}",
+                        markerfacecolor="none", markeredgecolor="black")
     first.set(ylabel=f"{tables[0].unit} per {count_of.removesuffix('s')}",
-              ylim=(0, None))
+              ylim=(0.8 * min(least), None))
+    if len(hits) > 1:
+        about = "predictions are"
+        held = f"{sum(hits)} of {len(hits)} intervals contain"
+    else:
+        about = "prediction is"
+        held = f"the interval {'contains' if all(hits) else 'misses'}"
     return look.finish(
-        figure, f"{hits} of {hidden} intervals contain the held-out row.",
-        f"Predicted: {'; '.join(each)}.", legend=5)
+        figure, f"The {about} off by {', '.join(off)}; {held} the held-out "
+        "row.",
+        f"Predicted: {'; '.join(each)}.", legend=3)
+
+
+def outside_steps(whole) -> dict[str, float]:
+    """Of the whole jobs, one rank's and two: the seconds of one rank, those
+    outside its timed steps, and how many times as fast Amdahl's law then
+    makes two, whose steps are so many times as fast."""
+    jobs = whole.records.groupby("ranks")
+    all_s = whole.runs.value[whole.runs.variant == whole.baseline].median()
+    outside_s = all_s - jobs["step_s"].get_group(1).map(sum).median()
+    rates = jobs["rate"].median()
+    steps = rates[2] / rates[1]
+    serial = outside_s / all_s
+    return {"all_s": all_s, "outside_s": outside_s, "steps": steps,
+            "promised": 1 / (serial + (1 - serial) / steps)}

@@ -57,15 +57,10 @@ def calibrate(comm: MPI.Intracomm, batches: list) -> tuple:
 
     batches: what this rank has seen of it, an array for each batch.
     """
-    # TODO 2: set low and high, the smallest and the largest number of all
-    # batches. 0 must be in the range, too: zeros are so frequent that one of
-    # the whole numbers has to stand for exactly 0.  (2 lines)
-    # BEGIN SOLUTION
+    # 0 has to be in the range, too: zeros are so frequent that one of the
+    # whole numbers has to stand for exactly 0.
     low = min(0.0, *[batch.min() for batch in batches])
     high = max(0.0, *[batch.max() for batch in batches])
-    # STARTER: low = 0.0
-    # STARTER: high = 1.0
-    # END SOLUTION
     # Distributed: q means the same on all ranks
     low = comm.allreduce(float(low), op=MPI.MIN)
     # Distributed: as above
@@ -78,7 +73,7 @@ def multiply(q_x: np.ndarray, zero: np.int8, q_w: np.ndarray) -> np.ndarray:
 
     q_x: (rows, inputs), of which `zero` stands for 0.  q_w: (inputs, outputs).
     """
-    # TODO 3: the product of q_x - zero and q_w. NumPy adds up in the type of
+    # TODO 2: the product of q_x - zero and q_w. NumPy adds up in the type of
     # what it multiplies, and in int8 nothing is larger than 127: turn both
     # into np.int32, and q_x before zero is taken away.  (2 lines)
     # BEGIN SOLUTION
@@ -122,7 +117,7 @@ def scaled_gradients(weights: list, x: np.ndarray, y: np.ndarray, number,
 
     The gradients are None where this step should be left out.
     """
-    # TODO 4: let `gradients` compute with times=scale, so that small numbers
+    # TODO 3: let `gradients` compute with times=scale, so that small numbers
     # come out as more than 0. If all that it found is finite (np.isfinite),
     # divide it by scale. If not, the scale was too large: set found to None,
     # and halve scale.  (6 lines)

@@ -3,13 +3,12 @@ WCAG 2.1 A or AA."""
 
 import json
 import runpy
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
+from axe import violations
 from helpers import CHROMIUM, QUIET, ROOT, needs_a_browser
 from measured import STORY, honest, story
 
@@ -19,24 +18,7 @@ from scaleout.course import tour
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-AXE = "axe-core@4.11.0"
-RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
-RUN = """async rules => (await axe.run({runOnly: rules})).violations.flatMap(found =>
-    found.nodes.map(node => `${found.id}: ${found.help}: ${node.html.slice(0, 160)}`))"""
 pytestmark = [pytest.mark.browser, needs_a_browser]
-
-
-@pytest.fixture(scope="module")
-def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The text of axe-core, as npm brings it, from its cache where there is no network."""
-    if shutil.which("npm") is None:
-        pytest.skip("no npm on this machine, which brings axe-core (Debian: apt install npm)")
-    folder = tmp_path_factory.mktemp("axe")
-    words = ["npm", "install", "--prefer-offline", "--no-audit", "--no-fund", "--ignore-scripts"]
-    done = subprocess.run([*words, "--prefix", str(folder), AXE], capture_output=True, text=True)
-    if done.returncode:
-        pytest.skip(f"npm cannot bring {AXE}: {done.stderr.strip().splitlines()[-1:]}")
-    return (folder / "node_modules/axe-core/axe.min.js").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -47,12 +29,6 @@ def page() -> "Iterator[Page]":
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
         yield browser.new_page(viewport={"width": 1000, "height": 900})
         browser.close()
-
-
-def violations(page: "Page", axe: str, path: Path) -> list[Any]:
-    page.goto(path.as_uri())
-    page.evaluate(axe)
-    return list(page.evaluate(RUN, RULES))
 
 
 def test_a_report(page: "Page", axe: str, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """What the pages tell people to open or to type is there: in this repository, and in a class's copy."""
 
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -60,6 +61,12 @@ def pages(root: Path) -> list[Path]:
     return [*sorted(root.glob("docs/*.md")), *sorted(root.glob("*.md"))]
 
 
+def prose(notebook: Path) -> str:
+    """The text of a notebook, without its code."""
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    return "\n\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
+
+
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What a class gets of this repository."""
@@ -81,10 +88,13 @@ def test_what_the_pages_name_is_there() -> None:
 
 
 def test_what_the_pages_of_a_class_name_is_in_its_copy(copy: Path) -> None:
+    texts = {path: path.read_text() for path in pages(copy)}
+    texts |= {path: prose(path) for path in sorted(copy.glob("notebooks/*.ipynb"))}
+    assert len(texts) > len(pages(copy))
     found = [
         slip
-        for path in pages(copy)
-        for slip in slips(str(path.relative_to(copy)), path.read_text(), copy)
+        for path, text in texts.items()
+        for slip in slips(str(path.relative_to(copy)), text, copy)
     ]
     assert not found
 

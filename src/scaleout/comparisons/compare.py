@@ -401,7 +401,7 @@ def _run(
         copies=copies,
         ranks=ranks,
         threads=run.threads if run else None,
-        env=veiled(run.env) if run else {},
+        env=veiled({key: v if v is None else str(v) for key, v in run.env.items()}) if run else {},
         command=run.command if run else "",
         run_id=getattr(found, "id", ""),
         utc=datetime.now(UTC).isoformat(timespec="seconds"),

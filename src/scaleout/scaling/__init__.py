@@ -36,12 +36,13 @@ def efficiency_of_networks(
     networks: Mapping[str, Sequence[Step]],
     most: int = 1024,
     guess: float | None = None,
-    within: float = 1.0,
+    within: tuple[float, float] = (1.0, 1.0),
 ) -> "Figure":
     """Draw the part of a step that is compute, over the ranks.
 
-    A panel for each network that is trained, a line for each network between the ranks. The band of
-    a line reaches from no overlap with ten times the alpha to full overlap with a tenth of it.
+    A panel for each network that is trained, a line for each network between the ranks. Beside its
+    last point stands its range: from no overlap with ten times the alpha to full overlap with a
+    tenth of it.
 
     Parameters
     ----------
@@ -51,9 +52,9 @@ def efficiency_of_networks(
         The largest number of ranks; the powers of 2 up to it are drawn.
     guess : float, optional
         The reader's guess of the efficiency (0 to 1) on `most` ranks, in the last panel.
-    within : float
-        By which factor the formula of the exchange may be off, 1 or more: at the lower edge of a
-        band the exchange takes so many times as long, at the upper edge as short.
+    within : (float, float)
+        How many times as long as its formula says the exchange may take, at least and at most: for
+        the upper and the lower end of a range.
 
     Returns
     -------

@@ -24,7 +24,7 @@ from ..course.history import last_states
 from ..course.masters import TOPIC
 from ..kit.fields import wrong
 from ..reports import PAGE, class_page, is_report
-from . import headlines, survey
+from . import guesses, headlines, survey
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,6 +49,7 @@ class Attendee:
     report: Path | None = None
     answers: dict[tuple[int, str], str] = field(default_factory=dict)
     compared: list[headlines.Found] = field(default_factory=list)
+    guessed: guesses.Guesses = field(default_factory=dict)
 
 
 def gather(folders: Iterable[Path], names: bool = False) -> list[Attendee]:
@@ -61,7 +62,7 @@ def gather(folders: Iterable[Path], names: bool = False) -> list[Attendee]:
                 "holds them all."
             )
         for entry in [folder] if _holds_results(folder) else sorted(folder.iterdir()):
-            inside = _handed_in(entry, DEEP)
+            inside = _handed_in(entry, DEEP) or _guesses_alone(entry)
             found |= {one.resolve(): entry.absolute() for one in inside}
             if not inside and not entry.name.startswith("."):
                 print(_nothing(entry))
@@ -117,6 +118,18 @@ def _handed_in(place: Path, deep: int) -> list[Path]:
     return [found for entry in inside for found in _handed_in(entry, deep - 1)]
 
 
+def _guesses_alone(entry: Path) -> list[Path]:
+    """List the folders in which somebody has handed in guesses, and nothing else."""
+    try:
+        return [
+            path.parent
+            for deep in range(DEEP)
+            for path in sorted(entry.glob("*/" * deep + guesses.FILE))
+        ]
+    except OSError:  # a folder that may not be read
+        return []
+
+
 def _nothing(entry: Path) -> str:
     """Say that somebody's entry holds no results, and what may be the matter."""
     inside = [path for deep in range(1, DEEP + 1) for path in entry.glob("/".join("*" * deep))]
@@ -157,7 +170,8 @@ def _attendee(
 ) -> Attendee:
     """Read what one folder holds of runs and checks, or a page alone.
 
-    `beside`: a survey.md beside the folder is this person's too. The small jobs of checks are nobody's measurement.
+    `beside`: a survey.md or guesses.txt beside the folder is this person's too. The small jobs of
+    checks are nobody's measurement.
     """
     import pandas as pd
 
@@ -185,8 +199,9 @@ def _attendee(
     answers = survey.read(folder, beside) if folder else {}
     compared, not_whole = headlines.read(folder, known) if folder else ([], [])
     records = pd.DataFrame(rows, columns=FIELDS)
-    left_out += not_whole
-    return Attendee(name, records, checks, left_out, kept, answers, compared)
+    guessed, no_guesses = guesses.read(folder, beside) if folder else ({}, [])
+    left_out += [*not_whole, *no_guesses]
+    return Attendee(name, records, checks, left_out, kept, answers, compared, guessed)
 
 
 def _is_topic(name: str) -> bool:
@@ -200,14 +215,15 @@ def _wrong_record(line: dict[str, Any]) -> str:
 def collect(folders: Iterable[Path], names: bool = False) -> Path:
     """Draw what a class measured, and return the folder.
 
-    It holds a picture for each topic, table.csv, a page of its reports, and one of its answers in
-    the survey; of the lessons' headline comparisons a picture each, and headlines.jsonl.
+    It holds a picture for each topic, table.csv, a page of its reports, one of its answers in the
+    survey, and one of its guesses in the preview; of the lessons' headline comparisons a picture
+    each, and headlines.jsonl.
     """
     class_ = gather(folders, names)
     for attendee in class_:
         for what in attendee.left_out:
             print(f"{attendee.name}: {what}")
-        if attendee.records.empty and not attendee.report:
+        if attendee.records.empty and not attendee.report and not attendee.guessed:
             print(f"{attendee.name}: 0 runs, as no record in that folder counts.")
     class_folder = results("class")
     # Pictures of half a class would look like those of a whole one: they are put in place at the end.
@@ -220,6 +236,8 @@ def collect(folders: Iterable[Path], names: bool = False) -> Path:
             (made / "reports.html").write_text(class_page(handed_in), encoding="utf-8")
         if answers := [a.answers for a in class_ if a.answers]:
             (made / survey.PAGE).write_text(survey.counted(answers), encoding="utf-8")
+        if guessed := [a.guessed for a in class_ if a.guessed]:
+            (made / guesses.PAGE).write_text(guesses.counted(guessed), encoding="utf-8")
         return made.rename(class_folder / f"{datetime.now():%Y%m%dT%H%M%S.%f}")
 
 

@@ -920,6 +920,15 @@ def test_the_start_of_a_job_that_hides_a_difference_is_measured_and_said(
     assert ("no difference" in repr(found)) == (verdict == "no difference shown")
 
 
+def test_a_variable_that_was_given_as_a_number_is_read_again(results: Path) -> None:
+    def job(env: dict[str, Any]) -> Run:
+        return Run("x", "x", "mpirun", results, 1, 1, wall_s=20.0, env=env)
+
+    ways = {"a": {"env": {"HOROVOD_CYCLE_TIME": 1}}, "b": {"env": {"HOROVOD_CYCLE_TIME": None}}}
+    found = compare(job, ways, rounds=3, metric="wall_s", echo=None)
+    assert Comparison.read(found.folder).table.equals(found.table)
+
+
 @pytest.mark.parametrize(("variable", "mode"), [("API_TOKEN", 0o600), ("A", 0o644)])
 def test_what_holds_the_value_of_a_secret_is_its_owners_alone(
     results: Path, variable: str, mode: int
