@@ -130,7 +130,8 @@ def efficiency_over_bytes(records, link, guess: str | None = None):
     step_s = batch / copies
     x = 1000 * sent / flops
     y = np.array([one.middle for one in kept])
-    ends = np.clip([[one.low, one.high] for one in kept], 0, 1.5)
+    most = max(1.5, float(y.max()))  # too few rounds have no upper end
+    ends = np.clip([[one.low, one.high] for one in kept], 0, most)
     promised = step_s / (step_s + link.alpha_s + link.beta_s * sent)
     figure, axes = plt.subplots(figsize=(7.2, 4.6))
     grid = np.geomspace(x.min() / 1.4, x.max() * 1.4, 60)

@@ -126,3 +126,24 @@ def test_a_trial_in_a_fresh_process_counts_nothing_of_its_parent(memory, monkeyp
 def test_a_trial_that_dies_took_more_than_there_is(memory, monkeypatch) -> None:
     monkeypatch.setattr(memory, "TRIAL", "import os; os._exit(9)")
     assert memory.in_fresh_process(Namespace(), 1, 0) == float("inf")
+
+
+def test_a_checkpoint_is_moved_by_one_rounding_and_twins_are_judged_by_it(tmp_path: Path) -> None:
+    weights = [np.float32([[1, 2], [3, 4]]), np.float32([0.5])]
+    arrays = [np.int64(0), *weights, np.int64(0), np.float32(0.01), *map(np.zeros_like, weights)]
+    begin = tmp_path / "begin.npz"
+    np.savez(begin, *arrays)
+    moved = frameworks.move(str(begin), str(tmp_path / "moved"))
+    assert 0 < frameworks.apart(moved, str(begin)) < 2e-7
+    assert frameworks.apart(str(begin), str(begin)) == 0
+    rows = [
+        {"steps": 1, "weights differ by": 5e-8, "05, moved, differs by": 6e-8},
+        {"steps": 1, "weights differ by": 1e-4},
+        {"steps": 10, "weights differ by": 6e-3, "05, moved, differs by": 2e-3},
+    ]
+    about = {"loss, Horovod": 0.1, "loss, DDP": 0.1, "learning rate of DDP": ""}
+    pair = frameworks._apart([{**row, **about} for row in rows])
+    assert frameworks.grown(pair).endswith("Growth like this needs no mistake.")
+    rows[2]["05, moved, differs by"] = 1e-7
+    pair = frameworks._apart([{**row, **about} for row in rows])
+    assert frameworks.grown(pair).endswith("60,000 times as far apart: look there.")
