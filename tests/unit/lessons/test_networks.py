@@ -106,7 +106,7 @@ def test_a_slip_is_marked_where_it_shows(monkeypatch: pytest.MonkeyPatch, capsys
     ]
     assert board._repr_html_().count("<b ") == 2 and repr(board).count("* ") == 2
     board.highest()
-    assert "97.9 %, is that of set_epoch; none has 97.3 %" in capsys.readouterr().out
+    assert "97.9 %, is that of set_epoch; without a slip it is 97.3 %" in capsys.readouterr().out
 
 
 @pytest.fixture
