@@ -51,10 +51,10 @@ def test_ddp_takes_the_steps_of_horovod(monkeypatch: pytest.MonkeyPatch) -> None
     pair = frameworks.twins(
         lab("05_horovod", solution=True), lab("09_networks", solution=True).other("ddp.py")
     )
-    assert list(pair.index) == [1, 1, 2, 5, 10, 100] and pair["ranks equal"].all()
+    assert list(pair.index) == [1, 1, 2, 10, 100] and pair["ranks equal"].all()
     one, wrong, *_, hundred = pair["weights differ by"].astype(float)
     assert one < 1e-6 and one < wrong / 10 and one <= hundred < 1e-1
-    assert frameworks.grown(pair).endswith("Growth like this needs no mistake.")
+    assert "Growth like this needs no mistake." in frameworks.grown(pair)
     assert pair["loss, DDP"].loc[100] < 1, "it has learned: two untouched networks would agree too"
 
 

@@ -133,17 +133,28 @@ def test_a_checkpoint_is_moved_by_one_rounding_and_twins_are_judged_by_it(tmp_pa
     arrays = [np.int64(0), *weights, np.int64(0), np.float32(0.01), *map(np.zeros_like, weights)]
     begin = tmp_path / "begin.npz"
     np.savez(begin, *arrays)
-    moved = frameworks.move(str(begin), str(tmp_path / "moved"))
+    moved = frameworks.move(str(begin), str(tmp_path / "moved"), 0)
     assert 0 < frameworks.apart(moved, str(begin)) < 2e-7
     assert frameworks.apart(str(begin), str(begin)) == 0
+    other = frameworks.move(str(begin), str(tmp_path / "other"), 1)
+    assert frameworks.apart(moved, other) > 0
     rows = [
-        {"steps": 1, "weights differ by": 5e-8, "05, moved, differs by": 6e-8},
+        {"steps": 1, "weights differ by": 5e-8, "05, moved, differs by": [6e-8, 9e-8]},
         {"steps": 1, "weights differ by": 1e-4},
-        {"steps": 10, "weights differ by": 6e-3, "05, moved, differs by": 2e-3},
+        {"steps": 10, "weights differ by": 6e-3, "05, moved, differs by": [9e-8, 2e-7]},
+        {"steps": 100, "weights differ by": 2e-2, "05, moved, differs by": [1e-2, 3e-2]},
     ]
     about = {"loss, Horovod": 0.1, "loss, DDP": 0.1, "learning rate of DDP": ""}
-    pair = frameworks._apart([{**row, **about} for row in rows])
-    assert frameworks.grown(pair).endswith("Growth like this needs no mistake.")
-    rows[2]["05, moved, differs by"] = 1e-7
-    pair = frameworks._apart([{**row, **about} for row in rows])
-    assert frameworks.grown(pair).endswith("60,000 times as far apart: look there.")
+
+    def said() -> str:
+        return frameworks.grown(frameworks._apart([{**row, **about} for row in rows]))
+
+    assert "from its moved selves by 1e-02 to 3e-02. Growth like this needs no mistake." in said()
+    assert said().endswith("After 10 steps only the twins had leapt.")
+    rows[2]["05, moved, differs by"] = [2e-7, 2e-3]
+    assert said().endswith("needs no mistake.")
+    rows[0]["weights differ by"] = 9e-5
+    assert said().endswith("at step 1 the twins are 1,000 times as far apart: look there.")
+    rows[0]["weights differ by"] = 5e-8
+    rows[3]["05, moved, differs by"] = [1e-7, 2e-7]
+    assert said().endswith("at step 100 the twins are 100,000 times as far apart: look there.")
