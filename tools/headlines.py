@@ -243,36 +243,15 @@ def networks() -> Headlines:
     for network, steps_ in (("cnn", 100), ("resnet50", 20)):
         for n in steps(2):
             job = nw.run(
-                network=network, ranks=n, threads=1, batch=8 * n, side=96, steps=steps_, warmup=5,
+                network=network, ranks=n, threads=1, batch=8 * n, side=96, steps=steps_,
                 env=frameworks.SHORT_STEPS, echo=False, timeout=1200,
             )  # fmt: skip
-            found = Comparison(by_blocks(job.records.iloc[0]), lower=True)
+            found = frameworks.in_rounds(job.records.iloc[0])
             yield Headline(f"together-{network}-{n}", found)
     if frameworks.python():
         variants = {name: frameworks._by(framework) for framework, name in frameworks.NAMES.items()}
         cell = {"network": "cnn", "batch": 32, "steps": 60, "ranks": 1, "threads": CORES}
         yield Headline("frameworks", compare(nw.run, variants, rounds=FEW, **cell))
-
-
-def by_blocks(record: Any) -> list[dict[str, Any]]:
-    """The steps of copies and of ranks that train together, in blocks of one job, as rounds."""
-    rows = []
-    pairs = zip(
-        np.array_split(record["metrics.copies_s"], ROUNDS),
-        np.array_split(record["step_s"], ROUNDS),
-        strict=True,
-    )
-    for number, (copies, together) in enumerate(pairs):
-        for name, again, part in (
-            ("copies", 0, copies[::2]),
-            ("copies", 1, copies[1::2]),
-            ("together", 0, together),
-        ):
-            value = float(np.median(part))
-            rows.append(
-                {"round": number, "variant": name, "again": again, "value": value, "unit": "s"}
-            )
-    return rows
 
 
 def pipelines() -> Headlines:

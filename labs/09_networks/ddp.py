@@ -145,12 +145,12 @@ def keep_checkpoint(file: Path, epochs: int, weights: dict, optimizer) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    # TODO 4: start the process group with the backend "gloo", and ask dist
+    # TODO 1: start the process group with the backend "gloo", and ask dist
     # which rank this is, of how many.  (3 lines)
     rank = 0
     ranks = 1
 
-    # Distributed: other weights on each rank, until TODO 6 makes them equal
+    # Distributed: other weights on each rank, until TODO 3 makes them equal
     torch.manual_seed(args.seed + rank)
     model = Network()
     weights = model.state_dict()  # the network's own, not copies
@@ -165,17 +165,17 @@ def main(args: argparse.Namespace) -> None:
 
     digits, x_test, y_test = images()
     batch = args.batch_per_rank
-    # TODO 5: this sampler gives all images to one rank, as if it were alone.
+    # TODO 2: this sampler gives all images to one rank, as if it were alone.
     # Tell it how many ranks there are, and which of them this is.  (1 line)
     sampler = DistributedSampler(digits, 1, 0, seed=args.seed)
     loader = DataLoader(digits, batch, sampler=sampler)
 
     drawn = records.digest(list(weights.values()))
-    # TODO 6: wrap the model in DistributedDataParallel. That gives all ranks
+    # TODO 3: wrap the model in DistributedDataParallel. That gives all ranks
     # the weights of rank 0, and averages each gradient.  (1 line)
     pass
 
-    # TODO 7: the learning rate grows with the images of one step, those of
+    # TODO 4: the learning rate grows with the images of one step, those of
     # all ranks together, over BASE_BATCH.  (1 line)
     scale = batch / BASE_BATCH
 
@@ -183,7 +183,7 @@ def main(args: argparse.Namespace) -> None:
                           weights=weights.values())
     wrote = []
     for epoch in range(epochs_done, args.epochs):
-        # TODO 8: tell the sampler which epoch begins, so that it draws
+        # TODO 5: tell the sampler which epoch begins, so that it draws
         # another order.  (1 line)
         pass
         rates = [learning_rate(epoch + step / len(loader), scale, args)
@@ -196,7 +196,7 @@ def main(args: argparse.Namespace) -> None:
         if rank == 0:
             print(f"epoch {epoch + 1}: accuracy {accuracy:.2%}, "
                   f"loss {lost:.4f}", flush=True)
-        # TODO 9: let one rank alone keep the checkpoint.  (1 line)
+        # TODO 6: let one rank alone keep the checkpoint.  (1 line)
         keeps = True
         if args.checkpoint and keeps:
             keep_checkpoint(file, epoch + 1, weights, optimizer)

@@ -1,10 +1,11 @@
-"""The figures of 09_networks: two frameworks on one and two ranks, and rates
-over the work of an image."""
+"""The figures of 09_networks: two frameworks on one and two ranks, rates over
+the work of an image, what ranks keep of it, and how gradients are averaged."""
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.ticker import LogLocator, NullLocator
 
+from scaleout import Comparison
 from scaleout.plots import look, primitives
 
 GIGA = 1e9
@@ -76,7 +77,8 @@ def rates_over_work(records, guess: float | None = None):
     own = look.LINES[0]
     runs = [[run["value"] for run in of if run["variant"] == ONE]
             for of in rows["metrics.runs"]]
-    primitives.dots(axes, work, runs, color=own["color"])
+    primitives.dots(axes, work, runs, color=look.MIDDLE, markersize=5,
+                    label="single measurements")
     axes.plot(work, rate, own["marker"], color=own["color"], markersize=8,
               label=f"{name}, median")
     law = np.array([work.min(), work.max()])
@@ -97,7 +99,8 @@ def rates_over_work(records, guess: float | None = None):
         above = nth % 2 == 0 or networks[at] == networks[-1]
         axes.annotate(networks[at], (work[at], rate[at]),
                       (0, 9 if above else -18), textcoords="offset points",
-                      fontsize=9, ha="center")
+                      fontsize=9, ha="center", bbox=dict(
+                          facecolor="white", edgecolor="none", pad=1))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(LogLocator(subs=(1, 2, 3, 5)))
         axis.set_major_formatter("{x:g}")
@@ -108,3 +111,96 @@ def rates_over_work(records, guess: float | None = None):
         f"times the rate of {networks[0]}.",
         f"{'. '.join(each)}, as a share of the first network's GFLOP/s.",
         legend=2)
+
+
+@look.style
+def efficiency_over_bytes(records, link, guess: str | None = None):
+    """Draw what two ranks keep of the copies' rate over the bytes that they
+    average for each operation, with alpha + beta n of `link` as the curve."""
+    rows = records.to_dict("records")
+    found = [Comparison(row["metrics.runs"], metric="images/s")
+             for row in rows]
+    kept = [one.between("together", "copies") for one in found]
+    copies = np.array([float(np.median(one.runs.loc[
+        one.runs["variant"] == "copies", "value"])) for one in found])
+    batch = records["metrics.batch"].to_numpy(float)
+    ranks = 2
+    flops = batch / ranks * records["metrics.flops_per_image"].to_numpy(float)
+    sent = 4 * records["metrics.parameters"].to_numpy(float)
+    step_s = batch / copies
+    x = 1000 * sent / flops
+    y = np.array([one.middle for one in kept])
+    most = max(1.5, float(y.max()))  # too few rounds have no upper end
+    ends = np.clip([[one.low, one.high] for one in kept], 0, most)
+    promised = step_s / (step_s + link.alpha_s + link.beta_s * sent)
+    figure, axes = plt.subplots(figsize=(7.2, 4.6))
+    grid = np.geomspace(x.min() / 1.4, x.max() * 1.4, 60)
+    # With the operations/s of the copies; alpha, which is short, left out.
+    rates = flops / step_s
+    curves = {at: 1 / (1 + link.beta_s * at * grid / 1000)
+              for at in (rates.min(), np.median(rates), rates.max())}
+    low, middle, high = curves.values() if len(curves) == 3 else (
+        3 * list(curves.values()))
+    axes.fill_between(grid, low, high, color=look.PALE, zorder=0,
+                      label="from the slowest copies' GFLOP/s to the fastest")
+    axes.plot(grid, middle, "--", color=look.GREY,
+              label=f"formula of 07, beta {1e9 * link.beta_s:.2f} ns/byte")
+    axes.errorbar(x, y, [y - ends[:, 0], ends[:, 1] - y], fmt="o",
+                  color=look.DARK, label="measured, with its 95 % interval")
+    axes.plot(x, promised, "D", color=look.MIDDLE, fillstyle="none",
+              label="formula, with this network's own step")
+    names = [f"{row['metrics.network']}, {row['metrics.side']} px"
+             for row in rows]
+    # The curve falls: there is room to the right of its upper points, and
+    # below the last two.
+    for nth, at in enumerate(np.argsort(x), 1):
+        below = nth > max(1, len(x) - 2)
+        axes.annotate(names[at], (x[at], ends[at, 0 if below else 1]),
+                      (4, -14 if below else 6), textcoords="offset points",
+                      ha="right" if nth == len(x) > 1 else "left", fontsize=9)
+    said = look.find_name(names, guess) if guess else None
+    if said is not None:
+        look.guess_star(axes, x[said], y[said], f"{guess} keeps the least")
+    axes.set(xscale="log", ylabel="together / copies",
+             xlabel="gradient for each thousand operations (bytes)")
+    axes.axhline(1, color=look.GREY, linewidth=1)
+    axes.set_xlim(grid[0], grid[-1])
+    axes.margins(y=0.15)
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 3, 5)))
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_locator(NullLocator())
+    least = int(np.argmin(y))
+    title = f"{names[least]} keeps the least, {y[least]:.2f}."
+    if len(x) > 2 and (np.diff(y[np.argsort(x)]) < 0).all():
+        title = (f"In order: the more bytes for each operation, the less is "
+                 f"kept, from {y.max():.2f} to {y.min():.2f}.")
+    off = 100 * (promised / y - 1)
+    title += f" The formula is off by {off.min():+.0f} to {off.max():+.0f} %."
+    each = [f"{name}: {a:.1f} bytes, {b:.2f} ({c:.2f} to {d:.2f}), "
+            f"formula {e:.2f}." for name, a, b, (c, d), e
+            in zip(names, x, y, ends, promised, strict=True)]
+    return look.finish(figure, title, " ".join(each), legend=2)
+
+
+@look.style
+def buckets(one, guess: float | None = None):
+    """Draw how many times as fast as one message for each parameter the other
+    ways are; the title asks whether DDP's buckets gain on one message."""
+    figure, axes = plt.subplots(figsize=(7.2, 3.2))
+    names = ["all at once", "DDP", "no averages"]
+    shown = {name: one.ratio(name) for name in names}
+    for y, (name, ratio) in enumerate(shown.items()):
+        bound = name == "no averages"
+        primitives.interval(axes, y, ratio.low, ratio.middle, ratio.high,
+                            color=look.GREY if bound else look.DARK,
+                            fmt="D" if bound else "o", capsize=0)
+    axes.axvline(1, color=look.GREY, linestyle="--", label="one by one: 1")
+    look.guess_line(axes, guess, upright=True)
+    axes.set_yticks(range(3), [*names[:2], "no averages (the bound)"])
+    axes.set_ylim(2.6, -0.6)
+    axes.grid(axis="y", visible=False)
+    axes.set_xlabel("times as fast as one by one, median and 95 % interval")
+    each = [f"{name}: {r.middle:.2f}, {r.low:.2f} to {r.high:.2f}."
+            for name, r in shown.items()]
+    return look.finish(figure, one.sentence("DDP", "all at once"),
+                       " ".join(each), legend=3)

@@ -1,10 +1,9 @@
 """What each TODO of 09_networks is checked by: small jobs, small networks.
 
-For TODO 1 to 3 instruments.py runs the steps of the lab with a network that
-sleeps. TODO 4 to 9 stand in ddp.py, which needs PyTorch (`make torch`);
-instruments.py notes what each of its ranks did. All run on two ranks, and on
-three once that is right. The checks look at the record and at the checkpoint,
-never at the code, and never at how long anything took.
+All of them stand in ddp.py, which needs PyTorch (`make torch`); instruments.py
+notes what each of its ranks did. All run on two ranks, and on three once that
+is right. The checks look at the record and at the checkpoint, never at the
+code, and never at how long anything took.
 """
 
 import math
@@ -14,8 +13,6 @@ from collections import Counter
 
 from scaleout import ScaleoutError, todo
 
-EFFECTIVE = 24
-DEFAULT = 32  # what --batch is unless somebody says it
 WORDS = {2: "two", 3: "three"}
 TWO_IS_WRITTEN = "2 is written where the number of ranks should stand: "
 UNLIKE = ("They are not alike. `rank` is the number of this one; `ranks` is "
@@ -30,7 +27,6 @@ FOLDERS = [tempfile.TemporaryDirectory(prefix="scaleout-check-")
            for _ in range(2)]
 TWO = {
     "script": "instruments.py",
-    "ddp": True,
     "threads": 1,
     "env": {"SCALEOUT_IMAGES": str(IMAGES)},
     "ranks": 2,
@@ -50,13 +46,6 @@ THREE = TWO | {
 in_ddp = {"script": "ddp.py", "needs": "torch"}
 
 
-def trained(job, ranks):
-    """A few steps of two ranks or three: the one record."""
-    run = job(script="instruments.py", ranks=ranks, threads=1,
-              batch=EFFECTIVE, warmup=1, steps=3)
-    return run.records.iloc[0]
-
-
 def why(saw, reasons):
     """The reason for a number: that of the first slip which gives it."""
     return next((reason for reason, *numbers in reasons
@@ -67,146 +56,6 @@ def listed(numbers):
     """2, 3 and 4."""
     *others, last = map(str, numbers)
     return ", ".join(others) + f" and {last}"
-
-
-@todo(
-    1,
-    hints=[
-        "Two ranks take a step together. How many images does that step see, "
-        "and how many were asked for?",
-        "args.batch counts the images of all ranks. Each rank has its share.",
-        "batch = args.batch // ranks",
-    ],
-)
-def the_effective_batch_stays(job):
-    """Two ranks share the images of a step: together they have --batch."""
-    for ranks in (2, 3):
-        wanted = EFFECTIVE // ranks
-        expected = (f"expected {wanted} images on each of {WORDS[ranks]} "
-                    f"ranks with --batch {EFFECTIVE}; ")
-        try:
-            shares = trained(job, ranks)["metrics.shares"]
-        except ScaleoutError as failed:
-            because = why_not_a_number(str(failed))
-            assert not because, expected + because
-            raise
-        # The loss of the network that sleeps: its images.
-        saw = [round(share["loss"]) for share in shares]
-        because = why(saw[0], [
-            ("Each rank takes all of them, so a step has "
-             f"{WORDS[ranks]} times as many.", EFFECTIVE),
-            ("Those are ranks. How many images has each of them?", ranks),
-            ("That is what is left over: // gives each rank's share, % the "
-             "rest.", EFFECTIVE % ranks),
-            (f"That is of the {DEFAULT} of a job that says no --batch: "
-             "divide args.batch.", DEFAULT // ranks, DEFAULT),
-            ("That is off by one.", wanted + 1, wanted - 1),
-            (f"More ranks, fewer on each: divide by `ranks`, {ranks} here.",
-             EFFECTIVE * ranks, EFFECTIVE - ranks, EFFECTIVE // (ranks + 1)),
-        ])
-        if len(set(saw)) > 1:
-            because = UNLIKE
-        elif ranks == 3 and saw[0] == EFFECTIVE // 2:
-            because = TWO_IS_WRITTEN + "`ranks` knows it."
-        assert saw == [wanted] * ranks, (
-            f"{expected}saw {listed(saw)}. {because}"
-        )
-
-
-def why_not_a_number(said):
-    """What stopped the job, if it was a number of images that is none."""
-    if "batch = " in said and "ZeroDivisionError" in said:
-        return ("saw a division by 0. `rank` is 0 on the first one: `ranks` "
-                "is how many there are.")
-    if "'float' object cannot be interpreted as an integer" in said:
-        return "saw a fraction. / gives one, also where it is even: take //."
-    return ""
-
-
-@todo(
-    2,
-    hints=[
-        "Copies that share nothing lose nothing. What is left of their rate "
-        "when the ranks train together?",
-        "A share: the rate of the ranks together, over that of the copies.",
-        "efficiency = rate / copies_rate",
-    ],
-)
-def efficiency_is_against_copies(job):
-    """Efficiency is the rate together over that of independent copies."""
-    for ranks in (2, 3):
-        record = trained(job, ranks)
-        rate, copies = record["rate"], record["metrics.copies_rate"]
-        saw, share = float(record["metrics.efficiency"]), rate / copies
-        because = why(saw, [
-            ("Is it rounded, or cut off at 1? These ranks are faster "
-             "together: divide by /, and keep all digits.",
-             1, rate // copies, round(share, 1)),
-            ("It is the other way round.", 1 / share),
-            ("`rate` and `copies_rate` are of all ranks already: divide one "
-             "by the other.", share / ranks, share * ranks),
-            ("A share, not per cent.", 100 * share),
-            ("That is a difference: divide.", rate - copies, copies - rate),
-            ("That is what gets lost. Asked is what is left: without the 1.",
-             1 - share, share - 1),
-            ("That is a rate: divide it by that of the copies.",
-             rate, rate / ranks, copies),
-            ("That is of means. `rate` and `copies_rate` are of medians: one "
-             "slow step moves a mean.",
-             sum(record["metrics.copies_s"]) / sum(record["step_s"])),
-        ])
-        if ranks == 3:
-            because = because or TWO_IS_WRITTEN + "`ranks` knows it."
-        assert math.isclose(saw, share), (
-            f"expected an efficiency of {share:.4f}, from {rate:.1f} "
-            f"images/s together and {copies:.1f} of {WORDS[ranks]} copies; "
-            f"saw {saw:.4f}. {because}"
-        )
-
-
-@todo(
-    3,
-    hints=[
-        "How many images are trained in a second, and how much arithmetic is "
-        "there in one image?",
-        "images/s times operations per image are operations per second.",
-        "flops_per_s = rate * flops",
-    ],
-)
-def arithmetic_is_counted(job):
-    """Multiplications and additions in a second: rate times those of one."""
-    for ranks in (2, 3):
-        record = trained(job, ranks)
-        rate, one = record["rate"], record["metrics.flops_per_image"]
-        saw, right = float(record["metrics.flops_per_s"]), rate * one
-        step = right * record["step_median_s"]
-        because = why(saw, [
-            ("Multiply the images of a second by the operations of one.",
-             rate, one, rate / one, one / rate, rate + one),
-            ("That is the rate of independent copies: take `rate`.",
-             record["metrics.copies_rate"] * one),
-            ("In operations, and in no larger unit: what is printed divides "
-             "by 1e9 later.",
-             *(right / unit for unit in (1e3, 1e6, 1e9, 1e12))),
-            ("`rate` has the images of all ranks already, and `flops` all "
-             "the arithmetic of one, there and back.",
-             right / ranks, right * ranks, right * 2, right * 3),
-            ("That is one step. How many images are there in a second? "
-             "`rate` knows it.", step, step / ranks),
-            ("That is of the mean step. `rate` is of the median: one slow "
-             "step moves a mean.",
-             step * len(record["step_s"]) / sum(record["step_s"])),
-            ("Those are parameters: `flops` is the arithmetic of an image.",
-             rate * record["metrics.parameters"]),
-        ])
-        if not because and math.isclose(saw, right, rel_tol=0.01):
-            because = "Is it rounded? Keep all its digits."
-        if ranks == 3:
-            because = because or TWO_IS_WRITTEN + "`rate` has it already."
-        assert math.isclose(saw, right), (
-            f"expected {right:.4g} operations in a second, {rate:.1f} images "
-            f"of {one:.4g} each; saw {saw:.4g}. {because}"
-        )
 
 
 def apart(run):
@@ -234,7 +83,7 @@ def apart(run):
 def metrics_of(run):
     """The metrics of the one record of all ranks."""
     wrong = apart(run)
-    assert not wrong, f"{wrong} TODO 4 comes first."
+    assert not wrong, f"{wrong} TODO 1 comes first."
     return run.records["metrics"].iloc[0]
 
 
@@ -258,7 +107,7 @@ def ended(job, how):
         return job(**how)
     except ScaleoutError as failed:
         said = re.search(r"Invalid rank .*?\]", str(failed))
-        because = ("Are `rank` and `ranks` swapped, in TODO 4 or in TODO 5? "
+        because = ("Are `rank` and `ranks` swapped, in TODO 1 or in TODO 2? "
                    "The first rank is 0.")
         if how["ranks"] == 3:
             because = TWO_IS_WRITTEN + "`ranks` knows it."
@@ -270,7 +119,7 @@ def ended(job, how):
 
 
 @todo(
-    4,
+    1,
     hints=[
         "Two ranks were started, and each believes that it is alone.",
         "dist.init_process_group takes the name of a backend. After it, dist "
@@ -288,7 +137,7 @@ def the_ranks_know_each_other(job):
 
 
 @todo(
-    5,
+    2,
     hints=[
         "The sampler holds every image once. It deals them out: which part "
         "is this rank's, of how many?",
@@ -359,7 +208,7 @@ def why_not_dealt(metrics, parts, ranks, lost):
     if unlike(metrics, "seed"):
         return "All ranks draw the order from the same seed."
     if unlike(metrics, "told"):
-        return "The ranks told their samplers unlike epochs: TODO 8 is first."
+        return "The ranks told their samplers unlike epochs: TODO 5 is first."
     if lost < ranks:
         return "What is left over is dropped, by drop_last or by //."
     return "Each rank takes its own part of one order, which all share."
@@ -371,7 +220,7 @@ def unlike(metrics, name):
 
 
 @todo(
-    6,
+    3,
     hints=[
         "Each rank has drawn weights of its own, and computes the gradient "
         "of its own images.",
@@ -398,7 +247,7 @@ def the_weights_are_equal(job):
                    "what DistributedDataParallel gives back kept in `model`? "
                    "Only that averages them.")
         if unlike(metrics, "rates"):
-            because = "The learning rates are unlike: TODO 7 comes first."
+            because = "The learning rates are unlike: TODO 4 comes first."
         assert not unlike(metrics, "end"), (
             "expected equal weights on all ranks in the end, bit for bit; "
             f"saw different ones. {because}"
@@ -414,7 +263,7 @@ def the_weights_are_equal(job):
     together = [sorted(sum(parts, [])) for parts
                 in zip(*per_rank(metrics, "rows"), strict=False)]
     if together != [sorted(rows) for rows in per_rank(one, "rows")[0]]:
-        return  # TODO 5 or 8 is to blame
+        return  # TODO 2 or 5 is to blame
     wanted, saw = one["losses"][0], metrics["losses"][0]
     assert math.isclose(wanted, saw, rel_tol=0.01), (
         "expected three ranks to take the steps of one that has all their "
@@ -424,7 +273,7 @@ def the_weights_are_equal(job):
 
 
 @todo(
-    7,
+    4,
     hints=[
         "A step averages over more images now. The batch that counts is that "
         "of all ranks together.",
@@ -472,7 +321,7 @@ def the_learning_rate_is_scaled(job):
 
 
 @todo(
-    8,
+    5,
     hints=[
         "A sampler that is told nothing draws the same order in each epoch.",
         "DistributedSampler has a method for it. Call it with the number of "
@@ -492,7 +341,7 @@ def each_epoch_has_another_order(job):
             f"saw rank 0 begin with image {again[0][0]} twice. The sampler "
             "wants to be told which epoch it is."
         )
-        because = "They were told the same epochs: TODO 5 comes first."
+        because = "They were told the same epochs: TODO 2 comes first."
         if unlike(metrics, "told") and not unlike(metrics, "seed"):
             because = "Tell all ranks the same number."
         assert not not_dealt(metrics, how["ranks"]), (
@@ -509,7 +358,7 @@ def each_epoch_has_another_order(job):
 
 
 @todo(
-    9,
+    6,
     hints=[
         "All ranks hold the same weights, so one file is enough. Who should "
         "write it?",
@@ -543,5 +392,5 @@ def one_rank_keeps_the_checkpoint(job):
     saw = len(more["accuracy"])
     assert saw == 1 and not unlike(more, "end"), (
         "expected 1 more epoch after the checkpoint of 2, and equal weights "
-        f"on both ranks; saw {saw}. Is TODO 6 done?"
+        f"on both ranks; saw {saw}. Is TODO 3 done?"
     )

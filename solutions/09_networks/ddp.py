@@ -145,7 +145,7 @@ def keep_checkpoint(file: Path, epochs: int, weights: dict, optimizer) -> None:
 
 
 def main(args: argparse.Namespace) -> None:
-    # TODO 4: start the process group with the backend "gloo", and ask dist
+    # TODO 1: start the process group with the backend "gloo", and ask dist
     # which rank this is, of how many.  (3 lines)
     # BEGIN SOLUTION
     # Distributed: the ranks find each other, by RANK, WORLD_SIZE and so on
@@ -158,7 +158,7 @@ def main(args: argparse.Namespace) -> None:
     # STARTER: ranks = 1
     # END SOLUTION
 
-    # Distributed: other weights on each rank, until TODO 6 makes them equal
+    # Distributed: other weights on each rank, until TODO 3 makes them equal
     torch.manual_seed(args.seed + rank)
     model = Network()
     weights = model.state_dict()  # the network's own, not copies
@@ -173,7 +173,7 @@ def main(args: argparse.Namespace) -> None:
 
     digits, x_test, y_test = images()
     batch = args.batch_per_rank
-    # TODO 5: this sampler gives all images to one rank, as if it were alone.
+    # TODO 2: this sampler gives all images to one rank, as if it were alone.
     # Tell it how many ranks there are, and which of them this is.  (1 line)
     # BEGIN SOLUTION
     # Distributed: the same order on all ranks, dealt like cards
@@ -183,7 +183,7 @@ def main(args: argparse.Namespace) -> None:
     loader = DataLoader(digits, batch, sampler=sampler)
 
     drawn = records.digest(list(weights.values()))
-    # TODO 6: wrap the model in DistributedDataParallel. That gives all ranks
+    # TODO 3: wrap the model in DistributedDataParallel. That gives all ranks
     # the weights of rank 0, and averages each gradient.  (1 line)
     # BEGIN SOLUTION
     # Distributed: begins equal, and backward() leaves averaged gradients
@@ -191,7 +191,7 @@ def main(args: argparse.Namespace) -> None:
     # STARTER: pass
     # END SOLUTION
 
-    # TODO 7: the learning rate grows with the images of one step, those of
+    # TODO 4: the learning rate grows with the images of one step, those of
     # all ranks together, over BASE_BATCH.  (1 line)
     # BEGIN SOLUTION
     # Distributed: there are fewer steps, and each averages more images
@@ -203,7 +203,7 @@ def main(args: argparse.Namespace) -> None:
                           weights=weights.values())
     wrote = []
     for epoch in range(epochs_done, args.epochs):
-        # TODO 8: tell the sampler which epoch begins, so that it draws
+        # TODO 5: tell the sampler which epoch begins, so that it draws
         # another order.  (1 line)
         # BEGIN SOLUTION
         # Distributed: another order, and the same one on all ranks
@@ -220,7 +220,7 @@ def main(args: argparse.Namespace) -> None:
         if rank == 0:
             print(f"epoch {epoch + 1}: accuracy {accuracy:.2%}, "
                   f"loss {lost:.4f}", flush=True)
-        # TODO 9: let one rank alone keep the checkpoint.  (1 line)
+        # TODO 6: let one rank alone keep the checkpoint.  (1 line)
         # BEGIN SOLUTION
         # Distributed: all hold the same; two writers could damage the file
         keeps = rank == 0

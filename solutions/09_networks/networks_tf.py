@@ -102,19 +102,31 @@ class Trainer:
         self.optimizer = keras.optimizers.SGD(0.01)
         self.optimizer.build(self.model.trainable_variables)
         self.one_alone = self.step_of(together=False)
-        self.one_together = None
+        self.one_together = self.step_of(together=True)
+        self.is_together = False
 
     def begin_together(self, ranks=None) -> None:
         """All ranks begin with the weights of rank 0; ranks: a communicator,
         where not all of them take part."""
         import horovod.tensorflow as hvd
 
-        # Distributed: the ranks find each other
+        if self.is_together:
+            return
+        self.is_together = True
+        # Distributed: the ranks find each other; Horovod starts a thread
         hvd.init(comm=ranks)
         state = [v.value for v in self.model.variables]
         # Distributed: equal steps keep weights equal if they begin equal
         hvd.broadcast_variables(state, root_rank=0)
-        self.one_together = self.step_of(together=True)
+
+    def end_together(self) -> None:
+        """The ranks part, and Horovod's thread ends."""
+        import horovod.tensorflow as hvd
+
+        if self.is_together:
+            self.is_together = False
+            # Distributed: the opposite of hvd.init()
+            hvd.shutdown()
 
     def leave(self) -> None:
         """Horovod ends by itself, with MPI."""

@@ -226,6 +226,8 @@ class Trainer:
     def begin_together(self, ranks=None) -> None:
         """All ranks begin with the weights of rank 0. Which take part is in
         RANK and WORLD_SIZE; Horovod is given a communicator for that."""
+        if isinstance(self.model, DistributedDataParallel):
+            return
         if not dist.is_initialized():
             # Distributed: the ranks find each other
             dist.init_process_group("gloo")
@@ -234,6 +236,9 @@ class Trainer:
         # with Horovod; else DDP would send them in the steps of `alone`, too
         self.model = DistributedDataParallel(self.model,
                                              broadcast_buffers=False)
+
+    def end_together(self) -> None:
+        """There is nothing to end: DDP has no thread that asks."""
 
     def leave(self) -> None:
         """Nobody leaves while another still waits for a message.

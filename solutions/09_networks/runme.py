@@ -3,9 +3,11 @@
     mpirun -n 2 -bind-to core python -m mpi4py solutions/09_networks/runme.py
 
 Images are made up: any images take the same time. With more than one rank,
-each step is done twice: by the ranks as independent copies that share nothing,
-and together, with averaged gradients (Horovod, or DDP with --framework torch).
-You will see images/s; cnn takes about 12 seconds, resnet50 up to 40.
+steps are taken in three ways, in turns: by the ranks as independent copies
+that share nothing, by such copies beside Horovod's thread, and together, with
+averaged gradients (Horovod, or DDP with --framework torch). You will see
+images/s; cnn takes about 15 seconds, resnet50 up to a minute. There is nothing
+to fill in here.
 
 --framework torch needs `make torch`, and its Python:
 scaleout run ... --python .side/torch/bin/python
@@ -27,6 +29,7 @@ from scaleout.kit.flags import Parser, one_or_more, refuse, zero_or_more
 
 NETWORKS = ["cnn", "resnet50", "resnet101", "resnet152", "inception_v3",
             "vgg16"]
+ROUNDS = 5  # in each of them every way has its turn
 
 
 def settings() -> argparse.Namespace:
@@ -44,7 +47,7 @@ def settings() -> argparse.Namespace:
                         default="float32",
                         help="numbers to multiply (float32)")
     parser.add_argument("--warmup", type=zero_or_more, default=2,
-                        help="steps that are not timed (2)")
+                        help="steps of each turn that are not timed (2)")
     parser.add_argument("--steps", type=one_or_more, default=6,
                         help="steps that are timed (6)")
     args = parser.parse_args()
@@ -70,69 +73,60 @@ def main(args: argparse.Namespace) -> None:
         refuse(f"--batch: {args.batch} images cannot be divided evenly among "
                f"{ranks} ranks")
 
-    # TODO 1: the images of a step on each rank. All ranks together have
-    # args.batch: that is the effective batch.  (1 line)
-    # BEGIN SOLUTION
     # Distributed: more ranks, fewer images on each, and the step is the same
     batch = args.batch // ranks
-    # STARTER: batch = args.batch
-    # END SOLUTION
 
     network = trainer(args, seed=rank)
     x, y = network.batch(*made_up(args, batch, rank))
+    ways = {"copies": network.alone}
     if ranks > 1:
-        # Distributed: the ranks find each other, and begin with equal weights
-        network.begin_together()
+        ways |= {"beside": network.alone, "together": network.together}
+    books = {way: records.Books("09_networks", rank, ranks, warmup=0)
+             for way in ways}
 
-    # Both kinds of steps are there to be timed: nothing is learned from noise.
-    copies = records.Books("09_networks", rank, ranks, warmup=args.warmup)
-    books = copies
-    if ranks > 1:
-        books = records.Books("09_networks", rank, ranks, warmup=args.warmup)
-    for _ in range(args.warmup + args.steps):
-        # Distributed: a copy is timed while the others work too
-        comm.Barrier()
-        with copies.step(work=batch):
-            loss = network.alone(x, y)
-        if ranks > 1:
-            # Distributed: the same step, and the gradients are averaged
-            comm.Barrier()
-            with books.step(work=batch):
-                loss = network.together(x, y)
+    # Every step is there to be timed: nothing is learned from noise.
+    turns = np.array_split(np.arange(args.steps), ROUNDS)
+    for turn, steps in enumerate(turns):
+        for way in list(ways)[::-1 if turn % 2 else 1]:
+            if way == "copies":
+                # Distributed: the ranks part, and share nothing
+                network.end_together()
+            else:
+                # Distributed: the ranks find each other
+                network.begin_together()
+            for _ in range(args.warmup):
+                ways[way](x, y)
+            for _ in steps:
+                # Distributed: each is timed while the others work too
+                comm.Barrier()
+                with books[way].step(work=batch):
+                    loss = ways[way](x, y)
 
     # Distributed: of each step, the time on the slowest rank
-    copies_s = copies.slowest_s()
-    rate = batch * ranks / np.median(books.slowest_s())
-    copies_rate = batch * ranks / np.median(copies_s)
+    step_s = {way: of.slowest_s() for way, of in books.items()}
+    rates = {way: batch * ranks / np.median(s) for way, s in step_s.items()}
+    *_, last = rates  # together, where there are several ranks
     flops = network.flops_per_image
+    # What is left of the rate of copies when the ranks train together.
+    efficiency = rates[last] / rates["copies"]
+    # Multiplications and additions in a second: networks of any depth can be
+    # compared by it.
+    flops_per_s = rates[last] * flops
 
-    # TODO 2: the efficiency: what is left of the rate of independent copies
-    # when the ranks train one network together.  (1 line)
-    # BEGIN SOLUTION
-    efficiency = rate / copies_rate
-    # STARTER: efficiency = 1.0
-    # END SOLUTION
-
-    # TODO 3: multiplications and additions in a second. Networks of any depth
-    # can be compared by it: `flops` is what one image takes.  (1 line)
-    # BEGIN SOLUTION
-    flops_per_s = rate * flops
-    # STARTER: flops_per_s = rate
-    # END SOLUTION
-
-    books.note(loss=loss)
+    books[last].note(loss=loss)
     # Distributed: one record of all ranks
-    books.write(
+    books[last].write(
         variant=f"{args.network} {args.framework} {args.dtype}",
         batch_per_rank=batch, seed=0, rate_unit="images/s",
         network=args.network, framework=args.framework, dtype=args.dtype,
-        side=args.side, efficiency=efficiency, copies_rate=copies_rate,
-        copies_s=copies_s, flops_per_image=flops, flops_per_s=flops_per_s,
-        parameters=network.parameters)
+        side=args.side, efficiency=efficiency,
+        copies_rate=rates["copies"], copies_s=step_s["copies"],
+        beside_s=step_s.get("beside"), flops_per_image=flops,
+        flops_per_s=flops_per_s, parameters=network.parameters)
     # Distributed: one report, not one from each rank
     if rank == 0:
         print(f"{args.network}, {args.framework}, {ranks} rank(s): "
-              f"{rate:.1f} images/s, {flops_per_s / 1e9:.1f} GFLOP/s, "
+              f"{rates[last]:.1f} images/s, {flops_per_s / 1e9:.1f} GFLOP/s, "
               f"efficiency {efficiency:.2f}", flush=True)
     if ranks > 1:
         network.leave()

@@ -141,7 +141,7 @@ def report(args: argparse.Namespace, network, several: int, batch: int,
              for way, _ in COLUMNS}
     said = ", ".join(f"{way} {rate:.1f}" for way, rate in rates.items())
     print(f"{args.network}, batch {batch}: {said} images/s", flush=True)
-    # The same trial as in the search for a batch that fits.
+    # Of one step in a process of its own.
     peak_mib = in_fresh_process(args, batch, 0) if args.memory else None
     records.write(lab="09_networks", ranks=several,
                   batch_per_rank=batch // several,

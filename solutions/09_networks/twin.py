@@ -4,8 +4,9 @@ r"""ddp.py in the steps of 05: from weights of 05, in its order of the images.
         --python .side/torch/bin/python -- --begin A.npz --end B.npz
 
 A and B are checkpoints of 05, before and after its training. You will see what
-ddp.py prints, and the loss of the network in B: is it the same one? It takes
-15 seconds. There is nothing to fill in here.
+ddp.py prints, and the loss of the network in B: is it the same one? The record
+has the largest difference of a weight. It takes 15 seconds. There is nothing
+to fill in here.
 """
 
 import argparse
@@ -43,6 +44,14 @@ def network(file: str) -> ddp.Network:
     return model
 
 
+def apart(one: ddp.Network, other: ddp.Network) -> float:
+    """The largest difference of a weight, as a share of the largest weight."""
+    pairs = [(a.detach(), b.detach()) for a, b
+             in zip(one.parameters(), other.parameters(), strict=True)]
+    most = max(float((a - b).abs().max()) for a, b in pairs)
+    return most / max(float(b.abs().max()) for _, b in pairs)
+
+
 def main(args: argparse.Namespace) -> None:
     after = network(args.end)
     before = network(args.begin)
@@ -56,7 +65,8 @@ def main(args: argparse.Namespace) -> None:
     # Distributed: one report, not one from each rank
     if ddp.dist.get_rank() == 0:
         print(f"loss of 05: {loss:.4f}", flush=True)
-        records.write(lab="09_networks", variant="05", metrics={"loss": loss})
+        records.write(lab="09_networks", variant="05",
+                      metrics={"loss": loss, "apart": apart(before, after)})
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from helpers import ROOT, lesson
 from torch_scripts import FRAMEWORKS, with_torch
@@ -45,15 +46,16 @@ def test_ranks_start_different_begin_equal_and_end_equal() -> None:
 @with_torch
 @pytest.mark.choice
 def test_ddp_takes_the_steps_of_horovod(monkeypatch: pytest.MonkeyPatch) -> None:
-    """From equal weights, in the same order: an epoch of each, bit for bit on the ranks of each."""
+    """From equal weights, in the same order, up to rounding that grows; a mistake shows at once."""
     monkeypatch.delenv("SCALEOUT_QUICK")
     pair = frameworks.twins(
         lab("05_horovod", solution=True), lab("09_networks", solution=True).other("ddp.py")
     )
-    assert list(pair.index) == ["Horovod", "DDP"] and pair.equal.all()
-    assert pair.steps.nunique() == 1 and pair.steps.iloc[0] >= 20
-    assert abs(pair.loss.iloc[0] - pair.loss.iloc[1]) < 1e-2  # roundings, 132 steps later
-    assert (pair.loss < 1).all(), "it has learned: two untouched networks would agree too"
+    assert list(pair.index) == [1, 1, 2, 10, 100] and pair["ranks equal"].all()
+    one, wrong, *_, hundred = pair["weights differ by"].astype(float)
+    assert one < 1e-6 and one < wrong / 10 and one <= hundred < 1e-1
+    assert "Growth like this needs no mistake." in frameworks.grown(pair)
+    assert pair["loss, DDP"].loc[100] < 1, "it has learned: two untouched networks would agree too"
 
 
 @with_torch
@@ -73,7 +75,8 @@ def test_each_slip_shows_in_what_the_ranks_did() -> None:
 @pytest.mark.choice
 def test_batch_norm_leaves_equal_weights_and_unequal_averages() -> None:
     seen = frameworks.batch_norm(lab("09_networks", solution=True).other("ddp.py"))
-    assert seen["weights"].nunique() == 1 and seen["moving averages"].nunique() == 2
+    assert list(seen["weights"].groupby("images", sort=False).nunique()) == [1, 1]
+    assert seen["moving averages"].nunique() == 4
 
 
 @pytest.mark.choice
@@ -98,11 +101,28 @@ def test_one_process_and_several_take_turns(framework: str) -> None:
     assert job.talked is not False, "the ranks averaged their gradients"
 
 
+@pytest.mark.choice
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_copies_the_thread_and_the_exchange_are_told_apart(framework: str) -> None:
+    own = {"python": frameworks.python()} if framework == "torch" else {}
+    job = _run(ranks=2, batch=8, steps=10, framework=framework, **own)
+    (row,) = (row for _, row in job.records.iterrows())
+    assert len(row["step_s"]) == len(row["metrics.copies_s"]) == len(row["metrics.beside_s"]) == 10
+    assert job.talked is not False, "the ranks averaged their gradients"
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_an_average_of_more_bytes_takes_longer(framework: str) -> None:
+    rows = pd.DataFrame([{"metrics.framework": framework}])
+    link = frameworks.exchange(lab("09_networks", solution=True), rows)
+    assert link.alpha_s >= 0 and 1e-11 < link.beta_s < 1e-7
+
+
 @with_torch
 @pytest.mark.choice
 def test_the_solution_passes_all_its_checks() -> None:
     found = list(checks.check(lab("09_networks", solution=True)))
-    assert {each.number: each.state for each in found} == dict.fromkeys(range(1, 10), "passed")
+    assert {each.number: each.state for each in found} == dict.fromkeys(range(1, 7), "passed")
 
 
 @with_torch
@@ -125,11 +145,11 @@ def test_without_pytorch_nothing_is_judged_and_a_reference_is_shown(
 ) -> None:
     for module in (checks, pytorch):
         monkeypatch.setattr(module, "side", lambda name: None)
-    (found,) = checks.check(lab("09_networks", solution=True), 4)
+    (found,) = checks.check(lab("09_networks", solution=True), 1)
     assert found.state == "not judged" and "make torch" in found.what
     own = lab("09_networks", solution=True)
     pair = frameworks.twins(lab("05_horovod", solution=True), own.other("ddp.py"))
-    assert abs(pair.loss.iloc[0] - pair.loss.iloc[1]) < 1e-2  # roundings, 133 steps later
+    assert len(pair) > 0
     said = capsys.readouterr().out
     assert "make torch" in said and "reference machine, not yours" in said
 
@@ -138,7 +158,7 @@ def test_without_pytorch_nothing_is_judged_and_a_reference_is_shown(
 @pytest.mark.choice
 def test_the_untouched_ddp_fails_each_of_its_checks() -> None:
     found = {
-        each.number: each.state for each in checks.check(lab("09_networks", False), range(4, 10))
+        each.number: each.state for each in checks.check(lab("09_networks", False), range(1, 7))
     }
-    assert list(found) == list(range(4, 10))
+    assert list(found) == list(range(1, 7))
     assert set(found.values()) <= {"not started", "not yet"}, found
