@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Self
 
 from ..base.errors import ScaleoutError
-from ..base.paths import home, results, results_path, show, topic
+from ..base.paths import home, read_text, results, results_path, show, topic
 from ..comparisons import elsewhere
 from ..jobs.environment import interpreter
 from ..jobs.job import TIMEOUT_S, Job, Run
@@ -181,7 +181,7 @@ class Lab:
 
     def _beside(self, path: Path) -> dict[str, str]:
         """Let an untouched lab, which lies elsewhere, import the scripts beside runme.py."""
-        imported = re.findall(r"^(?:from|import) (\w+)", masters.read_text(path), re.MULTILINE)
+        imported = re.findall(r"^(?:from|import) (\w+)", read_text(path), re.MULTILINE)
         if path.parent == self.folder or not any(
             (self.folder / f"{name}.py").is_file() for name in imported
         ):
@@ -265,7 +265,7 @@ class Lab:
         """
         from IPython.display import Code
 
-        return Code(marks.quoted(masters.read_text(self.script), what), language="python")
+        return Code(marks.quoted(read_text(self.script), what), language="python")
 
     def check(self, *numbers: int) -> None:
         """Run the checks on the lab's script and print what each found.

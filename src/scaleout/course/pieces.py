@@ -73,8 +73,8 @@ def mistakes(right: list[str], fills: list[list[str]]) -> list[str]:
             place = difflib.get_close_matches(new[0], right, 1, 0) or right[:1]
             wrong.setdefault(new[0], place[0])
     first: dict[str, str] = {}
-    for line, place in wrong.items():
-        first.setdefault(place, line)
+    for mistake, beside in wrong.items():
+        first.setdefault(beside, mistake)
     return list(dict.fromkeys([*first.values(), *wrong]))[:MOST_WRONG]
 
 

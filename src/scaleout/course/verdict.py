@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, Self
 
-from ..base.paths import show
+from ..base.paths import read_text, show
 from ..jobs import failures
 from ..jobs.failures import BY_TORCH, FRAME, first_traceback, without_stacks
 from ..jobs.job import JobError, JobTimeout, Run
 from ..jobs.unreadable import conflict, syntax_error
 from . import marks
-from .masters import read_text, untouched
+from .masters import untouched
 
 WIDTH = 64  # characters that a notebook shows beside an editor on a laptop
 WAITS = (

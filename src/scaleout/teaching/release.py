@@ -13,9 +13,9 @@ from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
 from ..base.errors import ScaleoutError
-from ..base.paths import course_files, home, meant, show
+from ..base.paths import course_files, home, meant, read_text, show
 from ..course.checks import veiled
-from ..course.masters import STARTS, generated, read_text, untouched
+from ..course.masters import STARTS, generated, untouched
 
 ARCHIVES = {".zip": "zip", ".tar": "tar", ".tar.gz": "gztar", ".tgz": "gztar"}
 # What only an instructor or an author needs: files, and folders with all that is in them.
