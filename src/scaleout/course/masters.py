@@ -68,9 +68,10 @@ def generated() -> Iterator[tuple[Path, str]]:
         kinds = (*SCRIPTS, "*.jsonl", "side/*", "more/*")
         for file in sorted({here / "checks.py", *course_files(here, *kinds)}):
             yield root / "labs" / file.relative_to(here.parent), _cut_lab(file, here.name)
-        scripts = {path.name: read_text(path) for path in course_files(here, *SCRIPTS)}
-        made = pieces.made(here.name, scripts, read_text(here / pieces.WRONG))
-        yield root / "labs" / here.name / pieces.FILE, made
+        if (here / pieces.WRONG).is_file():
+            scripts = {path.name: read_text(path) for path in course_files(here, *SCRIPTS)}
+            made = pieces.made(here.name, scripts, read_text(here / pieces.WRONG))
+            yield root / "labs" / here.name / pieces.FILE, made
 
 
 def untouched(name: str) -> dict[str, str]:
