@@ -230,8 +230,7 @@ def test_an_attendee_works_through_a_notebook(course: SimpleNamespace, page: "Pa
     _run_new_cell(page, "welcome.check(1)")
     page.wait_for_selector(".jp-OutputArea >> text=/TODO 1 +passed/")
 
-    guess = "guess_much = None  # your guess, such as 3"
-    _run_new_cell(page, f"{guess}\nprint('six times seven is', 6 * 7)")
+    _run_new_cell(page, "guess_much = None; print('six times seven is', 6 * 7)")
     page.wait_for_selector(".jp-OutputArea-output >> text=Your guess comes first")
     assert "is 42" not in _outputs(page)
     page.evaluate("() => { window.jupyterapp.commands.execute('notebook:run-cell') }")
