@@ -74,7 +74,8 @@ def loss_curves(records, guess: float | None = None):
         if nth == 0:
             first = percent
             title = (f"fp32: {spread(percent, '.1f')} % of the test images "
-                     "right. Compared seed by seed, ")
+                     "right. " + ("Compared seed by seed, "
+                                  if len(percent) > 1 else "With one seed, "))
         else:
             verb = "by" if found else "differs by"
             found.append(f"{row['metrics.how']} {verb} "
@@ -120,11 +121,11 @@ def calibrations(records, guess: float | None = None):
                  label="one digit for all images: about 10 %")
     if guess is not None:
         dark = look.find_name(names, "100 times") or 0
-        look.guess_star(axes, guess, dark + 0.35, f"{guess:g} %",
+        look.guess_star(axes, guess, dark, f"{guess:g} %",
                         color=look.MIDDLE)
     axes.set(xlabel="test images right (%)", xlim=(0, 112))
     axes.tick_params(axis="y", labelsize=9)
-    broken = [f"{name.removeprefix('int8, ')}: {value:.0f} % right"
+    broken = [f"{name.removeprefix('int8, ')}: {value:.1f} % right"
               for name, value in percent.items() if value < fp32 - 5]
     title = f"fp32: {fp32:.1f} % right. "
     title += (f"Broken by its calibration: {'; '.join(broken)}." if broken
