@@ -220,16 +220,16 @@ def promise(promised, measured) -> str:
 
 
 def stored_elsewhere(others) -> str:
-    """Say how many times as fast tuning made the job on other machines."""
+    """Say how many times as fast tuning made the job in stored runs."""
     said = []
     for other in others:
         ratio = other.found.ratio("tuned")
         said.append(f"{ratio.middle:.1f} times as fast as first written "
                     f"({ratio.low:.1f} to {ratio.high:.1f}) on {other.name}")
     if not said:
-        return "Stored runs of other machines: none."
-    return ("Stored runs of other machines, one bound rank on each core, "
-            f"a cycle of 4 ms, evaluation shared: {'; '.join(said)}.")
+        return "Stored runs: none."
+    return ("Stored runs, one bound rank on each core, a cycle of 4 ms, "
+            f"evaluation shared: {'; '.join(said)}.")
 
 
 @look.style
@@ -245,7 +245,8 @@ def accuracy_over_time(records, goal: float):
                 for job in frame["metrics"]]
         for at_s, percent in runs:
             own = look.LINES[nth % len(look.LINES)]
-            axes.plot(at_s, percent, color=own["color"], linewidth=0.5)
+            axes.plot(at_s, percent, color=own["color"], linewidth=0.5,
+                      linestyle=own["linestyle"], alpha=0.5)
         both = [np.median(each, axis=0) for each in zip(*runs, strict=True)]
         primitives.line(axes, *both, name, nth, linewidth=1.8)
         reached[name] = [
@@ -258,7 +259,7 @@ def accuracy_over_time(records, goal: float):
                  label=f"goal: {goal:g} %")
     axes.set(xlabel="time since the start of the training (s)",
              xscale="log", ylabel="accuracy on the test images (%)")
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_locator(NullLocator())
     return look.finish(figure, first_to_reach(reached, goal),
@@ -267,7 +268,7 @@ def accuracy_over_time(records, goal: float):
 
 def first_to_reach(reached, goal: float) -> str:
     """Say when each job reached a goal, and which was first, if no run of
-    another was as early as its latest."""
+    another was as early as its latest; else which was last."""
     said = []
     for name, seconds in sorted(reached.items(), key=lambda pair:
                                 statistics.median(pair[1])):
@@ -281,10 +282,15 @@ def first_to_reach(reached, goal: float) -> str:
     order = sorted(reached, key=lambda name: max(reached[name]))
     others = [min(reached[name]) for name in order[1:]]
     known = len(reached[order[0]]) >= 3 and others
-    first = "No job is shown to be the first"
+    rank = "No job is shown to be the first or the last"
+    ends = {name: max(own) for name, own in reached.items()}
+    late = max(reached, key=lambda name: min(reached[name]))
     if known and max(reached[order[0]]) < min(others):
-        first = f"{order[0][0].upper()}{order[0][1:]} is the first"
-    return f"{first} to reach {goal:g} %: {'; '.join(said)}."
+        rank = f"{order[0][0].upper()}{order[0][1:]} is the first"
+    elif known and min(reached[late]) > max(
+            end for name, end in ends.items() if name != late):
+        rank = f"{late[0].upper()}{late[1:]} is the last"
+    return f"{rank} to reach {goal:g} %: {'; '.join(said)}."
 
 
 def images_to_reach(records, goal: float) -> str:
@@ -339,44 +345,50 @@ def memory_over_time(records):
                 mib = np.array(share["rss_mib"], float)[:, 1]
                 label = "rank 0" if rank == 0 else "the other ranks"
                 first = run == 0 and axes is next(iter(panels.values()))
-                primitives.line(axes, np.arange(1, len(mib) + 1), mib,
+                means = pairs_of(mib)
+                primitives.line(axes, 2 * np.arange(len(means)) + 3.5, means,
                                 label if first and rank < 2 else "",
                                 min(rank, 1), markersize=3, linewidth=1)
                 own.append(gain(mib) if len(mib) >= ENOUGH else math.nan)
             if len(own) > 1 and math.isfinite(sum(own)):
                 gains.append(own[0] - statistics.fmean(own[1:]))
         found.append(f"{name}: {growth_in_words(gains)}")
-        axes.set(xlabel="evaluation (number)")
+        axes.set(xlabel="evaluation (number; mean of two)")
         axes.locator_params(axis="x", integer=True)
     next(iter(panels.values())).set_ylabel("resident memory (MiB)")
+    shown = "Growth" if any("GiB" in one for one in found) else "No growth"
     return look.finish(
-        figure, "Memory that rank 0 gains with each evaluation, more than "
-        f"the ranks that test nothing. {' '.join(found)}", legend=4)
+        figure, f"{shown} is shown. What rank 0 gains with each evaluation, "
+        f"more than ranks that test nothing: {'; '.join(found)}.", legend=4)
+
+
+def pairs_of(mib) -> np.ndarray:
+    """The means of two neighbours, after the first two evaluations, in which
+    graphs and buffers come.
+
+    Memory that is taken by one evaluation and given back by the next is no
+    gain.
+    """
+    later = np.asarray(mib)[2:]
+    return later[:len(later) // 2 * 2].reshape(-1, 2).mean(axis=1)
 
 
 def gain(mib) -> float:
-    """Find the MiB that are gained with an evaluation, after the first two,
-    in which graphs and buffers come.
-
-    Memory that is taken by one evaluation and given back by the next is no
-    gain: so each point is the mean of two neighbours.
-    """
-    later = np.asarray(mib)[2:]
-    pairs = later[:len(later) // 2 * 2].reshape(-1, 2).mean(axis=1)
+    """Find the MiB that are gained with an evaluation."""
+    pairs = pairs_of(mib)
     return float(np.polyfit(2 * np.arange(len(pairs)), pairs, 1)[0])
 
 
 def growth_in_words(gains) -> str:
-    """Say whether the memory grows, from the MiB that each run gains with
-    an evaluation."""
+    """Say what each run gains with an evaluation, in MiB, and how much that
+    is in a thousand if it is shown to grow."""
     if len(gains) < 3:
-        return "too few runs to tell."
+        return "too few runs to tell"
     middle, half = mean_interval(gains)
     said = f"{middle:.2f} MiB ({middle - half:.2f} to {middle + half:.2f})"
     if middle > half:
-        return (f"{said}, so it grows: by {middle * 1000 / 1024:.1f} GiB in "
-                "a thousand.")
-    return f"{said}, so no growth is shown."
+        return f"{said}, {middle * 1000 / 1024:.1f} GiB in a thousand"
+    return said
 
 
 def ranks_that_fit(records, gib: float) -> str:
@@ -385,7 +397,7 @@ def ranks_that_fit(records, gib: float) -> str:
     job = records["metrics"].iloc[0]
     peak = max(share["peak_mib"] for share in job["shares"]) / 1024
     return (f"At {job['side']} x {job['side']} pixels a rank took up to "
-            f"{peak:.1f} GiB: {int(0.9 * gib / peak)} of them fit in nine "
+            f"{peak:.2f} GiB: {int(0.9 * gib / peak)} of them fit in nine "
             f"tenths of this machine's {gib:.0f} GiB.")
 
 
@@ -409,7 +421,8 @@ def with_and_without(jobs, guess: float | None = None):
         axes.plot([0, 1], [means[0], means[0] + guess], ":", linewidth=2,
                   color=look.MIDDLE, label=f"your guess: {guess:g} points")
     labels = len(next(iter(jobs.values()))["metrics"].iloc[0]["labelled"])
-    axes.set_xticks([0, 1], [f"{labels} labels alone", "and all other images"])
+    axes.set_xticks([0, 1], [f"{labels} labels alone",
+                            f"{labels} labels and all other images"])
     axes.set(ylabel="accuracy on the test images (%)", xlim=(-0.4, 1.4))
     said = f"{means[1] - means[0]:+.1f} points"
     if len(pairs) < 3:

@@ -58,8 +58,9 @@ def seconds(comm: MPI.Comm, work: Callable, repeats: int) -> list[float]:
 
 def message_s(comm: MPI.Comm, n: int, repeats: int) -> float:
     """Seconds until n bytes have come, while as many go: the median."""
-    give = np.zeros(n, np.uint8)
-    take = np.zeros(n, np.uint8)
+    # Not zeros: pages that nobody has written are all one and the same.
+    give = np.ones(n, np.uint8)
+    take = np.ones(n, np.uint8)
     other = 1 - comm.rank
 
     def exchange() -> None:
@@ -103,7 +104,7 @@ def main(args: argparse.Namespace) -> None:
     matrix = np.ones((WIDTH, WIDTH), np.float32)
     steps = []
     for n, compute_s in zip(args.bytes, args.compute, strict=True):
-        gradient = np.zeros(n // 4, np.float32)
+        gradient = np.ones(n // 4, np.float32)
         products = products_in(comm, matrix, compute_s)
 
         halves = np.split(gradient[:gradient.size // 2 * 2], 2)

@@ -74,7 +74,8 @@ def loss_curves(records, guess: float | None = None):
         if nth == 0:
             first = percent
             title = (f"fp32: {spread(percent, '.1f')} % of the test images "
-                     "right. Compared seed by seed, ")
+                     "right. " + ("Compared seed by seed, "
+                                  if len(percent) > 1 else "With one seed, "))
         else:
             verb = "by" if found else "differs by"
             found.append(f"{row['metrics.how']} {verb} "
@@ -120,14 +121,14 @@ def calibrations(records, guess: float | None = None):
                  label="one digit for all images: about 10 %")
     if guess is not None:
         dark = look.find_name(names, "100 times") or 0
-        look.guess_star(axes, guess, dark + 0.35, f"{guess:g} %",
+        look.guess_star(axes, guess, dark, f"{guess:g} %",
                         color=look.MIDDLE)
     axes.set(xlabel="test images right (%)", xlim=(0, 112))
     axes.tick_params(axis="y", labelsize=9)
-    broken = [f"{name.removeprefix('int8, ')}: {value:.0f} % right"
+    broken = [f"{name.removeprefix('int8, ')}: {value:.1f} % right"
               for name, value in percent.items() if value < fp32 - 5]
     title = f"fp32: {fp32:.1f} % right. "
-    title += (f"Broken by its calibration: {'; '.join(broken)}." if broken
+    title += (f"Broken by calibration: {'; '.join(broken)}." if broken
               else "No calibration costs five points.")
     each = "; ".join(f"{name}: {value:.1f} %"
                      for name, value in zip(names, percent, strict=True))
@@ -189,19 +190,26 @@ def ladder(machines, guess: float | None = None):
         [guess or 0, *(min(end, 2 * rung.times[1])
                        for rungs in machines.values() for rung in rungs
                        for end in rung.times)]))
-    title = (f"{top.step}: int8 is {top.times[1]:.1f} times as fast as fp32 "
+    title = (f"{top.step}: int8 is {_times(top)} as fast as fp32 "
              f"on {own[0].step}{_how_wrong(top, long=True)}.")
     right = [_top(rungs) for rungs in list(machines.values())[1:]]
     right = [rung for rung in right if rung.wrong == 0]
     if top.wrong and right:
-        title += (f" {right[0].step}, elsewhere: {right[0].times[1]:.1f} "
-                  "times, and no sum is wrong.")
+        title += (f" Elsewhere, {right[0].step}: {_times(right[0])}, and no "
+                  "sum is wrong.")
     return look.finish(figure, title, f"{'; '.join(told)}.", legend=3)
 
 
 def _top(rungs):
     """The int8 product on the highest step."""
     return [rung for rung in rungs if rung.number == "int8"][-1]
+
+
+def _times(rung) -> str:
+    """How many times as fast, with its interval where there is one."""
+    low, middle, high = rung.times
+    about = f" ({low:.1f} to {high:.1f})" if np.isfinite(high) else ""
+    return f"{middle:.1f} times{about}"
 
 
 def _kind(rung) -> str:
@@ -221,6 +229,16 @@ def _how_wrong(rung, long: bool = False) -> str:
     share = ("every sum is" if rung.wrong == 1 else
              f"{100 * rung.wrong:.5g} % of its sums are")
     return f",{' and' * long} {share} wrong"
+
+
+def smallest_batch(streams, guess) -> None:
+    """Say from which batch on one process per core is shown to give more."""
+    more = [batch for batch, runs in zip(streams["metrics.batch"],
+                                         streams["metrics.runs"], strict=True)
+            if Comparison(runs).verdict("one per core") == "faster"]
+    print(f"The smallest batch at which one per core gives more: {min(more)};"
+          if more else "At no batch does one per core give more;",
+          f"you said {guess}.")
 
 
 @look.style

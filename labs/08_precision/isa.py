@@ -16,6 +16,8 @@ from typing import NamedTuple
 import pandas as pd
 
 from scaleout import Comparison, ScaleoutError, data, machine
+from scaleout.base.words import percent
+from scaleout.measuring.kind import Kind
 
 # What ONEDNN_MAX_CPU_ISA takes, from few instructions to many, and the flag
 # of a processor that has them.
@@ -93,6 +95,12 @@ class Ladder:
         return _compared(rows, "name")
 
     @property
+    def noise(self) -> str:
+        """How far the two ranks on the lowest step differ, in words."""
+        return ("Two identical ranks could differ by "
+                f"{percent(self.products().noise)}.")
+
+    @property
     def wrong(self) -> dict[str, float]:
         """The share of sums of the int8 product that are wrong, such as
         {"AVX2 int8": 1.0}."""
@@ -130,12 +138,15 @@ class Rung(NamedTuple):
 
 
 def ladders(climbed: Ladder, elsewhere) -> dict[str, list[Rung]]:
-    """The large product on each step, here and on the other machines."""
+    """The large product on each step, here and on other kinds of machine."""
     found = {"This machine": _rungs(climbed.products(), climbed.wrong)}
     names = ["fp32-by-step", "int8-by-step", *(f"product-{s}" for s in STEPS)]
     rows, wrong = {}, {}
+    here = Kind.here().name
     for name in names:
         for other in elsewhere(name):
+            if other.name == here:
+                continue
             key = f"{other.name}, {other.date}"
             own = rows.setdefault(key, {})
             facts = wrong.setdefault(key, {})
@@ -188,10 +199,22 @@ def most() -> None:
     print("This processor has VNNI: an int8 instruction does four times as "
           "many\nmultiplications and additions as one for fp32. "
           "By this count: 4 times as fast." if vnni() else
-          "This processor has no VNNI. An int8 instruction holds four times "
-          "as many\nnumbers as one for fp32, but it takes three of them: "
-          "multiply, add pairs,\nadd to the sum. "
-          "By this count: 4 / 3 = 1.33 times as fast.")
+          "This processor has no VNNI, so TFLite's library widens int8 to 16 "
+          "bits before it\nmultiplies. " + WIDENED[wide()])
+
+
+def wide() -> bool:
+    """Whether this processor has AVX-512."""
+    return "avx512f" in machine.facts().isa
+
+
+WIDENED = {
+    False: "For 3 rows x 8 columns x 8 products its source for AVX2 has 34\n"
+           "instructions, loads left out [XNNPACK]; fp32 needs 192 / 8 = 24. "
+           "By this count:\n24 / 34 = 0.71 times as fast.",
+    True: "Two instructions then do as many products as two in\nfp32, and "
+          "the widening comes on top. By this count: less than 1.",
+}
 
 
 def always(said: str) -> dict[str, str]:
@@ -202,15 +225,18 @@ def always(said: str) -> dict[str, str]:
 def reasons() -> dict[str, str]:
     """For explain(): int8 beside fp32 in one library, with its mechanism."""
     said = "In TFLite, int8 is {ratio} times as fast as fp32 ({low} to {high})"
-    why = (": three\ninstructions take the place of one, which leaves 1.33 "
-           "of the factor of 4. Turning\nnumbers into int8 and back takes "
-           "its share, too.")
+    rest = "\nThis cell does not tell what else takes part."
     if vnni():
-        why = (": VNNI does in\none instruction what took three. Turning "
-               "numbers into int8 and back, and the pooling,\ntake their "
-               "share of the 4.")
-    wide = said + ":\nthe interval is too wide for a reason."
-    return {**always(said + why), "unclear": wide}
+        texts = always(said + ", of 4 by count." + rest)
+    else:
+        count = "less than 1" if wide() else "0.71"
+        texts = {
+            "slower": said + f", by count {count}:\nthe widening to 16 bits "
+                             "costs more than 8 bits gain." + rest,
+            "same": said + "." + rest,
+            "faster": said + ",\nmore than its instructions promise." + rest}
+    return {**texts,
+            "unclear": said + ":\nthe interval is too wide for a reason."}
 
 
 def told(climbed: Ladder, step: str) -> dict[str, str]:
@@ -228,9 +254,9 @@ def tiny() -> dict[str, str]:
     """For explain(): the tiny network in int8, and why it does not gain."""
     said = ("Tiny network: int8 is {ratio} times as fast as fp32 "
             "({low} to {high})")
-    slower = (": layers of 16\n  numbers give the instructions next to "
-              "nothing to do, and each layer has to turn its\n  input into "
-              "int8.")
+    slower = (". Perhaps:\n  layers of 16 numbers give the instructions next "
+              "to nothing to do, and each layer has\n  to turn its input "
+              "into int8.")
     return {**always(said + "."), "slower": said + slower}
 
 

@@ -2,6 +2,7 @@
 their intervals."""
 
 from textwrap import fill
+from typing import NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -14,6 +15,10 @@ PARTS = {
     "compute": ("compute", {"color": look.DARK}),
     "rest": ("exchange and waiting", look.WAITING),
 }
+
+FRESH = ", as MPICH comes"  # a wire that takes fresh memory each time
+# What 04 gave on other machines: hatch, marker and colour.
+STORED = [("////", "D", look.GOLD), ("....", "s", look.DARK)]
 
 
 @look.style
@@ -56,7 +61,8 @@ def step_parts(records, guess: float | None = None):
         primitives.ideal(axes, range(len(counts)), ideal)
         if guess and mode == "strong":
             look.guess_star(axes, len(counts) - 1, ideal[-1] / guess,
-                            f"efficiency {guess:g}")
+                            f"efficiency {guess:g}", color="white",
+                            markeredgecolor="black", markersize=18)
         axes.set_xticks(range(len(counts)), map(str, counts))
         axes.set_xlabel("number of ranks")
         found[mode] = (sum(bars[-1].values()), bars[-1]["rest"],
@@ -67,10 +73,13 @@ def step_parts(records, guess: float | None = None):
              for line in axes.lines if line.get_marker() == "*"]
     axes.set_ylim(0, 1.1 * max(top, *stars, 0.0))
     next(iter(panels.values())).set_ylabel("step time (ms)")
-    said = [f"{mode} scaling, {step:.0f} ms: exchange and waiting are "
-            f"{rest:.0f} ms, and computing takes {abs(more):.0f} ms "
-            f"{'more' if more > 0 else 'less'} than ideal"
-            for mode, (step, rest, more) in found.items()]
+    said = []
+    for mode, (step, rest, more) in found.items():
+        how = (f"{abs(more):.0f} ms {'more' if more > 0 else 'less'} than "
+               "ideal" if abs(more) >= 0.05 * step else
+               "as long as ideal, within 5 % of the step")
+        said.append(f"{mode} scaling, {step:.0f} ms: exchange and waiting "
+                    f"are {rest:.0f} ms, and computing takes {how}")
     return look.finish(
         figure, f"A step on {counts[-1]} ranks. {said[0].capitalize()}. "
         f"{said[1].capitalize()}.", legend=3)
@@ -110,15 +119,19 @@ def most_lost(table) -> str:
     """Say where most of each efficiency is lost, and what the messages take;
     and by how much a strong step could gain if the rest of it hid."""
     parts = table.drop(columns="product")
-    said = [f"In {mode} scaling, {row.idxmin()} loses most, "
-            f"{100 * (1 - row.min()):.0f} %. By the formula, the messages "
-            f"cost {100 * (1 - row.transfer):.0f} %."
-            for mode, row in parts.iterrows()]
+    said = []
+    for mode, row in parts.iterrows():
+        lost = (100 * (1 - row)).round()
+        worst = lost[lost == lost.max()].index
+        loses = "loses" if len(worst) == 1 else "lose"
+        said.append(f"In {mode} scaling, {' and '.join(worst)} {loses} most, "
+                    f"{lost.max():.0f} %{' each' * (len(worst) > 1)}. By the "
+                    f"formula, the messages cost {lost.transfer:.0f} %.")
     left = table.loc["strong"]
     most = 1 / (left.serialisation * left.transfer)
     return "\n".join([
         *said, "If all exchange and waiting of a strong step were hidden, it "
-        f"would be {most:.2f} times as fast: there is no more to gain."])
+        f"would be {most:.2f} times as fast: hiding cannot gain more."])
 
 
 def stored_speed_ups(others) -> dict:
@@ -155,13 +168,14 @@ def amdahl_law(law, measured, most: int = 64, guess: float | None = None,
               linewidth=2, label="Amdahl's law")
     primitives.ideal(axes, ranks, ranks)
     said = []
-    for name, (n, ratio) in (stored or {}).items():
+    for nth, (name, (n, ratio)) in enumerate((stored or {}).items()):
         its = scaling.Amdahl.assumed(n, ratio)
-        low, high = band(its, facecolor="none", hatch="////",
-                         edgecolor=look.GOLD, label="95 % interval of 04")
-        primitives.interval(axes, n, ratio.low, ratio.middle, ratio.high,
-                            f"04 on {name}", upright=True, fmt="D",
-                            color=look.GOLD, capsize=4)
+        hatch, marker, color = STORED[nth % len(STORED)]
+        low, high = band(its, facecolor="none", hatch=hatch, edgecolor=color,
+                         label=f"band: 04 on {name}")
+        primitives.interval(axes, n * 1.08 ** (nth + 1), ratio.low,
+                            ratio.middle, ratio.high, "",
+                            upright=True, fmt=marker, color=color, capsize=4)
         said.append(f"04's {ratio.middle:.2f} times on {n} ranks ({name}) "
                     f"would give {low:.0f} to {high:.0f} times")
     for nth, (n, ratio) in enumerate(measured.items()):
@@ -196,15 +210,18 @@ def lines(records):
     return found
 
 
+def gamma_s(jobs) -> float:
+    """Seconds for each byte that MPI adds, from the largest gradient."""
+    added = [max(job["steps"], key=lambda step: step["bytes"]) for job in jobs]
+    return float(np.median([np.median(step["add_s"]) / (step["bytes"] / 2)
+                            for step in added]))
+
+
 def wire_parts(records) -> pd.DataFrame:
     """alpha, beta and gamma of each wire; gamma from the largest gradient."""
     found = {}
     for wire, line in lines(records).items():
-        jobs = records.loc[records["variant"] == wire, "metrics"]
-        added = [max(job["steps"], key=lambda step: step["bytes"])
-                 for job in jobs]
-        gamma = np.median([np.median(step["add_s"]) / (step["bytes"] / 2)
-                           for step in added])
+        gamma = gamma_s(records.loc[records["variant"] == wire, "metrics"])
         found[wire] = {
             "alpha (us)": 1e6 * line.alpha_s,
             "beta (ns/byte)": 1e9 * line.beta_s,
@@ -216,14 +233,16 @@ def wire_parts(records) -> pd.DataFrame:
 
 
 def beside_names(parts, names) -> str:
-    """Say which networks promise more than the TCP measured here."""
-    here = parts.loc["TCP", "Gb/s"]
+    """Say which networks promise more than TCP gave here, by the better of
+    two libraries."""
+    tcp = parts.loc[["TCP", "sockets"], "Gb/s"]
     faster = [name for name in names
-              if 8e-9 / scaling.NETWORKS[name].beta_s > here]
+              if 8e-9 / scaling.NETWORKS[name].beta_s > tcp.max()]
     above = ("Of the networks in the next figure, these promise more than "
              f"was seen here: {', '.join(faster)}" if faster else
              "No network in the next figure promises more")
-    return f"TCP within this machine moves {here:.1f} Gb/s. {above}."
+    return (f"TCP within this machine moves {tcp.max():.1f} Gb/s "
+            f"({tcp.idxmax()}). {above}.")
 
 
 def of_size(n: float, job) -> float:
@@ -233,11 +252,19 @@ def of_size(n: float, job) -> float:
                                   np.log(job["messages_s"]))))
 
 
-def on_wires(records):
-    """For each gradient, {wire: (its predictions, measured, rounds)}, in
-    seconds; a prediction as the least, the median and the most of its rounds.
+class OnWire(NamedTuple):
+    """A step over a wire, in seconds: as the least, the median and the most
+    of its jobs predict it, and as they measure it."""
 
-    A round's prediction is compute, two messages of half the bytes, and the
+    said: tuple
+    took: tuple
+    jobs: int
+
+
+def on_wires(records) -> dict[int, dict[str, OnWire]]:
+    """For each gradient, its step over each wire.
+
+    A job's prediction is compute, two messages of half the bytes, and the
     adding of half the bytes.
     """
     found: dict[int, dict] = {}
@@ -246,22 +273,33 @@ def on_wires(records):
         for same in zip(*(job["steps"] for job in kept), strict=True):
             n = same[0]["bytes"]
             compute, add, step = (
-                np.array([np.median(one[what]) for one in same])  # (rounds,)
+                np.array([np.median(one[what]) for one in same])  # (jobs,)
                 for what in ("compute_s", "add_s", "step_s"))
             ring = np.array([2 * of_size(n / 2, job) for job in kept])
-            said = compute + ring + add  # (rounds,)
-            found.setdefault(n, {})[wire] = (
-                said.min(), np.median(said), said.max(), np.median(step),
-                len(said))
+            both = (tuple(np.percentile(each, [0, 50, 100]))
+                    for each in (compute + ring + add, step))
+            found.setdefault(n, {})[wire] = OnWire(*both, len(step))
     return found
+
+
+def places(records) -> None:
+    """Say of the largest gradient's exchange over each wire how it stands to
+    what was predicted, and how much that tells."""
+    found = on_wires(records)
+    for wire, step in found[max(found)].items():
+        (low, middle, high), (_, took, _) = step.said, step.took
+        where = ("above" if took > high else "below" if took < low
+                 else "within")
+        print(f"{wire}: {took / middle:.2f} times as long as predicted, "
+              f"{where} the range, whose ends are {high / low:.1f} times "
+              "apart.")
 
 
 def exchange_errors(records) -> tuple[float, float]:
     """How many times as long as predicted the exchange of the largest
     gradient took: least and most, of all wires, and 1 among them."""
     times = on_wires(records)
-    off = [fact / middle for _, middle, _, fact, _ in
-           times[max(times)].values()]
+    off = [step.took[1] / step.said[1] for step in times[max(times)].values()]
     return min(1.0, *off), max(1.0, *off)
 
 
@@ -284,17 +322,19 @@ def wires(records, names, guess: float | None = None):
     for axes, name, found in zip(panels.values(), names,
                                  on_wires(records).values(), strict=True):
         off = []
-        rounds = min(times[-1] for times in found.values())
-        for place, (wire, times) in enumerate(found.items()):
-            low, middle, high, fact = 1e3 * np.array(times[:4])
-            primitives.interval(axes, place, low, middle, high,
-                                f"predicted, range over {rounds} rounds",
+        for place, (wire, step) in enumerate(found.items()):
+            said, took = (1e3 * np.array(each) for each in step[:2])
+            primitives.interval(axes, place - 0.12, *said,
+                                "predicted, range of its jobs",
                                 upright=True, fmt="_", markersize=14)
-            axes.plot(place, fact, "o", color=look.MIDDLE, markersize=8,
-                      label="measured")
-            off.append(100 * (middle / fact - 1))
+            primitives.interval(axes, place + 0.12, *took,
+                                "measured, range of its jobs", upright=True,
+                                fmt="o", color=look.MIDDLE, capsize=4)
+            off.append(100 * (said[1] / took[1] - 1))
+            low, middle, high = said
             each.append(f"{name}, {wire}: {middle:.3g} ({low:.3g} to "
-                        f"{high:.3g}) ms predicted, {fact:.3g} measured")
+                        f"{high:.3g}) ms predicted, {took[1]:.3g} "
+                        f"({took[0]:.3g} to {took[2]:.3g}) measured")
         axes.set_xticks(range(len(found)), [fill(wire, 10) for wire in found])
         axes.set_xlim(-0.5, len(found) - 0.5)
     first = next(iter(panels.values()))
@@ -306,9 +346,16 @@ def wires(records, names, guess: float | None = None):
         axes.set_ylim(0, None)
     errors = ", ".join(f"{one:+.0f} % ({wire})"
                        for one, wire in zip(off, found, strict=True))
+    fresh = ""
+    for wire, step in found.items():
+        kept = found.get(wire.removesuffix(FRESH), step)
+        if kept.took[2] < step.took[0]:  # the ranges do not meet
+            less, more = 1e3 * kept.took[1], 1e3 * step.took[1]
+            fresh = (f" Without `keep`, fresh memory takes {more - less:.0f} "
+                     f"of the {more:.0f} ms in {wire.removesuffix(FRESH)}.")
     return look.finish(
-        figure, f"Predictions of {name} are off by {errors}: {leaning(off)}.",
-        f"{'; '.join(each)}.", legend=3)
+        figure, f"Predictions of {name} are off by {errors}: {leaning(off)}."
+        f"{fresh}", f"{'; '.join(each)}.", legend=3)
 
 
 @look.style
@@ -368,15 +415,32 @@ def rate_predictions(tables, fits, count_of: str = "nodes",
         f"Predicted: {'; '.join(each)}.", legend=3)
 
 
-def outside_steps(whole) -> dict[str, float]:
-    """Of the whole jobs, one rank's and two: the seconds of one rank, those
-    outside its timed steps, and how many times as fast Amdahl's law then
-    makes two, whose steps are so many times as fast."""
-    jobs = whole.records.groupby("ranks")
-    all_s = whole.runs.value[whole.runs.variant == whole.baseline].median()
-    outside_s = all_s - jobs["step_s"].get_group(1).map(sum).median()
-    rates = jobs["rate"].median()
-    steps = rates[2] / rates[1]
-    serial = outside_s / all_s
-    return {"all_s": all_s, "outside_s": outside_s, "steps": steps,
-            "promised": 1 / (serial + (1 - serial) / steps)}
+def second_rank(found, records, every: int) -> str:
+    """Predict what a second rank brings the job of 06, from the profile of
+    one rank, which tests after so many steps, and from messages in shared
+    memory; and say what came."""
+    one = found.records[found.records["ranks"] == 1]
+    step, test = [], []  # seconds of each run
+    for metrics in one["metrics"]:
+        share = metrics["shares"][0]
+        step.append((share["train_s"] + share["input_s"])
+                    / (share["steps"] - 1))
+        test.append(share["evaluation_s"] / (len(metrics["accuracy"]) - 1))
+    step_s, test_s = np.median(step), np.median(test) / every
+    n = float(one["metrics"].iloc[0]["gradient_bytes"])
+    wire = records.loc[records["variant"].str.endswith(FRESH), "metrics"]
+    ring_s = np.median([2 * of_size(n / 2, job) for job in wire])
+    add_s = gamma_s(wire) * n / 2
+    alone, both = step_s + test_s, step_s + test_s / 2 + ring_s + add_s
+    ratio = found.ratio(found.variants[-1])
+    late_ms = 1e3 * (2 * alone / ratio.middle - both)
+    said = (f"One rank: {1e3 * step_s:.1f} ms a step, and {1e3 * test_s:.1f} "
+            f"for the tests. The exchange of {n / 1e6:.1f} MB: "
+            f"{1e3 * (ring_s + add_s):.1f} ms.\n"
+            f"Predicted: {2 * alone / both:.2f} times as fast. Measured: "
+            f"{ratio.middle:.2f} ({ratio.low:.2f} to {ratio.high:.2f}).\n")
+    if ratio.low <= 2 * alone / both <= ratio.high:
+        return said + "The prediction lies within that interval."
+    more = "longer" if late_ms > 0 else "shorter"
+    return (f"{said}A step of two ranks takes {abs(late_ms):.1f} ms {more} "
+            "than the formula says.")

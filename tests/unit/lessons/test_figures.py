@@ -615,15 +615,28 @@ def test_the_factors_of_an_efficiency_multiply_to_it() -> None:
     assert weak["serialisation"] == pytest.approx(1.0) and weak["product"] == pytest.approx(0.8)
 
 
-def test_what_lies_outside_the_steps_of_a_job_bounds_its_gain() -> None:
-    """Of 20 s, 8 are in steps, which two ranks do twice as fast: 12 + 4 s, 1.25 times."""
-    whole = SimpleNamespace(
-        baseline="ranks: 1",
-        runs=pd.DataFrame({"variant": ["ranks: 1", "ranks: 2"], "value": [20.0, 16.0]}),
-        records=pd.DataFrame({"ranks": [1, 2], "rate": [100.0, 200.0], "step_s": [[4.0, 4.0], []]}),
-    )
-    found = lesson("07_scaling").outside_steps(whole)
-    assert found == pytest.approx({"all_s": 20, "outside_s": 12, "steps": 2, "promised": 1.25})
+def test_a_second_rank_of_06_is_predicted_from_the_profile_of_one() -> None:
+    """Steps of 20 ms and tests of 10 ms a step; an exchange of 10 ms: 2 x 30 over 35 ms."""
+    shares = [{"train_s": 1.5, "input_s": 0.5, "evaluation_s": 1.0, "steps": 101}]
+    metrics = {"shares": shares, "accuracy": [0.1] * 11, "gradient_bytes": 2e6}
+    one = {"ranks": 1, "metrics": metrics}
+    wire = {"sizes": [8, 10**6], "messages_s": [1e-6, 4e-3]}
+    wire |= {"steps": [{"bytes": 2e6, "add_s": [2e-3]}]}
+    records = pd.DataFrame({"variant": ["shared memory, as MPICH comes"], "metrics": [wire]})
+
+    def said(low: float, middle: float, high: float) -> str:
+        found = SimpleNamespace(
+            records=pd.DataFrame([one]),
+            variants=["ranks: 2"],
+            ratio=lambda name: SimpleNamespace(low=low, middle=middle, high=high),
+        )
+        return str(lesson("07_scaling").second_rank(found, records, every=10))
+
+    near, late = said(1.6, 1.7, 1.8), said(1.4, 1.5, 1.6)
+    assert "20.0 ms a step, and 10.0 for the tests" in near
+    assert "of 2.0 MB: 10.0 ms" in near and "Predicted: 1.71 times" in near
+    assert near.endswith("The prediction lies within.")
+    assert late.endswith("A step of two ranks takes 5.0 ms longer than the formula says.")
 
 
 def test_errors_of_one_sign_are_said_to_lean() -> None:
