@@ -14,9 +14,9 @@ NAMES = {"tensorflow": "TensorFlow", "torch": "PyTorch"}
 
 
 @look.style
-def frameworks(found, guess: float | None = None):
+def frameworks(found, guess: float | None = None, asked: str = ""):
     """Draw how many times as fast as TensorFlow on one rank each other way
-    is, in each cell."""
+    is, in each cell; the title counts the verdicts on the one asked for."""
     rows = sum(len(one.variants) + 0.8 for one in found.values())
     figure, axes = plt.subplots(figsize=(7.2, 1.9 + 0.36 * rows))
     ticks = {}
@@ -60,6 +60,12 @@ def frameworks(found, guess: float | None = None):
     said = " ".join(f"{cell}: {says}" for cell, says in title.items())
     if len(title) > 1 and len(set(title.values())) == 1:
         said = f"In all {len(title)} cases, {says}"
+    if asked:
+        found_of = [one.verdict(asked) for one in found.values()]
+        said = (f"{asked}: slower than {base} in {found_of.count('slower')} "
+                f"of {len(found_of)} cases, faster in "
+                f"{found_of.count('faster')}.")
+        said = said[0].upper() + said[1:]
     return look.finish(figure, said, " ".join(each), legend=3)
 
 
@@ -93,22 +99,24 @@ def rates_over_work(records, guess: float | None = None):
                         f"{guess:g} times {networks[0]}'s rate")
     axes.set(xscale="log", yscale="log", ylabel="rate (images/s)",
              xlabel="arithmetic per image, forward and backward (GFLOP)")
-    # Names stand above and below their points, in turns; the reader's star
-    # may stand below the last.
+    # Names stand beside their points, on the side away from the others.
     for nth, at in enumerate(np.argsort(work)):
-        above = nth % 2 == 0 or networks[at] == networks[-1]
+        left = nth == len(work) - 1
         axes.annotate(networks[at], (work[at], rate[at]),
-                      (0, 9 if above else -18), textcoords="offset points",
-                      fontsize=9, ha="center", bbox=dict(
-                          facecolor="white", edgecolor="none", pad=1))
+                      (-9 if left else 9, 0), textcoords="offset points",
+                      fontsize=9, ha="right" if left else "left",
+                      va="center")
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(LogLocator(subs=(1, 2, 3, 5)))
         axis.set_major_formatter("{x:g}")
         axis.set_minor_locator(NullLocator())
     axes.margins(0.12)
+    ends = [f"{networks[at]} {share[at]:.2f}"
+            for at in (int(np.argmin(share)), int(np.argmax(share)))]
     return look.finish(
         figure, f"In {name}, {networks[-1]} has {rate[-1] / rate[0]:.2f} "
-        f"times the rate of {networks[0]}.",
+        f"times the rate of {networks[0]}. GFLOP/s: from {ends[0]} times to "
+        f"{ends[1]} times.",
         f"{'. '.join(each)}, as a share of the first network's GFLOP/s.",
         legend=2)
 
@@ -160,7 +168,8 @@ def efficiency_over_bytes(records, link, guess: str | None = None):
                       ha="right" if nth == len(x) > 1 else "left", fontsize=9)
     said = look.find_name(names, guess) if guess else None
     if said is not None:
-        look.guess_star(axes, x[said], y[said], f"{guess} keeps the least")
+        look.guess_star(axes, x[said], 0.03, f"{guess} keeps the least",
+                        transform=axes.get_xaxis_transform())
     axes.set(xscale="log", ylabel="together / copies",
              xlabel="gradient for each thousand operations (bytes)")
     axes.axhline(1, color=look.GREY, linewidth=1)
@@ -169,11 +178,13 @@ def efficiency_over_bytes(records, link, guess: str | None = None):
     axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 3, 5)))
     axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_locator(NullLocator())
-    least = int(np.argmin(y))
-    title = f"{names[least]} keeps the least, {y[least]:.2f}."
-    if len(x) > 2 and (np.diff(y[np.argsort(x)]) < 0).all():
-        title = (f"In order: the more bytes for each operation, the less is "
-                 f"kept, from {y.max():.2f} to {y.min():.2f}.")
+    least, most_of = int(np.argmin(y)), int(np.argmax(y))
+    apart = ("their intervals are apart" if ends[least, 1] < ends[most_of, 0]
+             else "but their intervals overlap")
+    title = f"{names[least]} keeps {y[least]:.2f}"
+    if least != most_of:
+        title += f", {names[most_of]} {y[most_of]:.2f}: {apart}"
+    title += "."
     off = 100 * (promised / y - 1)
     title += f" The formula is off by {off.min():+.0f} to {off.max():+.0f} %."
     each = [f"{name}: {a:.1f} bytes, {b:.2f} ({c:.2f} to {d:.2f}), "

@@ -47,15 +47,18 @@ def train(own: nn.Module, x: torch.Tensor, y: torch.Tensor,
 def look(own: nn.Module, *tests: torch.Tensor) -> dict:
     """What this rank holds, and what it gets right: as it is, and once the
     moving averages are averaged, too."""
-    moving = own[2].running_mean, own[2].running_var
+    moving = mean, var = own[2].running_mean, own[2].running_var
     found = {"weights": records.digest([w.detach() for w in own.parameters()]),
              "moving": records.digest([values.clone() for values in moving])}
     own.eval()
     found["alone"], _ = ddp.test(own, *tests)
+    # The mean of the squares, as the ranks' means are apart, too.
+    var += mean**2
     for values in moving:
         # Distributed: the sum over all ranks
         dist.all_reduce(values)
         values /= dist.get_world_size()
+    var -= mean**2
     found["averaged"], _ = ddp.test(own, *tests)
     return found
 

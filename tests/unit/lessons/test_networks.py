@@ -149,10 +149,10 @@ def test_a_checkpoint_is_moved_by_one_rounding_and_twins_are_judged_by_it(tmp_pa
     def said() -> str:
         return frameworks.grown(frameworks._apart([{**row, **about} for row in rows]))
 
-    assert "from its moved selves by 1e-02 to 3e-02. Growth like this needs no mistake." in said()
+    assert "from its moved selves by 1e-02 to 3e-02. Rounding alone takes 05 as far." in said()
     assert said().endswith("After 10 steps only the twins had leapt.")
     rows[2]["05, moved, differs by"] = [2e-7, 2e-3]
-    assert said().endswith("needs no mistake.")
+    assert said().endswith("rows of one and two steps.")
     rows[0]["weights differ by"] = 9e-5
     assert said().endswith("at step 1 the twins are 1,000 times as far apart: look there.")
     rows[0]["weights differ by"] = 5e-8
