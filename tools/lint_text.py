@@ -296,9 +296,10 @@ GIVEN = {
     "05": "0.85, 1.7 times, 2 times, 0.9, 1.8",
     "06": "1 ms, 10 Gb/s",
     "07": "8 seconds, 2 seconds, 4 MiB, 95 %, 5 Gb/s, 10 Gb/s, 100 Gb/s, 100 MB, 2,046 times, "
-    "182 images/s, 0.9, 0.6, 16 MiB, 0.1 s, 0.8 ns, 20 microseconds, 4 ms",
-    "08": "0.0, 0.00000006",
-    "09": "900 MiB, 3.5 ms, 10 Gb/s",
+    "182 images/s, 0.9, 0.6, 16 MiB, 0.1 s, 0.8 ns, 20 microseconds, 4 ms, "
+    "1.8 MB, 1.5 ms",
+    "08": "0.0, 0.00000006, 10 %, 0.01",
+    "09": "900 MiB, 1 ms, 3.5 ms, 10 Gb/s, 1.28, 86,400 seconds, 25 MB",
     "10": "0 ms, 20 ms, 5 %, 2 ms, 50 MB/s, 1 GB/s, 42 GB, 1.28",
     "11": "2 KiB, 1 MiB",
     "12": "4 times, 3 times, 2.5, 2 times, 0.1, 0.9, 0.02, 1.3, 3.15, 40 %, 1.9 times, "

@@ -110,7 +110,7 @@ class Amdahl:
                 f"no number of ranks is more than {rounded(1 / self.serial)} times as fast ({ends})"
             )
         return (
-            f"The serial part is {100 * self.serial:.2g} % ({low:.2g} to {high:.2g} %). "
+            f"The serial part is {rounded(100 * self.serial)} % ({rounded(low)} to {rounded(high)} %). "
             f"If Amdahl's law holds, which two counts cannot show, {most}."
         )
 

@@ -295,7 +295,7 @@ FIGURES: dict[str, tuple[Draw, str, object]] = {
     "07_scaling wires": (
         wires,
         "Predictions of small are off by -50 % (memory), -50 % (TCP): all 2 came out too short. "
-        "small, memory: 10 (10 to 10) ms predicted, 20 measured; small, TCP: 10 (10 to 10) ms",
+        "small, memory: 10 (10 to 10) ms predicted, 20 (20 to 20) measured; small, TCP: 10 (10 to 10) ms",
         40,
     ),
     "08_precision latency": (
@@ -308,11 +308,15 @@ FIGURES: dict[str, tuple[Draw, str, object]] = {
         "down to 8 bits per tensor (0.0 points less) and 4 bits per channel (1.0 points less).",
         3,
     ),
-    "08_precision calibrations": (calibrations, "by its calibration: 100 times as dark: 24 %", 50),
+    "08_precision calibrations": (
+        calibrations,
+        "Broken by calibration: 100 times as dark: 24.0 % right",
+        50,
+    ),
     "08_precision ladder": (
         climbed,
-        "AVX2: int8 is 1.1 times as fast as fp32 on AVX2, and every sum is wrong. "
-        "AVX512_CORE_VNNI, elsewhere: 4.0 times, and no sum is wrong.",
+        "AVX2: int8 is 1.1 times (1.0 to 1.2) as fast as fp32 on AVX2, and every sum is wrong. "
+        "Elsewhere, AVX512_CORE_VNNI: 4.0 times",
         8,
     ),
     "09_networks frameworks": (frameworks, "large: TensorFlow, 1 rank is the fastest.", 1.5),
@@ -635,7 +639,7 @@ def test_a_second_rank_of_06_is_predicted_from_the_profile_of_one() -> None:
     near, late = said(1.6, 1.7, 1.8), said(1.4, 1.5, 1.6)
     assert "20.0 ms a step, and 10.0 for the tests" in near
     assert "of 2.0 MB: 10.0 ms" in near and "Predicted: 1.71 times" in near
-    assert near.endswith("The prediction lies within.")
+    assert near.endswith("The prediction lies within that interval.")
     assert late.endswith("A step of two ranks takes 5.0 ms longer than the formula says.")
 
 

@@ -291,7 +291,7 @@ def test_a_seed_counts_with_and_without_the_images_that_have_no_label() -> None:
 def test_how_many_ranks_fit_leaves_a_tenth_to_the_system() -> None:
     job = {"side": 128, "shares": [{"peak_mib": 1024.0}, {"peak_mib": 2048.0}]}
     said = lesson("06_tuning").ranks_that_fit(pd.DataFrame({"metrics": [job]}), 24.0)
-    assert "a rank took up to 2.0 GiB: 10 of them fit" in said
+    assert "a rank took up to 2.00 GiB: 10 of them fit" in said
 
 
 def test_another_cycle_in_the_labs_own_file_is_told() -> None:

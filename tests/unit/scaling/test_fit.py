@@ -126,7 +126,7 @@ def test_a_speed_up_means_a_serial_part_if_the_law_holds() -> None:
     assert law.serial == pytest.approx(1 / 3) and law.speed_up(4) == pytest.approx(2)
     assert law.serial_range == pytest.approx((0.2, 0.5))
     assert str(law) == (
-        "The serial part is 33 % (20 to 50 %). If Amdahl's law holds, which two counts cannot "
+        "The serial part is 33.3 % (20.0 to 50.0 %). If Amdahl's law holds, which two counts cannot "
         "show, no number of ranks is more than 3.00 times as fast (2.00 to 5.00)."
     )
     open_end = scaling.Amdahl(0.063, (0.0, 0.15))
