@@ -172,6 +172,9 @@ def kept(found: dict) -> pd.DataFrame:
 def where_lost(one: Comparison) -> str:
     """Say which of the two takes more, or that neither is shown to."""
     thread, exchange = one.ratio(BESIDE), one.between("together", BESIDE)
+    if one.verdict("together") != "slower" and one.verdict(BESIDE) == "slower":
+        return (f"The thread alone leaves {thread.middle:.2f} of it. What the "
+                "exchange takes is lost in the noise.")
     if one.verdict("together") != "slower":
         return "No loss is shown."
     if thread.high < exchange.low:

@@ -2,11 +2,14 @@
 
 from argparse import Namespace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from helpers import lesson
+
+from scaleout.comparisons.intervals import Ratio
 
 frameworks = lesson("09_networks", "frameworks")
 
@@ -70,6 +73,18 @@ def test_what_costs_more_is_said(beside: float, together: float, said: str) -> N
     assert frameworks.where_lost(one) == said
     shown = frameworks.kept({"1 ms": one}).loc["1 ms"]
     assert shown["copies beside the thread / copies"].startswith(f"{1 / beside:.2f}")
+
+
+def test_a_noisy_exchange_leaves_what_the_thread_takes() -> None:
+    verdicts = {"together": "unclear", frameworks.BESIDE: "slower"}
+    noisy = SimpleNamespace(
+        ratio=lambda name: Ratio(0.6, 0.57, 0.63, 5),
+        between=lambda name, other: Ratio(1.2, 0.8, 1.8, 5),
+        verdict=verdicts.get,
+    )
+    assert frameworks.where_lost(noisy).startswith("The thread alone leaves 0.60 of it.")
+    verdicts[frameworks.BESIDE] = "unclear"
+    assert frameworks.where_lost(noisy) == "No loss is shown."
 
 
 def test_the_days_of_imagenet_are_those_of_the_last_row(capsys) -> None:
