@@ -99,13 +99,12 @@ def rates_over_work(records, guess: float | None = None):
                         f"{guess:g} times {networks[0]}'s rate")
     axes.set(xscale="log", yscale="log", ylabel="rate (images/s)",
              xlabel="arithmetic per image, forward and backward (GFLOP)")
-    # Names stand beside their points, on the side away from the others.
-    for nth, at in enumerate(np.argsort(work)):
-        left = nth == len(work) - 1
+    # Names stand on the side of their points that is away from the line.
+    for at, times in enumerate(share):
         axes.annotate(networks[at], (work[at], rate[at]),
-                      (-9 if left else 9, 0), textcoords="offset points",
-                      fontsize=9, ha="right" if left else "left",
-                      va="center")
+                      (0, 8 if times >= 1 else -8), textcoords="offset points",
+                      fontsize=9, ha="left" if times == 1 else "center",
+                      va="bottom" if times >= 1 else "top")
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_locator(LogLocator(subs=(1, 2, 3, 5)))
         axis.set_major_formatter("{x:g}")
@@ -159,10 +158,10 @@ def efficiency_over_bytes(records, link, guess: str | None = None):
               label="formula, with this network's own step")
     names = [f"{row['metrics.network']}, {row['metrics.side']} px"
              for row in rows]
-    # The curve falls: there is room to the right of its upper points, and
-    # below the last two.
+    # The curve falls: there is room to the right of its upper points. The
+    # names of the last two would meet, so one stands below.
     for nth, at in enumerate(np.argsort(x), 1):
-        below = nth > max(1, len(x) - 2)
+        below = nth == len(x) - 1 > 0
         axes.annotate(names[at], (x[at], ends[at, 0 if below else 1]),
                       (4, -14 if below else 6), textcoords="offset points",
                       ha="right" if nth == len(x) > 1 else "left", fontsize=9)
