@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import prove_gate
 import pytest
 from helpers import ROOT
 
@@ -129,6 +130,16 @@ def test_the_page_of_12_says_what_its_notebook_says(capsys: pytest.CaptureFixtur
     assert len(refused) == book.count('"Refused. ') and last in book
     (claim,) = re.findall("<p>mine is ([^ ]* times as fast)", page.read_text(encoding="utf-8"))
     assert f"mine: faster, {claim} as first" in book, "the page is of another run than the notebook"
+
+
+def test_the_page_of_the_gate_has_the_figures_of_its_rows_and_they_keep_its_promise() -> None:
+    lines = (ROOT / "tests/data/gate.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert prove_gate.table(rows) in (ROOT / "docs/gate.md").read_text(encoding="utf-8")
+    equal = [row["gate"] for row in rows if row["slower"] == 0]
+    slower = [row["gate"] for row in rows if row["slower"] == 0.1]
+    assert len(equal) == len(slower) == 100 and sum(row["load"] for row in rows) == 100
+    assert equal.count(1) <= 5 and slower.count(1) >= 95
 
 
 def test_trust_promises_of_a_jobs_output_what_is_kept(tmp_path: Path) -> None:
