@@ -1,7 +1,10 @@
 """The figures of 12_capstone: the patients, what a network finds in them,
 where the time goes, and whether quality has suffered."""
 
+import re
+
 import numpy as np
+from matplotlib import patheffects
 from matplotlib import pyplot as plt
 
 from scaleout.base.words import count
@@ -15,17 +18,21 @@ PARTS = {
     "step": ("training steps", {"color": look.DARK}),
     "input": ("input", {"color": look.LIGHT, "hatch": "//"}),
     "evaluation": ("evaluation", {"color": look.MIDDLE}),
-    "keeping": ("keeping", {"color": look.GOLD}),
+    "keeping": ("keeping", {"facecolor": "white", "edgecolor": look.DARK,
+                            "hatch": "xx"}),
     "first step": ("first step", look.WAITING),
 }
-TRUTH = {"colors": [look.GOLD], "linewidths": 1.6}
-FOUND = {"colors": [look.MIDDLE], "linewidths": 1.6, "linestyles": "--"}
+TRUTH = {"colors": [look.GOLD], "linewidths": 3}
+FOUND = {"colors": ["black"], "linewidths": 1.3, "linestyles": "--"}
+HALO = 2.4  # of white around a line, so that it is seen on any grey
 
 
 def outline(axes, pixels, how):
     """The outline of some pixels, (64, 64), if there are any."""
     if pixels.any():
-        axes.contour(pixels, [0.5], **how)
+        lines = axes.contour(pixels, [0.5], **how)
+        lines.set_path_effects([patheffects.withStroke(
+            linewidth=how["linewidths"] + HALO, foreground="white")])
 
 
 def columns(images, titles):
@@ -99,13 +106,33 @@ def dice_by_patient(record, phantoms, guess: float | None = None):
         f"On average where {means}.", legend=4)
 
 
+def lowest_of(record, many: int = 5) -> list[int]:
+    """The places of the patients with the lowest Dice among those with a
+    tumour."""
+    true = np.transpose(record["metrics"]["by_patient"])[2]
+    order = np.argsort(dice_of(record), kind="stable")
+    return [int(at) for at in order if true[at]][:many]
+
+
+def of_the_worst(record, phantoms) -> str:
+    """Say of the patients with the lowest Dice what they have in common."""
+    lowest, numbers = lowest_of(record), numbers_of(record)
+    true = np.transpose(record["metrics"]["by_patient"])[2]
+    hidden = sum(phantoms.hidden(numbers[at]) for at in lowest)
+    small = sum(true[at] <= SIZES["up to 150"][1] for at in lowest)
+    first, dice = numbers[lowest[0]], dice_of(record)[lowest[0]]
+    return (f"Of the {count(len(lowest), 'worst patient')}, CT hides the "
+            f"tumour of {hidden}, and in {small} it has at most "
+            f"{SIZES['up to 150'][1]} pixels. Patient {first} is the worst, "
+            f"with a Dice of {dice:.2f}.")
+
+
 @look.style
 def worst(record, phantoms, many: int = 5):
     """Draw the patients with the lowest Dice among those with a tumour, with
     the outlines of the truth and of the network."""
     dice, numbers = dice_of(record), numbers_of(record)
-    true = np.transpose(record["metrics"]["by_patient"])[2]
-    lowest = [at for at in np.argsort(dice, kind="stable") if true[at]][:many]
+    lowest = lowest_of(record, many)
     images, masks, found = [], [], []
     for at in lowest:
         number, slice_, drawn = record["metrics"]["shown"][at]
@@ -121,8 +148,9 @@ def worst(record, phantoms, many: int = 5):
         for axes in each:
             outline(axes, truth, TRUTH)
             outline(axes, pixels, FOUND)
-    grid[0, 0].plot([], [], color=look.GOLD, label="true outline")
-    grid[0, 0].plot([], [], color=look.MIDDLE, linestyle="--",
+    grid[0, 0].plot([], [], color=look.GOLD, linewidth=3,
+                    label="true outline")
+    grid[0, 0].plot([], [], color="black", linewidth=1.3, linestyle="--",
                     label="the network's")
     return look.finish(
         figure, f"The {count(len(lowest), 'patient')} with a tumour and the "
@@ -147,7 +175,7 @@ def found_by_size(records, guess: str | None = None):
     """Draw which share of small and of large tumours is found. records: a name
     for each training, and its record or those of several seeds."""
     figure, axes = plt.subplots(figsize=(7.4, 4.0))
-    small, said = {}, []
+    small, said, many = {}, [], {}
     for nth, (name, rows) in enumerate(records.items()):
         each = [found_of(row) for _, row in rows.iterrows()]
         places = [size for size in SIZES if any(size in s for s, _ in each)]
@@ -158,14 +186,49 @@ def found_by_size(records, guess: str | None = None):
         small[name] = middle[0]
         dice = np.mean([row["metrics"]["dice"] for _, row in rows.iterrows()])
         alarms = sum(alarms for _, alarms in each)
-        said.append(f"{name}: Dice {dice:.2f}, "
-                    f"{count(alarms, 'false alarm')}")
+        said.append(f"{name}: {middle[0]:.0f} % of the smallest, Dice "
+                    f"{dice:.2f}, {count(alarms, 'false alarm')}")
+        many |= sizes_of(rows.iloc[0])
     if guess is not None:
         look.guess_star(axes, 0, small.get(guess, max(small.values())), guess)
-    axes.set_xticks(range(len(SIZES)), SIZES)
+    axes.set_xticks(range(len(SIZES)), [
+        f"{size}\n({count(many.get(size, 0), 'patient')})" for size in SIZES])
+    low = min(70.0, 10 * (min(small.values()) // 10))
     axes.set(xlabel="size of the tumour (pixels in all slices)",
-             ylabel="pixels of it that are found (%)", ylim=(0, 105))
+             ylabel="pixels of it that are found (%)", ylim=(low, 101))
     return look.finish(figure, f"{'; '.join(said)}.", legend=3)
+
+
+def sizes_of(record) -> dict[str, int]:
+    """How many patients of the test have a tumour of each size."""
+    true = np.transpose(record["metrics"]["by_patient"])[2]
+    return {name: int(((true >= low) & (true <= high)).sum())
+            for name, (low, high) in SIZES.items()}
+
+
+def over_seeds(rows, name: str, other: str) -> str:
+    """Say what stored trainings tell of two kinds: of the same seeds, the
+    difference of the Dice, of what is found of the smallest tumours, and the
+    false alarms."""
+    of = {kind: rows[rows.variant == kind].sort_values("seed")
+          for kind in (name, other)}
+    both = [[found_of(row) for _, row in each.iterrows()]
+            for each in of.values()]
+    dice = zip(*(each["metrics.dice"] for each in of.values()), strict=True)
+    small = zip(*([shares["up to 150"] for shares, _ in each]
+                  for each in both), strict=True)
+    told = []
+    for what, pairs, form in (("Dice", dice, "{:+.3f}"),
+                              ("of the smallest tumours found", small,
+                               "{:+.1f} percentage points")):
+        middle, low, high = difference(pairs)
+        shown = "" if low > 0 or high < 0 else ", so none is shown"
+        told.append(f"{form.format(middle)} {what} ({low:+.3g} to "
+                    f"{high:+.3g}{shown})")
+    alarms = [sum(alarms for _, alarms in each) for each in both]
+    return (f"{other} beside {name}, {count(len(both[0]), 'stored seed')}: "
+            f"{'; '.join(told)}; {count(alarms[1], 'false alarm')} in place "
+            f"of {alarms[0]}.")
 
 
 def shares_of(share) -> dict[str, float]:
@@ -191,6 +254,38 @@ def profile(record, guess: str | None = None):
         f"{PARTS[most][0]}.{said}", legend=5)
 
 
+@look.style
+def side_by_side(found, name: str):
+    """Draw where the seconds of a comparison's jobs go, on each rank, with its
+    baseline and with a variant: medians, without the first step."""
+    bars = {}
+    for variant in (found.baseline, name):
+        for rank, parts in enumerate(seconds_of(found, variant)):
+            bars[f"{variant},\nrank {rank}"] = parts
+    figure, axes = plt.subplots(figsize=(7.4, 1.4 + 0.7 * len(bars)))
+    primitives.stacked(axes, list(bars.values()), PARTS, text="{:.1f} s")
+    axes.set_yticks(range(len(bars)), list(bars))
+    axes.set(xlabel="seconds of a job of a step")
+    old, new = (seconds_of(found, v)[0] for v in (found.baseline, name))
+    gaps = {part: new.get(part, 0) - old[part] for part in old}
+    worse, better = max(gaps, key=gaps.get), min(gaps, key=gaps.get)
+    said = "; ".join(
+        f"{PARTS[part][0]} {old[part]:.1f} s before, {new.get(part, 0):.1f} s "
+        "with it" for part in dict.fromkeys([worse, better]))
+    return look.finish(figure, f"{name}, rank 0: {said}.", legend=5)
+
+
+def seconds_of(found, variant) -> list[dict[str, float]]:
+    """The median seconds of each rank of a variant's jobs in each part."""
+    jobs = [job["shares"] for job, name in
+            zip(found.records.metrics, found.records.variant, strict=True)
+            if name == variant]
+    return [{part: float(np.median([job[rank]["spent"].get(part, 0)
+                                    for job in jobs]))
+             for part in PARTS if part != "first step"}
+            for rank in range(len(jobs[0]))]
+
+
 def bounds(record) -> str:
     """For each part, how many times as fast a training would be without it."""
     shares = shares_of(record["metrics"]["shares"][0])
@@ -200,15 +295,25 @@ def bounds(record) -> str:
     return "\n".join(lines)
 
 
+def pairs_of(records, before, after) -> list[tuple[float, float]]:
+    """The Dice of each seed in the test, with one variant and another."""
+    one, other = (records[records.variant == name]
+                  .drop_duplicates("seed").set_index("seed")["metrics.dice"]
+                  for name in (before, after))
+    return [(one[seed], other[seed]) for seed in one.index
+            if seed in other.index]
+
+
+def gap(records, before, after) -> tuple[float, float, float]:
+    """By how much the Dice of the second is higher, and its interval."""
+    return difference(pairs_of(records, before, after))
+
+
 @look.style
 def by_seed(records, before, after, guess: float | None = None):
     """Draw the Dice that each seed reaches with one variant and with another,
     in the patients of the test."""
-    one, other = (records[records.variant == name]
-                  .drop_duplicates("seed").set_index("seed")["metrics.dice"]
-                  for name in (before, after))
-    seeds = [seed for seed in one.index if seed in other.index]
-    pairs = [(one[seed], other[seed]) for seed in seeds]
+    pairs = pairs_of(records, before, after)
     figure, axes = plt.subplots(figsize=(6.4, 3.8))
     for nth, pair in enumerate(pairs):
         axes.plot([0, 1], pair, "o-", color=look.DARK, linewidth=1.2,
@@ -223,3 +328,50 @@ def by_seed(records, before, after, guess: float | None = None):
     return look.finish(
         figure, f"{after}: {middle:+.3f} Dice ({low:+.3f} to {high:+.3f}), "
         f"{count(len(pairs), 'seed')}.{said}", legend=1)
+
+
+def on_more_cores(others):
+    """Draw the training over the ranks of the largest machine that was met; a
+    sentence where none has more than two cores."""
+    if found := {other.name: curve for other in others
+                 if max(curve := over_ranks_of(other.found)) > 2}:
+        most = max(found, key=lambda name: max(found[name]))
+        return over_ranks(most, found[most])
+    return "No machine with more than two cores has a stored run yet."
+
+
+def over_ranks_of(found) -> dict:
+    """The ratio of the tuned training to the first one, by its ranks."""
+    named = {name: re.fullmatch(r"tuned, (\d+) ranks?", name)
+             for name in found.variants}
+    return {int(at[1]): found.ratio(name) for name, at in named.items() if at}
+
+
+@look.style
+def over_ranks(machine: str, ratios):
+    """Draw how many times as fast as first written the tuned training is on
+    each number of ranks of a machine."""
+    figure, axes = plt.subplots(figsize=(6.4, 3.8))
+    for ranks, ratio in sorted(ratios.items()):
+        primitives.interval(axes, ranks, ratio.low, ratio.middle, ratio.high,
+                            upright=True)
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(sorted(ratios), [str(ranks) for ranks in sorted(ratios)])
+    axes.set(xlabel="ranks", ylabel="times as fast as first written")
+    best = max(ratios, key=lambda ranks: ratios[ranks].middle)
+    told = ", ".join(f"{ratios[ranks].middle:.2f} on {count(ranks, 'rank')}"
+                     for ranks in sorted(ratios))
+    return look.finish(figure, f"{machine}: the tuned training is fastest on "
+                       f"{count(best, 'rank')}.", f"Times as fast: {told}.")
+
+
+def two_nodes(records) -> str:
+    """Say what the stored run on two nodes has shown, from its record."""
+    row = records.iloc[0]
+    weights = {share["end"] for share in row["metrics"]["shares"]}
+    same = "the same" if len(weights) == 1 else "NOT the same"
+    return (f"Stored run, {count(int(row['ranks']), 'rank')} on "
+            f"{count(int(row['nodes']), 'node')} of the small Slurm: "
+            f"Dice {row['metrics.dice']:.2f} in the test, and {same} weights "
+            "on all ranks in the end. (Its nodes are one machine, so its "
+            "seconds tell nothing of two.)")
