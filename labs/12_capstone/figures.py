@@ -331,13 +331,14 @@ def by_seed(records, before, after, guess: float | None = None):
 
 
 def on_more_cores(others):
-    """Draw the training over the ranks of the largest machine that was met; a
-    sentence where none has more than two cores."""
-    if found := {other.name: curve for other in others
-                 if max(curve := over_ranks_of(other.found)) > 2}:
-        most = max(found, key=lambda name: max(found[name]))
+    """Draw the training over the ranks of the largest machine that was met; say
+    so where none has more than two cores."""
+    found = {other.name: over_ranks_of(other.found) for other in others}
+    most = max(found, key=lambda name: max(found[name]), default="")
+    if most and max(found[most]) > 2:
         return over_ranks(most, found[most])
-    return "No machine with more than two cores has a stored run yet."
+    print("No machine with more than two cores has a stored run yet.")
+    return None
 
 
 def over_ranks_of(found) -> dict:

@@ -316,7 +316,7 @@ def spent(found: Comparison, variant: str) -> dict[str, float]:
     """The seconds of rank 0 in each part, the median of a variant's jobs,
     without the first step, which images/s leaves out as well; empty where no
     job has told them."""
-    if not found.runs.run_id.any():
+    if not (found.runs.run_id != "").any():
         return {}
     records = found.records
     jobs = [job["shares"][0]["spent"] for job, name in

@@ -1,17 +1,20 @@
 """12: the phantoms, the loss and the Dice, the slices that are refused, our edits, and the figures."""
 
 import json
+import re
 import sys
+import tomllib
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from helpers import lesson, read_figure
+from helpers import compared, lesson, read_figure
 
-from scaleout import ScaleoutError, lab
+from scaleout import Comparison, ScaleoutError, lab
+from scaleout.comparisons.intervals import Ratio
 
 TOPIC = lab("12_capstone", solution=True)
 
@@ -195,7 +198,102 @@ def test_small_tumours_are_told_from_large_ones(phantoms) -> None:
     both = {name: pd.DataFrame([record(phantoms, dice)]) for name, dice in
             (("dice", 0.5), ("tversky", 0.75))}  # fmt: skip
     words = read_figure(figures.found_by_size(both, guess="tversky"))
-    assert "dice: Dice 0.50, 1 false alarm; tversky: Dice 0.75, 1 false alarm." in words
+    assert "dice: 50 % of the smallest, Dice 0.50, 1 false alarm; tversky: 75 % of" in words
+    numbers = figures.sizes_of(both["dice"].iloc[0])
+    assert sum(numbers.values()) == 10 and f"up to 150 ({numbers['up to 150']} patient" in words
+
+
+def test_stored_seeds_tell_a_difference_only_where_it_is_one(phantoms) -> None:
+    figures = lesson("12_capstone")
+    rows = pd.DataFrame(
+        record(phantoms, dice + 0.01 * seed + add * (seed % 2 - 0.5), seed, name)
+        for name, dice, add in (("dice", 0.5, 0), ("tversky", 0.7, 0), ("noisy", 0.5, 0.1))
+        for seed in range(5)
+    )
+    said = figures.over_seeds(rows, "dice", "tversky")
+    assert said.startswith("tversky beside dice, 5 stored seeds: +0.200 Dice (+0.2 to +0.2);")
+    assert said.endswith("5 false alarms in place of 5.")
+    assert "Dice (-0.0" in (noisy := figures.over_seeds(rows, "dice", "noisy"))
+    assert noisy.count("so none is shown") == 2
+
+
+def test_the_worst_patients_are_told_from_the_record(phantoms) -> None:
+    said = lesson("12_capstone").of_the_worst(record(phantoms, 0.5), phantoms)
+    assert said.startswith("Of the 5 worst patients, CT hides the tumour of ")
+
+
+def a_step(old: dict[str, float], new: dict[str, float], ratio: Ratio) -> Any:
+    """A comparison whose jobs have spent these seconds, on as many ranks as there are names."""
+    rows = [
+        {"variant": name, "metrics": {"shares": [{"spent": {**spent, "first step": 9.0}}] * ranks}}
+        for name, spent, ranks in (("first", old, 1), ("mine", new, 2))
+    ]
+    return SimpleNamespace(
+        baseline="first", records=pd.DataFrame(rows), ratio=lambda _: ratio,
+        runs=pd.DataFrame({"run_id": ["a", "b"]}),
+    )  # fmt: skip
+
+
+OLD = {"input": 4.0, "step": 2.0, "evaluation": 4.0, "keeping": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("ratio", "says"),
+    [
+        (Ratio(1.5, 1.4, 1.6, 5), "at most 1.67 times as fast."),
+        (Ratio(1.6, 1.5, 1.7, 5), "The interval holds this bound"),
+        (Ratio(1.9, 1.8, 2.0, 5), "More came than that"),
+    ],
+)
+def test_a_step_tells_its_bound_beside_its_gain(steps: ModuleType, ratio: Ratio, says: str) -> None:
+    found = a_step(OLD, {**OLD, "evaluation": 1.0}, ratio)
+    said = steps.bound(found, "mine")
+    assert said.startswith("It has saved most in evaluation, which had 40 % of the time of first")
+    assert says in said
+    assert "No part takes less time" in steps.bound(a_step(OLD, OLD, ratio), "mine")
+
+
+def test_the_profile_of_two_ranks_stands_below_that_of_one(phantoms) -> None:
+    found = a_step(OLD, {**OLD, "input": 2.0, "step": 5.0}, Ratio(0.8, 0.7, 0.9, 5))
+    words = read_figure(lesson("12_capstone").side_by_side(found, "mine"))
+    assert "mine, rank 0: training steps 2.0 s before, 5.0 s with it; input 4.0 s before" in words
+    assert "mine, rank 1" in words
+
+
+def test_the_goal_is_that_of_the_machine(
+    steps: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TF_ENABLE_ONEDNN_OPTS", raising=False)
+    for isa, goal in (
+        (("avx2",), "oneDNN off by default, bf16 not native: the goal is 3 times"),
+        (("avx2", "avx512f", "avx512_vnni"), "oneDNN on by default, bf16 not native: the goal is 2.5"),
+        (("avx2", "avx512f", "avx512_bf16"), "bf16 native: the goal is 2.5 times"),
+        (("avx2", "avx512f", "amx_tile", "amx_bf16"), "AMX, oneDNN on by default, bf16 native: the goal is 4"),
+    ):  # fmt: skip
+        monkeypatch.setattr(steps.machine, "facts", lambda isa=isa: SimpleNamespace(isa=isa))
+        assert goal in steps.goal()
+
+
+def test_ranks_are_drawn_of_the_largest_machine_only_if_it_is_larger(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    figures = lesson("12_capstone")
+    two = {"first written": 1.0, "tuned, 1 rank": 3.0, "tuned, 2 ranks": 2.0}
+    small = SimpleNamespace(name="a laptop", found=compared(two))
+    large = SimpleNamespace(name="a server", found=compared({**two, "tuned, 16 ranks": 5.0}))
+    assert figures.on_more_cores([small]) is None
+    assert "No machine with more than two cores" in capsys.readouterr().out
+    words = read_figure(figures.on_more_cores([small, large]))
+    assert "a server: the tuned training is fastest on 16 ranks." in words
+
+
+def test_the_run_on_two_nodes_is_told_from_its_record() -> None:
+    shares = [{"end": "abc"}, {"end": "abc"}]
+    row = {"ranks": 2, "nodes": 2, "metrics": {"shares": shares}, "metrics.dice": 0.8}
+    two_nodes = lesson("12_capstone").two_nodes
+    assert "2 ranks on 2 nodes of the small Slurm: Dice 0.80" in two_nodes(pd.DataFrame([row]))
+    shares[1]["end"] = "abd"
+    assert "NOT the same weights" in two_nodes(pd.DataFrame([row]))
 
 
 def test_quality_is_compared_seed_by_seed(phantoms) -> None:
@@ -213,13 +311,15 @@ class Training:
     """A lab whose training gives the number in its script, times its ranks."""
 
     name = "12_capstone"
+    module = TOPIC.module
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.script = folder, folder / "runme.py"
         self.jobs = 0
+        self.asked: dict[str, Any] = {}
 
     def run(self, script: str, ranks: int = 1, **more: Any) -> float:
-        self.jobs += 1
+        self.jobs, self.asked = self.jobs + 1, more
         return float(Path(script).read_text()) * ranks
 
     def edit(self, rate: int) -> None:
@@ -339,3 +439,108 @@ def test_a_step_tried_again_and_interrupted_is_measured_whole(
     assert again.kept == "mine 1"
     assert again.step("mine 2", guess=1.2).ratio("mine 2").middle == pytest.approx(2)
     assert again.kept == "mine 2"
+
+
+def test_a_step_needs_a_guess_and_a_change(steps: ModuleType, training: Training) -> None:
+    ladder = steps.Ladder(training)
+    before = files_of(ladder)
+    training.edit(150)
+    with pytest.raises(ScaleoutError, match="Your guess comes first: how many times as fast"):
+        ladder.step("mine", guess=None)
+    training.edit(100)
+    with pytest.raises(ScaleoutError, match="is that of first, and starts as it: edit a function"):
+        ladder.step("mine", guess=1.2)
+    assert files_of(ladder) == before and training.jobs == 0
+
+
+def test_the_ladder_says_where_it_goes_on(
+    steps: ModuleType, training: Training, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps.Ladder(training, env={"A": "1"})
+    training.edit(200)  # before the first step: what the ladder began with stays
+    assert "is kept as first" in capsys.readouterr().out
+    ladder = steps.Ladder(training)
+    assert "Going on from the steps that were taken: none. Kept: first." in capsys.readouterr().out
+    assert (ladder.folder / "first.py").read_text() == "100\n"
+    assert ladder.steps["first"]["env"] == {"A": "1"}
+
+
+def test_the_proof_is_shown_as_it_was_measured(steps: ModuleType, training: Training) -> None:
+    found = climbed(steps, training).prove(guess=3)
+    jobs = training.jobs
+    again = steps.Ladder(training).prove(guess=3)
+    assert training.jobs == jobs and again.ratio("mine").middle == found.ratio("mine").middle
+    ladder = steps.Ladder(training)
+    training.edit(300)
+    ladder.step("mine 3", guess=1.2)
+    jobs = training.jobs
+    ladder.prove(guess=3)
+    assert training.jobs > jobs, "another version was kept, so it is proved anew"
+
+
+def test_a_step_that_may_harm_is_no_part_of_the_story(
+    steps: ModuleType, training: Training, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    ladder = climbed(steps, training)
+    training.edit(300)
+    with monkeypatch.context() as patch:
+        patch.setattr(steps.Ladder, "_harms", lambda *_: True)
+        ladder.step("bf16", guess=1.5, dice=True)
+    assert training.asked["test"] == 100 and training.asked["epochs"] == 3
+    assert "not kept, as more than 0.02 of the Dice may be lost" in capsys.readouterr().out
+    training.edit(260)
+    assert ladder.step("ranks again", guess=1.2).baseline == "mine 2"
+    assert ladder.story == [
+        *("step-two-ranks", "step-mine-1", "step-mine-2", "step-ranks-again", "proof")
+    ]
+
+
+def test_notes_keep_what_somebody_wrote(steps: ModuleType, training: Training) -> None:
+    ladder = climbed(steps, training)
+    notes = ladder.notes("Patient 1 is the worst.")
+    lines = notes.read_text().splitlines()
+    assert lines == [
+        *("- **two ranks**", "- **mine 1**", "- **mine 2**", "- Patient 1 is the worst.")
+    ]
+    notes.write_text(notes.read_text().replace("**mine 1**", "**mine 1** asks once."))
+    ladder.step("mine 2", guess=1.2)
+    assert "- **mine 1** asks once.\n" in ladder.notes("Patient 1 is the worst.").read_text()
+    assert len(notes.read_text().splitlines()) == 4
+
+
+def test_we_say_something_of_each_of_our_steps() -> None:
+    book = (TOPIC.folder.parent / "12_capstone.ipynb").read_text()
+    told = tomllib.loads((TOPIC.folder / "ours" / "why.toml").read_text())
+    taken = re.findall(r'ladder\.step\(\\"([^"\\]+)\\", guess=guess', book)
+    assert set(taken) == set(told) and all(how.keys() == {"kept", "left"} for how in told.values())
+
+
+def test_larger_slices_have_four_times_as_many_pixels(
+    steps: ModuleType, training: Training, phantoms
+) -> None:
+    found = climbed(steps, training).larger(guess=1.2)
+    assert (found.baseline, found.variants) == ("one rank", ["two ranks"])
+    with np.load(training.asked["data"]) as file:
+        slices = phantoms.Slices(*(file[name] for name in ("images", "masks", "patient", "part")))
+    assert slices.images.shape == (216, 128, 128, 2) and phantoms.wrong_with(slices) == ""
+    small = phantoms.cohort(18)
+    assert slices.masks.sum() == 4 * small.masks.sum(dtype=int)
+
+
+def test_both_clocks_are_told(steps: ModuleType, tmp_path: Path) -> None:
+    rows = [
+        {"round": n, "variant": name, "again": again, "value": train, "unit": "s"}
+        | {"wall_s": train + 10.0, "run_id": f"{n}{name}{again}"}
+        for n in range(5)
+        for name, again, train in (
+            ("first", 0, 40.0 + n),
+            ("first", 1, 40.0 + n),
+            ("mine", 0, 10.0),
+        )
+    ]
+    (tmp_path / "runs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    proof = Comparison(rows, lower=True, metric="train_s", folder=tmp_path)
+    own, whole = steps.clocks(proof).splitlines()
+    assert own.startswith("the training, by its own clock: 4.2")
+    assert whole.startswith("the whole job, timed from outside: 2.6")
