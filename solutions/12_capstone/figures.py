@@ -210,8 +210,10 @@ def over_seeds(rows, name: str, other: str) -> str:
     """Say what stored trainings tell of two kinds: of the same seeds, the
     difference of the Dice, of what is found of the smallest tumours, and the
     false alarms."""
-    of = {kind: rows[rows.variant == kind].sort_values("seed")
-          for kind in (name, other)}
+    common = {*rows[rows.variant == name].seed} & {
+        *rows[rows.variant == other].seed}
+    of = {kind: rows[(rows.variant == kind) & rows.seed.isin(common)]
+          .sort_values("seed") for kind in (name, other)}
     both = [[found_of(row) for _, row in each.iterrows()]
             for each in of.values()]
     dice = zip(*(each["metrics.dice"] for each in of.values()), strict=True)
@@ -265,7 +267,7 @@ def side_by_side(found, name: str):
     figure, axes = plt.subplots(figsize=(7.4, 1.4 + 0.7 * len(bars)))
     primitives.stacked(axes, list(bars.values()), PARTS, text="{:.1f} s")
     axes.set_yticks(range(len(bars)), list(bars))
-    axes.set(xlabel="seconds of a job of a step")
+    axes.set(xlabel="time of a job without its first step (s)")
     old, new = (seconds_of(found, v)[0] for v in (found.baseline, name))
     gaps = {part: new.get(part, 0) - old[part] for part in old}
     worse, better = max(gaps, key=gaps.get), min(gaps, key=gaps.get)
@@ -331,8 +333,8 @@ def by_seed(records, before, after, guess: float | None = None):
 
 
 def on_more_cores(others):
-    """Draw the training over the ranks of the largest machine that was met; say
-    so where none has more than two cores."""
+    """Draw the training over the ranks of the largest machine that was met;
+    say so where none has more than two cores."""
     found = {other.name: over_ranks_of(other.found) for other in others}
     most = max(found, key=lambda name: max(found[name]), default="")
     if most and max(found[most]) > 2:
@@ -358,7 +360,8 @@ def over_ranks(machine: str, ratios):
                             upright=True)
     axes.set_xscale("log", base=2)
     axes.set_xticks(sorted(ratios), [str(ranks) for ranks in sorted(ratios)])
-    axes.set(xlabel="ranks", ylabel="times as fast as first written")
+    axes.set(xlabel="ranks (number)",
+             ylabel="times as fast as first written")
     best = max(ratios, key=lambda ranks: ratios[ranks].middle)
     told = ", ".join(f"{ratios[ranks].middle:.2f} on {count(ranks, 'rank')}"
                      for ranks in sorted(ratios))
@@ -368,6 +371,8 @@ def over_ranks(machine: str, ratios):
 
 def two_nodes(records) -> str:
     """Say what the stored run on two nodes has shown, from its record."""
+    if records.empty:
+        return "No run on two nodes is stored yet."
     row = records.iloc[0]
     weights = {share["end"] for share in row["metrics"]["shares"]}
     same = "the same" if len(weights) == 1 else "NOT the same"

@@ -144,8 +144,8 @@ class Ladder:
                     f"of its own, such as {name + ' again'!r}."
                 )
             if later or same and not self._edited(name, before):
-                found = _measured(name) or self._compare(name, pair, guess,
-                                                         dice)
+                found = _measured(f"step-{_short(name)}") or self._compare(
+                    name, pair, guess, dice)
                 self._say(found, name, before)
                 print("It is shown as it was measured. To measure runme.py as "
                       f"it is now, give the step a new name: {name} again.")
@@ -371,9 +371,9 @@ def _short(name: str) -> str:
 
 
 def _measured(name: str) -> Comparison | None:
-    """Read what was measured of a step; None where that is gone."""
+    """Read a comparison of this name; None where it is gone."""
     try:
-        return Comparison.read(results_path("compare", f"step-{_short(name)}"))
+        return Comparison.read(results_path("compare", name))
     except ScaleoutError:
         return None
 

