@@ -22,9 +22,9 @@ PARTS = {
                             "hatch": "xx"}),
     "first step": ("first step", look.WAITING),
 }
-TRUTH = {"colors": [look.GOLD], "linewidths": 3}
-FOUND = {"colors": ["black"], "linewidths": 1.3, "linestyles": "--"}
-HALO = 2.4  # of white around a line, so that it is seen on any grey
+TRUTH = {"colors": [look.GOLD], "linewidths": 2.4}
+FOUND = {"colors": ["black"], "linewidths": 1.2, "linestyles": "--"}
+HALO = 2  # of white around a line, so that it is seen on any grey
 
 
 def outline(axes, pixels, how):
@@ -148,9 +148,9 @@ def worst(record, phantoms, many: int = 5):
         for axes in each:
             outline(axes, truth, TRUTH)
             outline(axes, pixels, FOUND)
-    grid[0, 0].plot([], [], color=look.GOLD, linewidth=3,
+    grid[0, 0].plot([], [], color=look.GOLD, linewidth=2.4,
                     label="true outline")
-    grid[0, 0].plot([], [], color="black", linewidth=1.3, linestyle="--",
+    grid[0, 0].plot([], [], color="black", linewidth=1.2, linestyle="--",
                     label="the network's")
     return look.finish(
         figure, f"The {count(len(lowest), 'patient')} with a tumour and the "
