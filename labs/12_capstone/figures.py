@@ -212,6 +212,8 @@ def over_seeds(rows, name: str, other: str) -> str:
     false alarms."""
     common = {*rows[rows.variant == name].seed} & {
         *rows[rows.variant == other].seed}
+    if len(common) < 2:
+        return f"{other} beside {name}: too few stored seeds to compare."
     of = {kind: rows[(rows.variant == kind) & rows.seed.isin(common)]
           .sort_values("seed") for kind in (name, other)}
     both = [[found_of(row) for _, row in each.iterrows()]
@@ -224,7 +226,7 @@ def over_seeds(rows, name: str, other: str) -> str:
                               ("of the smallest tumours found", small,
                                "{:+.1f} percentage points")):
         middle, low, high = difference(pairs)
-        shown = "" if low > 0 or high < 0 else ", so none is shown"
+        shown = "" if low > 0 or high < 0 else ": no difference is shown"
         told.append(f"{form.format(middle)} {what} ({low:+.3g} to "
                     f"{high:+.3g}{shown})")
     alarms = [sum(alarms for _, alarms in each) for each in both]
@@ -270,10 +272,9 @@ def side_by_side(found, name: str):
     axes.set(xlabel="time of a job without its first step (s)")
     old, new = (seconds_of(found, v)[0] for v in (found.baseline, name))
     gaps = {part: new.get(part, 0) - old[part] for part in old}
-    worse, better = max(gaps, key=gaps.get), min(gaps, key=gaps.get)
-    said = "; ".join(
-        f"{PARTS[part][0]} {old[part]:.1f} s before, {new.get(part, 0):.1f} s "
-        "with it" for part in dict.fromkeys([worse, better]))
+    largest = sorted(gaps, key=lambda part: -abs(gaps[part]))[:2]
+    said = "; ".join(f"{PARTS[part][0]} {old[part]:.1f} s before, "
+                     f"{new.get(part, 0):.1f} s with it" for part in largest)
     return look.finish(figure, f"{name}, rank 0: {said}.", legend=5)
 
 

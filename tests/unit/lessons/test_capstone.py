@@ -214,7 +214,8 @@ def test_stored_seeds_tell_a_difference_only_where_it_is_one(phantoms) -> None:
     assert said.startswith("tversky beside dice, 5 stored seeds: +0.200 Dice (+0.2 to +0.2);")
     assert said.endswith("5 false alarms in place of 5.")
     assert "Dice (-0.0" in (noisy := figures.over_seeds(rows, "dice", "noisy"))
-    assert noisy.count("so none is shown") == 2
+    assert noisy.count("no difference is shown") == 2
+    assert "too few stored seeds" in figures.over_seeds(rows[rows.seed == 0], "dice", "noisy")
 
 
 def test_the_worst_patients_are_told_from_the_record(phantoms) -> None:
