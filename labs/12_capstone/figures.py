@@ -267,14 +267,18 @@ def side_by_side(found, name: str):
         for rank, parts in enumerate(seconds_of(found, variant)):
             bars[f"{variant},\nrank {rank}"] = parts
     figure, axes = plt.subplots(figsize=(7.4, 1.4 + 0.7 * len(bars)))
-    primitives.stacked(axes, list(bars.values()), PARTS, text="{:.1f} s")
+    ends = primitives.stacked(axes, list(bars.values()), PARTS,
+                              text="{:.1f} s")
     axes.set_yticks(range(len(bars)), list(bars))
-    axes.set(xlabel="time of a job without its first step (s)")
+    axes.set(xlabel="time of a job without its first step (s)",
+             xlim=(0, 1.03 * max(ends)))
     old, new = (seconds_of(found, v)[0] for v in (found.baseline, name))
     gaps = {part: new.get(part, 0) - old[part] for part in old}
     largest = sorted(gaps, key=lambda part: -abs(gaps[part]))[:2]
-    said = "; ".join(f"{PARTS[part][0]} {old[part]:.1f} s before, "
-                     f"{new.get(part, 0):.1f} s with it" for part in largest)
+    said = "; ".join(
+        f"{PARTS[part][0]} {old[part]:.1f}\N{NO-BREAK SPACE}s before, "
+        f"{new.get(part, 0):.1f}\N{NO-BREAK SPACE}s with it"
+        for part in largest)
     return look.finish(figure, f"{name}, rank 0: {said}.", legend=5)
 
 
