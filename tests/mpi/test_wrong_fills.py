@@ -1,13 +1,17 @@
 """Each TODO's likeliest wrong fills, from wrong_fills.toml beside its master: the check refuses
-each, and says what is wrong with that one.
+each, and says what is wrong with that one. So does it where two of its lines change places.
 
 Around the first fill of each TODO all the others are solved, so that a check is seen to judge its
 own; around the next ones only those before it, as in the lab of somebody on the way."""
 
+import ast
 import re
 import shutil
+import subprocess
 import textwrap
 import tomllib
+from collections.abc import Iterator
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +21,9 @@ from torch_scripts import with_torch
 from scaleout import lab
 from scaleout.base.paths import course_files
 from scaleout.course import checks
-from scaleout.course.marks import cut, numbers
+from scaleout.course.marks import cut, gaps, numbers
 from scaleout.course.masters import SCRIPTS
+from scaleout.course.pieces import code
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -70,6 +75,38 @@ RIGHT = [
     for topic, table in TABLES.items()
     for at, row in enumerate(table.get("right", []), 1)
 ]
+
+
+# Changed over, these pairs of lines do the same as before: neither needs the other.
+EQUAL: set[tuple[str, int, int, int]] = {}
+
+
+def swaps() -> Iterator[tuple[str, int, int, int, str]]:
+    """Each gap with two of its lines changed over, where that is still a script; the order of a
+    job's settings is free."""
+    for topic in TABLES:
+        for path in course_files(ROOT / "solutions" / topic, *SCRIPTS):
+            for number, (solution, _) in gaps(text := path.read_text()).items():
+                lines = code(solution)
+                for i, j in combinations(range(len(lines)), 2):
+                    if all(lines[at].startswith("#SBATCH") for at in (i, j)):
+                        continue
+                    new = [*lines]
+                    new[i], new[j] = lines[j], lines[i]
+                    fill = "\n".join(new)
+                    if runs(filled(text, number, fill, alone=False), path.suffix):
+                        yield topic, number, i + 1, j + 1, fill
+
+
+def runs(script: str, suffix: str) -> bool:
+    """Whether Python, or the shell, can read a script."""
+    if suffix == ".sh":
+        return subprocess.run(["bash", "-n"], input=script.encode(), stderr=-1).returncode == 0
+    try:
+        ast.parse(script)
+    except SyntaxError:
+        return False
+    return True
 
 
 def filled(text: str, number: int, fill: str, alone: bool) -> str:
@@ -125,3 +162,27 @@ def test_what_is_right_in_another_way_passes(
 ) -> None:
     result = verdict(topic, number, row["fill"], alone=False)
     assert result.state == "passed", result.what
+
+
+@pytest.mark.parametrize(
+    ("topic", "number", "first", "second", "fill"),
+    [
+        pytest.param(
+            *swap,
+            id="{}-todo{}-{}-{}".format(*swap),
+            marks=[
+                pytest.mark.choice,
+                *[with_torch] * (script_of(*swap[:2]).name == "ddp.py"),
+            ],
+        )
+        for swap in swaps()
+    ],
+)
+def test_lines_changed_over_are_told_or_do_the_same(
+    topic: str, number: int, first: int, second: int, fill: str, verdict
+) -> None:
+    result = verdict(topic, number, fill, alone=False)
+    if (topic, number, first, second) in EQUAL:
+        assert result.state == "passed", result.what
+    else:
+        assert result.state != "passed" and result.what, result

@@ -24,6 +24,7 @@ WRONG = (
 )
 MOST_WRONG = 4
 BLANK = "____"
+COMMENT = re.compile(r"\s*#(?!SBATCH )")  # a line of #SBATCH is a setting of the job
 
 
 class Gap(msgspec.Struct):
@@ -61,7 +62,7 @@ def made(name: str, scripts: Mapping[str, str], wrong: str) -> str:
 def code(text: str) -> list[str]:
     """List the lines of a text that do something, none deeper than it needs to be."""
     lines = textwrap.dedent(text.strip("\n")).splitlines()
-    return [line for line in lines if line.strip() and not line.strip().startswith("#")]
+    return [line for line in lines if line.strip() and not COMMENT.match(line)]
 
 
 def mistakes(right: list[str], fills: list[list[str]]) -> list[str]:
@@ -133,7 +134,7 @@ def _fill(lab: Lab, number: int, gap: Gap, lines: list[str]) -> None:
     at = lines_of_todos("".join(text)).get(number)
     if at is None:
         raise ScaleoutError(f"{show(path)} has no mark of TODO {number} any more. {again}")
-    while at < len(text) and text[at].strip().startswith("#"):
+    while at < len(text) and COMMENT.match(text[at]):
         at += 1
     known = {line.strip() for line in (*gap.starter, *_turned(gap.pieces), *_turned(gap.faded))}
     end = at
