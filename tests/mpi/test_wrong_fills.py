@@ -78,7 +78,16 @@ RIGHT = [
 
 
 # Changed over, these pairs of lines do the same as before: neither needs the other.
-EQUAL: set[tuple[str, int, int, int]] = {}
+EQUAL = {
+    ("00_welcome", 1, 1, 2),
+    ("00_welcome", 2, 2, 3),
+    ("03_spmd", 2, 2, 3),
+    ("04_kmeans", 3, 2, 3),
+    ("05_horovod", 1, 2, 3),
+    ("07_scaling", 5, 7, 8),
+    ("08_precision", 3, 5, 6),
+    ("09_networks", 1, 2, 3),
+}
 
 
 def swaps() -> Iterator[tuple[str, int, int, int, str]]:
@@ -117,7 +126,7 @@ def filled(text: str, number: int, fill: str, alone: bool) -> str:
     )
     found = region.search(text)
     assert found, f"there is no TODO {number}"
-    marked = f"# BEGIN SOLUTION\n{fill.strip()}\n# END SOLUTION\n"
+    marked = f"# BEGIN SOLUTION\n{fill.strip(chr(10))}\n# END SOLUTION\n"
     put = found[1] + textwrap.indent(marked, found[2])
     text = text[: found.start()] + put + text[found.end() :]
     return cut(text, keep=lambda other: alone or other <= number)
