@@ -470,28 +470,38 @@ def sync_or_async(jobs, goal: float, guess: float | None = None):
                        legend=4)
 
 
+def times_as_long(jobs, goal: float) -> float:
+    """Compute how many times as long the first rule takes to a loss as the
+    second, in the first panel; nan where a run does not come to it."""
+    waiting, free = [
+        [_reached(np.array(each, float), goal)
+         for each in frame["metrics.curve"]]
+        for frame in next(iter(jobs.values())).values()]
+    if not np.isfinite([*waiting, *free]).all():
+        return math.nan
+    return between(waiting, free).middle
+
+
 def updates(jobs, goal: float) -> str:
     """Say how many more updates there were where nobody waits, and how much
     longer the same loss takes if all do, of the first panel's jobs."""
     (one, waiting), (other, free) = next(iter(jobs.values())).items()
     workers = int(waiting["ranks"].iloc[0]) - 1
-    ends = {rule: np.array([each[-1][:2] for each in frame["metrics.curve"]],
-                           float)  # (runs, 2): seconds, gradients
-            for rule, frame in ((one, waiting), (other, free))}
-    rate = {rule: end[:, 1] / end[:, 0] for rule, end in ends.items()}
-    more = float(np.median(workers * rate[other] / rate[one]))
+    slow, quick = [
+        np.array([each[-1][1] / each[-1][0] for each in
+                  frame["metrics.curve"]])  # (runs,) gradients a second
+        for frame in (waiting, free)]
+    more = float(np.median(workers * quick / slow))
     said = (f"In the same time there were {more:.1f} times as many updates "
             f"if {other}.")
-    at = [np.array([_reached(np.array(each, float), goal)
-                    for each in frame["metrics.curve"]])
-          for frame in (waiting, free)]
-    if not np.isfinite(at).all():
+    longer = times_as_long(jobs, goal)
+    if math.isnan(longer):
         return said
-    longer = between(*at).middle
-    return said + (f" If {one}, the loss of {goal:g} took {longer:.1f} times "
-                   "as long: "
-                   + ("an update by one stale gradient brings less than one "
-                      "by the mean of all." if longer < 0.95 * more else
-                      "each update brings about as much, stale or not."
-                      if longer < 1.05 * more else
-                      "an update by one gradient brought even more."))
+    brings = "about as much as"
+    if longer < 0.95 * more:
+        brings = "less than"
+    elif longer > 1.05 * more:
+        brings = "more than"
+    return said + (f" If {one}, a loss of {goal:g} took {longer:.1f} times as "
+                   f"long: an update by one gradient, often a stale one, "
+                   f"brought {brings} one by the mean of all.")
