@@ -242,6 +242,8 @@ def shown(measured: dict, noise: dict) -> dict:
 def crossing(times: dict) -> float:
     """Find the batch / width at which tensor's step begins to take longer
     than data's, and does so from there on; nan where it never does."""
+    if min(times.values()) <= 0:
+        return float("nan")  # a forecast from parts that were disturbed
     x, y = np.log([list(times), list(times.values())])
     for k in reversed(range(len(x) - 1)):
         if y[k + 1] <= 0:
@@ -259,8 +261,11 @@ def which_when(rows) -> str:
     at = {way: [] for way in ("tensor", "data", "")}
     for part, way in shown(measured, noise).items():
         at[way].append(part)
-    said = [f"{way} parallelism is shown to be faster at {_and(at[way])}"
+    said = [f"{way} parallelism at {_and(at[way])}"
             for way in ("tensor", "data") if at[way]]
+    if said:
+        said[0] = said[0].replace(" at ", " is shown to be faster at ", 1)
+    said = [", ".join(said)] * bool(said)
     if at[""]:
         said.append(f"no difference is shown at {_and(at[''])}")
     equal = crossing(predicted)
@@ -332,7 +337,7 @@ def how_far(rows) -> str:
             f"is {row['variant']} parallelism at {row['metrics.ratio']:g}: "
             f"forecast {step * (1 + far):.1f} ms, measured {step:.1f} ms. "
             f"The difference is {told}. The largest part of it: "
-            f"{CAUSES[part][far < 0]}.")
+            f"{CAUSES[part][int(far < 0)]}.")
 
 
 @look.style
@@ -358,8 +363,8 @@ def crossover(records, guess: float | None = None):
                             [ratio.high - ratio.middle]])
         ends += [1 / reach, reach, ratio.low, ratio.high]
     axes.axhline(1, color=look.INK, linewidth=1, zorder=2)
-    primitives.ideal(axes, parts, list(predicted.values()),
-                     "forecast, from two narrower widths")
+    line = [ratio if ratio > 0 else math.nan for ratio in predicted.values()]
+    primitives.ideal(axes, parts, line, "forecast, from two narrower widths")
     for some, label, fill in (
         ([part for part in parts if winner[part]],
          "measured (95 % interval), difference shown", look.DARK),
@@ -375,7 +380,7 @@ def crossover(records, guess: float | None = None):
     axes.set_yscale("log", base=2)
     axes.set_xticks(parts, [f"{part:g}" for part in parts])
     every = [*ends, *(ratio.middle for ratio in measured.values()),
-             *predicted.values()]
+             *(ratio for ratio in line if ratio > 0)]
     low, high = 0.93 * min([0.9, *every]), 1.07 * max([1.1, *every])
     ticks = [tick for tick in (0.25, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1,
                                1.2, 1.4, 1.7, 2, 3, 4, 8)
@@ -383,7 +388,7 @@ def crossover(records, guess: float | None = None):
     axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.set_ylim(low, high)
     axes.minorticks_off()
-    axes.set(xlabel="batch divided by width",
+    axes.set(xlabel="batch / width",
              ylabel="step of tensor parallelism\n(data parallelism = 1)")
     return look.finish(figure, which_when(records), legend=2)
 
