@@ -380,10 +380,11 @@ def crossover(records, guess: float | None = None):
     axes.set_yscale("log", base=2)
     axes.set_xticks(parts, [f"{part:g}" for part in parts])
     every = [*ends, *(ratio.middle for ratio in measured.values()),
-             *(ratio for ratio in line if ratio > 0)]
+             *(np.clip(ratio, 0.5, 2) for ratio in line if ratio > 0)]
     low, high = 0.93 * min([0.9, *every]), 1.07 * max([1.1, *every])
-    ticks = [tick for tick in (0.25, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1,
-                               1.2, 1.4, 1.7, 2, 3, 4, 8)
+    ticks = [tick for tick in ((0.25, 0.5, 0.7, 1, 1.4, 2, 4)
+                               if high > 2 * low else
+                               (0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.4, 1.6))
              if low < tick < high]
     axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.set_ylim(low, high)
@@ -404,8 +405,7 @@ def _reached(curve, loss: float) -> float:
 
 # What lies between the lowest and the highest run of each of two rules.
 BANDS = ({"facecolor": look.LIGHT, "edgecolor": look.DARK, "alpha": 0.6},
-         {"facecolor": "white", "edgecolor": look.MIDDLE, "hatch": "////",
-          "alpha": 0.8})
+         {"facecolor": "white", "edgecolor": look.MIDDLE, "alpha": 0.7})
 
 
 def _curves(axes, runs, label: str, nth: int) -> float:
