@@ -383,7 +383,7 @@ def crossover(records, guess: float | None = None):
              *(np.clip(ratio, 0.5, 2) for ratio in line if ratio > 0)]
     low, high = 0.93 * min([0.9, *every]), 1.07 * max([1.1, *every])
     ticks = [tick for tick in ((0.25, 0.5, 0.7, 1, 1.4, 2, 4)
-                               if high > 2 * low else
+                               if high > 3 * low else
                                (0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.4, 1.6))
              if low < tick < high]
     axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
