@@ -302,6 +302,15 @@ def by_bytes(rows) -> str:
     return f"Not everywhere do the bytes decide: {'; '.join(against)}."
 
 
+def equal_steps(rows) -> str:
+    """Say by how much two equal steps could differ, over all batches."""
+    noise = ratios(rows)[2].values()
+    if not np.isfinite(list(noise)).all():
+        return "Too few rounds tell how far two equal steps differ."
+    return (f"Two equal steps could differ by {100 * min(noise):.0f} to "
+            f"{100 * max(noise):.0f} %.")
+
+
 # What a part of a forecast that is too long, or too short, comes from.
 CAUSES = {
     "products": ("products at this width run at a higher rate than narrower "

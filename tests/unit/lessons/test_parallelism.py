@@ -85,6 +85,14 @@ def test_a_forecast_is_held_against_the_measured_step() -> None:
     assert "products at this width run at a lower rate than narrower ones." in said
 
 
+def test_equal_steps_tell_how_much_they_differ() -> None:
+    """Data's second step is always by 30 % longer, and tensor's spread counts too."""
+    assert figures.equal_steps(_steps(1, null=1.3)) == "Two equal steps could differ by 30 to 30 %."
+    few = _steps(1)
+    few["step_s"] = [each[:1] for each in few["step_s"]]
+    assert figures.equal_steps(few).startswith("Too few rounds")
+
+
 def test_what_is_shown_is_held_against_the_bytes() -> None:
     """Tensor parallelism sends as many at 4/3."""
     assert figures.by_bytes(_steps(1.33)).endswith("the way that sends fewer bytes is faster.")
