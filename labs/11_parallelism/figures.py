@@ -132,9 +132,9 @@ def uneven(records) -> str:
             below.append(f"{gap:.0f} points with M = {count}, where one "
                          f"computed {times[-1]:.2f} times as long as the "
                          f"other and other waits were {other:.0f} %")
-    said = ("The formula takes both stages to be equally long. Here one "
-            f"computed {min(times):.2f} to {max(times):.2f} times as long as "
-            "the other")
+    said = ("The formula takes both stages, and all micro-batches, to be "
+            f"equally long. Here one stage computed {min(times):.2f} to "
+            f"{max(times):.2f} times as long as the other")
     if below:
         return said + (f", so a bubble can lie below it: {'; '.join(below)}.")
     return said + ", and no bubble lies more than a point below it."
