@@ -160,7 +160,10 @@ def test_a_bubble_below_the_formula_is_told_with_how_equal_the_stages_are() -> N
     for micro_batches, row in zip((1, 2), rows, strict=True):
         row["metrics.micro_batches"], row["ranks"] = micro_batches, 2
     said = figures.uneven([row.to_frame().T for row in rows])
-    assert "one stage computed 1.00 to 1.00 times" in said and "no bubble lies more than a point" in said
+    assert (
+        "one stage computed 1.00 to 1.00 times" in said
+        and "no bubble lies more than a point" in said
+    )
     # The second stage turns round in half the time, and the first one waits so much less.
     for line in rows[1]["metrics.shares"][1]["logs"][0]:
         line[3] = (line[2] + line[3]) / 2
