@@ -3,9 +3,9 @@
     mpirun -n 4 python -m mpi4py solutions/11_parallelism/runme.py
 
 Here on four ranks; it takes about 2 seconds. You will see whether the ranks
-together find what one rank alone does, how long a step takes, and how much
-memory a rank needs. tensor.py, pipeline.py and sharded.py split the network
-itself, and network.py is that network on one rank.
+together find what one rank alone does, and how much memory a rank needs.
+tensor.py, pipeline.py and sharded.py split the network itself, and network.py
+is that network on one rank.
 """
 
 import argparse
@@ -29,7 +29,7 @@ def data_parallel(comm: MPI.Intracomm, weights: list,
     g = slope(h[-1], y[rows], len(x))  # (rows, width)
     # One layer at a time: each is added up as soon as it is there.
     for k in reversed(range(len(weights))):
-        g = backward([weights[k]], h[k : k + 2], g, [gradients[k]])
+        g = backward([weights[k]], h[k : k + 2], g, [gradients[k]], k == 0)
         # Distributed: the sum takes the place of the parts: (width, width)
         comm.Allreduce(MPI.IN_PLACE, gradients[k])
     return loss(h[-1], y[rows], len(x)), gradients
