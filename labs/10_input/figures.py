@@ -50,12 +50,12 @@ def input_roofline(records, guess: float | None = None):
     figure, axes = plt.subplots(figsize=(7, 4.4))
     ends = [0.7 * min(steps), 1.4 * max(steps)]
     every = np.geomspace(*ends, 100)
-    axes.fill_between(every, np.maximum(min(turns), every),
-                      np.maximum(max(turns), every), color=look.PALE,
-                      label="the same, from the input's fastest turn to its "
-                      "slowest")
     primitives.ideal(axes, every, np.maximum(alone, every),
                      "max(input, compute)")
+    axes.fill_between(every, np.maximum(min(turns), every),
+                      np.maximum(max(turns), every), color=look.PALE,
+                      zorder=0, label="the same by the fastest and by the "
+                      "slowest turn of the input")
     computes = sorted(steps)
     middle = primitives.line(
         axes, computes, [steps[compute] for compute in computes],
@@ -90,8 +90,8 @@ def input_roofline(records, guess: float | None = None):
     axes.minorticks_off()
     each = ", ".join(f"{compute:g} ms: {rounded(step)} ms"
                      for compute, step in zip(computes, middle, strict=True))
-    said = ("More than 10 % off the line: "
-            f"{', '.join(f'{compute:g} ms' for compute in far)}." if far else
+    named = ", ".join(f"{compute:g}\N{NO-BREAK SPACE}ms" for compute in far)
+    said = (f"More than 10 % off the line: {named}." if far else
             "All points are within 10 % of the line.")
     return look.finish(
         figure, f"The input alone takes {rounded(alone)} ms a step. {said}",
@@ -259,6 +259,8 @@ def step_waterfall(tuned, guess: float | None = None,
     axes.bar(last, level, color=look.DARK, **primitives.STEP)
     axes.annotate(f"{total.middle:.2f} times", (last, level), (0, 5),
                   ha="center", textcoords="offset points", fontsize=9)
+    for text in axes.texts:
+        text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1})
     look.guess_line(axes, guess, unit="times")
     if most is not None:
         axes.axhline(most, color=look.GREY, linestyle="-.",
@@ -274,8 +276,8 @@ def step_waterfall(tuned, guess: float | None = None,
              if said == "faster"]
     title = all_steps(tuned)
     if known:
-        title += (f" Shown to help alone: {', '.join(alone)}." if alone else
-                  " No step is shown to help alone.")
+        title += (f" Shown to help by itself: {', '.join(alone)}." if alone else
+                  " No step is shown to help by itself.")
     each = " ".join(line.strip() for line in sentences(tuned).splitlines())
     return look.finish(figure, title, each, legend=2)
 
@@ -355,7 +357,7 @@ def one_server(records, guess: float | None = None):
     """Draw the seconds of an epoch by way of one metadata server, with one
     data server and with several, beside what the formula says."""
     rows = [row for _, row in records.iterrows()]
-    figure, axes = plt.subplots(figsize=(7.4, 4.8))
+    figure, axes = plt.subplots(figsize=(7.4, 5.2))
     middle = {(row["variant"], int(row["ranks"]),
                int(row["metrics"]["data_servers"])): float(
                    np.median(row["step_s"])) for row in rows}
@@ -392,8 +394,8 @@ def one_server(records, guess: float | None = None):
                      for way in ("one file per image", "from shards"))
     if guess is not None:
         look.guess_star(
-            axes, files[many] / guess, ways.index(("from shards", ranks)) +
-            0.17 * (len(servers) - 1),
+            axes, files[many] / guess, ways.index(("from shards", ranks))
+            + 0.45,
             f"shards {guess:g} times as fast as files", markersize=13)
     axes.set_yticks(range(len(ways)), [names[at] for at in range(len(ways))],
                     fontsize=9)
