@@ -276,8 +276,8 @@ def step_waterfall(tuned, guess: float | None = None,
              if said == "faster"]
     title = all_steps(tuned)
     if known:
-        title += (f" Shown to help by itself: {', '.join(alone)}." if alone else
-                  " No step is shown to help by itself.")
+        title += (f" Shown to help by itself: {', '.join(alone)}." if alone
+                  else " No step is shown to help by itself.")
     each = " ".join(line.strip() for line in sentences(tuned).splitlines())
     return look.finish(figure, title, each, legend=2)
 
