@@ -100,7 +100,7 @@ class Came:
             said = _plain(guess) if isinstance(came, float) else _word(guess)
             if guess is not None and type(said) is type(came):
                 now = datetime.now(UTC).isoformat(timespec="seconds")
-                row = {"utc": now, "notebook": self.notebook, "name": name}
+                row: dict[str, object] = {"utc": now, "notebook": self.notebook, "name": name}
                 row |= {"guess": said, "came": came, "unit": unit}
                 jsonlines.append(results() / KEPT, json.dumps(row))
 

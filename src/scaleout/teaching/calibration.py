@@ -11,17 +11,19 @@ from typing import Any, NamedTuple
 
 from ..base import jsonlines
 from ..base.errors import ScaleoutError
-from ..base.paths import results_path, show
+from ..base.paths import home, results_path, show
 from ..base.words import markdown_table, plain, rounded
-from ..course.came import KEPT
+from ..course import came
 from ..course.masters import TOPIC
 
+FILE = came.KEPT
 PAGE = "wrong.md"
 PICTURE = "guesses.png"
 TIMES = "times"  # the unit of ratios, of which 1 is "as fast as"
 NEAR = 1.05  # what came nearer to 1 lies on neither side
 FAR = 2.0  # times too high or too low: a wrong guess
 LARGEST = 1e15
+QUESTION = re.compile(r"\*\*Predict:?\*\*:? *(.+?\?)")  # of a notebook, before a guess
 FARTHEST, MOST = 5, 10  # of a learner's guesses, and of a class's
 
 
@@ -86,8 +88,8 @@ def read(path: Path) -> tuple[list[Guess], str]:
 
 def _no_guess(line: dict[str, Any]) -> str:
     """Say why a line is no guess; "" where it is one."""
-    words = (line.get("notebook"), line.get("name"), line.get("unit"))
-    values = line.get("guess"), line.get("came")
+    words: list[Any] = [line.get(field) for field in ("notebook", "name", "unit")]
+    values: list[Any] = [line.get("guess"), line.get("came")]
     if not all(isinstance(word, str) and len(word) <= 40 for word in words):
         return "a field is missing"
     if not re.fullmatch(TOPIC, words[0]) or not re.fullmatch(r"guess_[a-z0-9_]+", words[1]):
@@ -99,9 +101,9 @@ def _no_guess(line: dict[str, Any]) -> str:
 
 def own() -> list[Guess]:
     """Read one's own guesses, and say where there are none."""
-    guesses, left_out = read(results_path() / KEPT)
+    guesses, left_out = read(results_path() / FILE)
     if left_out:
-        print(f"{show(results_path() / KEPT)}{left_out}.")
+        print(f"{show(results_path() / FILE)}{left_out}.")
     if not guesses:
         raise ScaleoutError(
             "No guess of yours is kept yet: open a notebook with  make lab , put a guess in the place "
@@ -112,14 +114,15 @@ def own() -> list[Guess]:
 
 def in_words(guesses: Sequence[Guess]) -> str:
     """Say how many guesses there are, how far off, and which were the farthest."""
-    said = [f"You made {count_of(len(guesses))}."]
-    numbers = [one for one in guesses if one.off is not None]
-    if numbers:
-        middle = statistics.median(one.off or 1.0 for one in numbers)
-        low = sum((one.factor or 1.0) < 1 for one in numbers)
-        high = sum((one.factor or 1.0) > 1 for one in numbers)
+    said = [f"You made {len(guesses)} guess{'es' * (len(guesses) > 1)}."]
+    factors = [(one.factor, one) for one in guesses if one.factor]
+    far = sorted(((max(f, 1 / f), f > 1, one) for f, one in factors), key=lambda way: -way[0])
+    if far:
+        middle = statistics.median(off for off, *_ in far)
+        high = sum(too_high for _, too_high, _ in far)
+        low = sum(factor < 1 for factor, _ in factors)
         said.append(
-            f"Numbers: half of {len(numbers)} were within a factor of {middle:.2g} of what came; "
+            f"Numbers: half of {len(far)} were within a factor of {middle:.2g} of what came; "
             f"{high} were too high, {low} too low."
         )
     sides = [one.right_side for one in guesses if one.unit == TIMES and one.factor]
@@ -130,25 +133,17 @@ def in_words(guesses: Sequence[Guess]) -> str:
             f"Times as fast: {sum(told)} of {len(told)} lay on the right side of 1."
             + f" ({near} more came within 5 % of 1.)" * bool(near)
         )
-    others = [one for one in guesses if one.off is None]
+    others = [one for one in guesses if not one.factor]
     if others:
-        said.append(
-            f"Words, zeros and signs: {sum(not one.wrong for one in others)} of {len(others)} right."
-        )
-    farthest = sorted(numbers, key=lambda one: -(one.off or 1.0))[:FARTHEST]
-    if farthest and (farthest[0].off or 1.0) > 1:
-        said += ["The farthest:", *(f"  {_far(one)}" for one in farthest)]
+        right = sum(not one.wrong for one in others)
+        said.append(f"Words, and numbers around 0: {right} of {len(others)} right.")
+    if far and far[0][0] > 1:
+        said.append("The farthest:")
+        said += [
+            f"  {one}: {rounded(off)} times too {'high' if too_high else 'low'}"
+            for off, too_high, one in far[:FARTHEST]
+        ]
     return "\n".join(said)
-
-
-def count_of(number: int) -> str:
-    """Count guesses."""
-    return "1 guess" if number == 1 else f"{number} guesses"
-
-
-def _far(one: Guess) -> str:
-    way = "high" if (one.factor or 1.0) > 1 else "low"
-    return f"{one}: {rounded(one.off or 1.0)} times too {way}"
 
 
 def wrong(people: Sequence[Iterable[Guess]]) -> str:
@@ -158,10 +153,17 @@ def wrong(people: Sequence[Iterable[Guess]]) -> str:
         for one in guesses:
             asked[one.notebook, one.name].append(one)
     order = sorted(asked, key=lambda key: (-_wrong_of(asked[key]), len(asked[key]), key))
+    most = [key for key in order[:MOST] if _wrong_of(asked[key])]
     rows = [
-        [notebook, name.removeprefix("guess_"), _wrong_of(own), len(own), *_middles(own)]
-        for notebook, name in order[:MOST]
-        if _wrong_of(own := asked[notebook, name])
+        [notebook, name, _wrong_of(asked[notebook, name]), len(asked[notebook, name])]
+        + _middles(asked[notebook, name])
+        for notebook, name in most
+    ]
+    texts = {notebook: questions(notebook) for notebook, _ in most}
+    said = [
+        f"- {notebook[:2]} {name}: {texts[notebook][name]}"
+        for notebook, name in most
+        if name in texts[notebook]
     ]
     columns = ["lesson", "guess", "wrong", "guesses", "median guess", "median of what came", "unit"]
     people_ = f"{len(people)} {'person was' if len(people) == 1 else 'people were'}"
@@ -170,14 +172,31 @@ def wrong(people: Sequence[Iterable[Guess]]) -> str:
         f"Wrong is another word, the wrong side of 1, or more than {FAR:g} times too high or too low.",
         "What came differs from machine to machine, and each guess is judged by its own.", "",
         markdown_table(columns, rows) if rows else "Nobody was wrong.", "",
+        *([*said, ""] if said else []),
     ])  # fmt: skip
+
+
+def questions(notebook: str) -> dict[str, str]:
+    """Read from a notebook of the course what it asks before each guess."""
+    found: dict[str, str] = {}
+    asked = ""
+    book = jsonlines.table(home() / "notebooks" / f"{notebook}.ipynb")
+    for cell in book.get("cells", []):
+        text = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            asked = [asked, *QUESTION.findall(text)][-1]
+        for name in re.findall(r"^(guess_\w+) = ", text, re.MULTILINE):
+            if asked:
+                found[name] = asked[0].upper() + asked[1:]
+            asked = ""
+    return found
 
 
 def _wrong_of(guesses: Iterable[Guess]) -> int:
     return sum(one.wrong for one in guesses)
 
 
-def _middles(guesses: Sequence[Guess]) -> tuple[str, str, str]:
+def _middles(guesses: Sequence[Guess]) -> list[object]:
     """The medians of guesses and of what came, where these are numbers."""
     pairs = [
         (one.guess, one.came)
@@ -185,6 +204,6 @@ def _middles(guesses: Sequence[Guess]) -> tuple[str, str, str]:
         if not isinstance(one.guess, str) and not isinstance(one.came, str)
     ]
     if not pairs:
-        return "a word", "", ""
-    said, came = (rounded(statistics.median(each)) for each in zip(*pairs, strict=True))
-    return said, came, re.sub(r"[^\w %/.'-]", "?", guesses[0].unit)
+        return ["a word", "", ""]
+    said, middle = (rounded(statistics.median(each)) for each in zip(*pairs, strict=True))
+    return [said, middle, re.sub(r"[^\w %/.'-]", "?", guesses[0].unit)]

@@ -159,8 +159,8 @@ def guesses_picture(guesses: Sequence[Guess]) -> Figure:
     matplotlib.figure.Figure
     """
     figure, (points, bars) = plt.subplots(1, 2, figsize=(9, 4.6))
-    numbers = [one for one in guesses if one.factor]
-    times = [one for one in numbers if one.unit == TIMES]
+    factors = [(one.unit, one.factor) for one in guesses if one.factor]
+    times = [one for one in guesses if one.factor and one.unit == TIMES]
     every = [float(value) for one in times for value in (one.guess, one.came)] or [1.0]
     ends = np.array([min(0.5, *every) / 1.3, max(2.0, *every) * 1.3])
     points.fill_between(ends, ends / FAR, ends * FAR, color=PALE, zorder=0, linewidth=0,
@@ -184,18 +184,18 @@ def guesses_picture(guesses: Sequence[Guess]) -> Figure:
         axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
         axis.set_ticks([], minor=True)
     columns = [Counter[str]() for _ in BINS]
-    for one in numbers:
-        at = int(np.clip(np.floor(np.log2(one.factor)) + 3, 0, len(BINS) - 1))
-        columns[at]["times" if one.unit == TIMES else "other"] += 1
+    for unit, factor in factors:
+        at = int(np.clip(np.floor(np.log2(factor)) + 3, 0, len(BINS) - 1))
+        columns[at]["times" if unit == TIMES else "other"] += 1
     stacked(bars, columns, PARTS, flat=False, width=0.85)
     bars.axvline(2.5, color=INK, linestyle="--", linewidth=1)
     bars.set_xticks(range(len(BINS)), BINS, fontsize=9)
     bars.set(xlabel="your guess / what came", ylabel="guesses (count)")
     bars.grid(axis="x", visible=False)
     bars.yaxis.get_major_locator().set_params(integer=True)
-    near = sum(one.off <= FAR for one in numbers if one.off)
+    near = sum(1 / FAR <= factor <= FAR for _, factor in factors)
     sides = [one.right_side for one in times if one.right_side is not None]
-    told = f"{near} of {len(numbers)} numbers within a factor of {FAR:g} of what came"
+    told = f"{near} of {len(factors)} numbers within a factor of {FAR:g} of what came"
     if sides:
         told += f"; {sum(sides)} of {len(sides)} ratios on the right side of 1"
     return finish(figure, f"{told}.", legend=3)

@@ -157,7 +157,7 @@ def _holds_results(folder: Path, inside: str = "") -> bool:
     """Tell whether a folder holds results, itself or (only there, if asked) in `results/`."""
     patterns = (
         *("[0-9][0-9]_*/checks.jsonl", "[0-9][0-9]_*/*/records.jsonl"),
-        *(PAGE, calibration.KEPT),
+        *(PAGE, calibration.FILE),
     )
     try:
         return folder.is_dir() and any(
@@ -204,9 +204,9 @@ def _attendee(
     compared, not_whole = headlines.read(folder, known) if folder else ([], [])
     records = pd.DataFrame(rows, columns=FIELDS)
     guessed, no_guesses = guesses.read(folder, beside) if folder else ({}, [])
-    answered, damaged = calibration.read(folder / calibration.KEPT) if folder else ([], "")
+    answered, damaged = calibration.read(folder / calibration.FILE) if folder else ([], "")
     left_out += [*not_whole, *no_guesses]
-    left_out += [calibration.KEPT + plain(damaged, 200)] * bool(damaged)
+    left_out += [calibration.FILE + plain(damaged, 200)] * bool(damaged)
     return Attendee(name, records, checks, left_out, kept, answers, compared, guessed, answered)
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import ROOT
 
 from scaleout import cli
 from scaleout.teaching import calibration, classroom, collect
@@ -25,7 +26,7 @@ def day(*factors: float, unit: str = "times") -> list[Guess]:
 def keep(folder: Path, guesses: list[Guess]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     lines = [json.dumps({"utc": "2026-11-29T08:00:00+00:00", **one._asdict()}) for one in guesses]
-    (folder / calibration.KEPT).write_text("".join(f"{line}\n" for line in lines))
+    (folder / calibration.FILE).write_text("".join(f"{line}\n" for line in lines))
 
 
 def test_a_perfect_day_is_off_by_nothing() -> None:
@@ -99,7 +100,7 @@ def test_a_day_of_words_has_no_factor_and_no_picture(
     keep(tmp_path, [Guess("05_horovod", "guess_before", "0", "error", "")])
     assert cli.main(["guesses"]) == 0
     said = capsys.readouterr().out
-    assert said == "You made 1 guess.\nWords, zeros and signs: 0 of 1 right.\n"
+    assert said == "You made 1 guess.\nWords, and numbers around 0: 0 of 1 right.\n"
     assert not (tmp_path / calibration.PICTURE).exists()
 
 
@@ -160,7 +161,7 @@ def test_what_is_no_guess_is_left_out_and_said(tmp_path: Path, changed: dict[str
         "came": 0.5,
         "unit": "times",
     }
-    file = tmp_path / calibration.KEPT
+    file = tmp_path / calibration.FILE
     file.write_text(f"{json.dumps(good)}\n{json.dumps(good | {'guess': 9})}\n")
     assert calibration.read(file) == ([Guess("05_horovod", "guess_four", 2, 0.5, "times")], "")
     file.write_text(f"{json.dumps(good | changed)}\n")
@@ -185,9 +186,19 @@ def test_a_class_gets_the_ten_that_most_were_wrong_about(
     assert text.startswith("# What 12 people were wrong about\n") and "person-" not in text
     rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| 05")]
     assert len(rows) == 10
-    assert rows[0][1:4] == ["00", "12", "12"] and rows[1][1:4] == ["01", "11", "12"]
-    assert rows[2][1:] == ["before", "11", "12", "a word", "", " |"]
+    assert rows[0][1:4] == ["guess_00", "12", "12"] and rows[1][1:4] == ["guess_01", "11", "12"]
+    assert rows[2][1:] == ["guess_before", "11", "12", "a word", "", " |"]
     assert rows[0][4:6] == ["9.00", "2.00"] and "<b>" not in text
+    assert "- 05 guess_before: What do you get from `hvd.rank()` if you call it before" in text
+    assert text.count("\n- ") == 1, "the others are no guesses of 05"
+
+
+def test_nearly_every_guess_is_asked_for_in_its_notebook() -> None:
+    books = [path.stem for path in sorted((ROOT / "notebooks").glob("*.ipynb"))]
+    asked = {book: calibration.questions(book) for book in books}
+    assert all(asked.values()) and sum(map(len, asked.values())) > 90
+    assert asked["08_precision"]["guess_ms"].endswith("answer 95 of 100?")
+    assert calibration.questions("13_none") == {}
 
 
 def test_a_class_that_guessed_nothing_gets_no_page(
@@ -198,6 +209,6 @@ def test_a_class_that_guessed_nothing_gets_no_page(
     topic.mkdir(parents=True)
     (topic / "checks.jsonl").write_text('{"todo": 1, "state": "passed"}\n')
     assert not (collect.collect([tmp_path / "class"]) / calibration.PAGE).exists()
-    (topic.parent / calibration.KEPT).write_text("no guess\n")
+    (topic.parent / calibration.FILE).write_text("no guess\n")
     assert not (collect.collect([tmp_path / "class"]) / calibration.PAGE).exists()
     assert "guesses.jsonl, line 1: no record" in capsys.readouterr().out
