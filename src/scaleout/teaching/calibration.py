@@ -23,6 +23,7 @@ TIMES = "times"  # the unit of ratios, of which 1 is "as fast as"
 NEAR = 1.05  # what came nearer to 1 lies on neither side
 FAR = 2.0  # times too high or too low: a wrong guess
 LARGEST = 1e15
+TINY = 1e-4  # less is written as a power of ten
 QUESTION = re.compile(r"\*\*Predict:?\*\*:? *(.+?\?)")  # of a notebook, before a guess
 FARTHEST, MOST = 5, 10  # of a learner's guesses, and of a class's
 
@@ -68,12 +69,14 @@ class Guess(NamedTuple):
         return self.guess != self.came
 
     def __str__(self) -> str:
-        def said(value: float | str) -> str:
-            return value if isinstance(value, str) else f"{rounded(value)} {self.unit}".strip()
-
-        return (
-            f"{self.notebook[:2]} {self.name}: you said {said(self.guess)}; {said(self.came)} came"
-        )
+        guess, came = (
+            value
+            if isinstance(value, str)
+            else f"{value:.2g}" if 0 < abs(value) < TINY else rounded(value)
+            for value in (self.guess, self.came)
+        )  # fmt: skip
+        unit = f" ({self.unit})" * bool(self.unit)
+        return f"{self.notebook[:2]} {self.name}: you said {guess}, and {came} came{unit}"
 
 
 def read(path: Path) -> tuple[list[Guess], str]:

@@ -178,8 +178,13 @@ def guesses_picture(guesses: Sequence[Guess]) -> Figure:
                     color=DARK, markerfacecolor=inside, linestyle="", label=label)  # fmt: skip
     points.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
     points.set(xlabel="what came (times as fast)", ylabel="your guess (times as fast)")
-    ticks = [tick for tick in (0.01, 0.1, 0.2, 0.5, 1, 2, 5, 10, 100, 1000)
-             if ends[0] < tick < ends[1]]  # fmt: skip
+    digits = (1, 2, 5) if ends[1] < 1000 * ends[0] else (1,)
+    ticks = [
+        digit * 10.0**power
+        for power in range(-15, 16)
+        for digit in digits
+        if ends[0] < digit * 10.0**power < ends[1]
+    ]
     for axis in (points.xaxis, points.yaxis):
         axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
         axis.set_ticks([], minor=True)

@@ -45,13 +45,13 @@ def test_a_day_of_halves_is_off_by_two_and_too_low() -> None:
     assert [one.wrong for one in day(0.5)] == [False, False, False, True, True, False, False]
     farthest = said.split("The farthest:\n")[1].splitlines()
     assert len(farthest) == 5
-    assert "you said 0.235 times; 0.470 times came: 2.00 times too low" in farthest[0]
+    assert "you said 0.235, and 0.470 came (times): 2.00 times too low" in farthest[0]
 
 
 def test_the_farthest_come_first_and_tell_which_way() -> None:
     guesses = [*day(1.1), Guess("03_spmd", "guess_us", 5.0, 1000.0, "us")]
     said = calibration.in_words(guesses).split("The farthest:\n")[1].splitlines()
-    assert said[0] == "  03 guess_us: you said 5.00 us; 1,000 us came: 200 times too low"
+    assert said[0] == "  03 guess_us: you said 5.00, and 1,000 came (us): 200 times too low"
     assert said[1].endswith("1.10 times too high")
 
 
