@@ -174,8 +174,9 @@ def guesses_picture(guesses: Sequence[Guess]) -> Figure:
         (None, f"came within {100 * (NEAR - 1):.0f} % of 1", GREY, "^"),
     ):
         own = [one for one in times if one.right_side is right]
-        points.plot([one.came for one in own], [one.guess for one in own], marker, markersize=8,
-                    color=DARK, markerfacecolor=inside, linestyle="", label=label)  # fmt: skip
+        if own:
+            points.plot([one.came for one in own], [one.guess for one in own], marker, markersize=8,
+                        color=DARK, markerfacecolor=inside, linestyle="", label=label)  # fmt: skip
     points.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
     points.set(xlabel="what came (times as fast)", ylabel="your guess (times as fast)")
     digits = (1, 2, 5) if ends[1] < 1000 * ends[0] else (1,)
