@@ -6,7 +6,7 @@ import math
 import matplotlib.pyplot as plt
 import numpy as np
 
-from scaleout.comparisons.intervals import between, paired, verdict
+from scaleout.comparisons.intervals import Ratio, between, paired, verdict
 from scaleout.plots import look, primitives
 
 WORK = {
@@ -277,29 +277,24 @@ def which_when(rows) -> str:
 
 def by_bytes(rows) -> str:
     """Say whether the differences that are shown follow the bytes that each
-    way sends, and what decides where they do not."""
+    way sends, and how far the faster one is ahead in products and messages."""
     measured, _, noise = ratios(rows)
     winners = {at: way for at, way in shown(measured, noise).items() if way}
-    against = []
+    if not winners:
+        return "No difference is shown, so none speaks against the bytes."
+    follow, leads = [], []
     for at, way in winners.items():
         found = {row["variant"]: row["metrics.parts"][-1] for _, row in
                  rows[rows["metrics.ratio"] == at].iterrows()}
-        fewer = min(("data", "tensor"), key=lambda name: found[name][2])
-        if way == fewer:
-            continue
-        # Products or messages: where is it further ahead?
-        what = max((0, 1), key=lambda k: found[fewer][k] - found[way][k])
-        against.append(
-            f"at {at:g}, {way} parallelism is faster though it sends more: "
-            f"its {('products', 'messages')[what]} took "
-            f"{found[way][what]:.1f} ms, those of {fewer} parallelism "
-            f"{found[fewer][what]:.1f} ms")
-    if not winners:
-        return "No difference is shown, so none speaks against the bytes."
-    if not against:
-        return ("Where a difference is shown, the way that sends fewer bytes "
-                "is faster.")
-    return f"Not everywhere do the bytes decide: {'; '.join(against)}."
+        (other,) = {"data", "tensor"} - {way}
+        ahead = [found[other][k] - found[way][k] for k in (0, 1)]
+        follow.append(found[way][2] < found[other][2])
+        leads.append(f"at {at:g} {way} parallelism leads by {ahead[0]:.1f} ms "
+                     f"in the products and {ahead[1]:.1f} ms in the messages")
+    said = ("Where a difference is shown, the way that sends fewer bytes is "
+            "faster" if all(follow) else
+            "Not everywhere is the way faster that sends fewer bytes")
+    return f"{said}: {'; '.join(leads)}."
 
 
 def equal_steps(rows) -> str:
@@ -313,11 +308,10 @@ def equal_steps(rows) -> str:
 
 # What a part of a forecast that is too long, or too short, comes from.
 CAUSES = {
-    "products": ("products at this width run at a higher rate than narrower "
-                 "ones", "products at this width run at a lower rate than "
-                 "narrower ones"),
-    "messages": ("a byte of a longer message takes less time",
-                 "a byte of a longer message takes more time"),
+    "products": ("what is not sent grew by less than the cube of the width",
+                 "what is not sent grew by more than the cube of the width"),
+    "messages": ("messages took less time for a byte than in narrower layers",
+                 "messages took more time for a byte than in narrower layers"),
     "rest": ("a step takes less time than its parts, each measured alone",
              "a step takes more time than its parts, each measured alone"),
 }
@@ -338,6 +332,7 @@ def how_far(rows) -> str:
     far, row, step, gaps = max(off, key=lambda each: abs(each[0]))
     # Which of the three goes furthest in the direction of the whole?
     part = max(gaps, key=lambda name: gaps[name] * (1 if far > 0 else -1))
+    gaps = {name: round(ms, 1) + 0 for name, ms in gaps.items()}  # no -0.0
     told = (f"{gaps['products']:+.1f} ms in the products, "
             f"{gaps['messages']:+.1f} in the messages, {gaps['rest']:+.1f} "
             "between these and the step")
@@ -487,13 +482,17 @@ def sync_or_async(jobs, goal: float, guess: float | None = None):
 def times_as_long(jobs, goal: float) -> float:
     """Compute how many times as long the first rule takes to a loss as the
     second, in the first panel; nan where a run does not come to it."""
+    return math.nan if (longer := _times(jobs, goal)) is None else longer.middle
+
+
+def _times(jobs, goal: float) -> Ratio | None:
     waiting, free = [
         [_reached(np.array(each, float), goal)
          for each in frame["metrics.curve"]]
         for frame in next(iter(jobs.values())).values()]
     if not np.isfinite([*waiting, *free]).all():
-        return math.nan
-    return between(waiting, free).middle
+        return None
+    return between(waiting, free)
 
 
 def updates(jobs, goal: float) -> str:
@@ -508,14 +507,14 @@ def updates(jobs, goal: float) -> str:
     more = float(np.median(workers * quick / slow))
     said = (f"In the same time there were {more:.1f} times as many updates "
             f"if {other}.")
-    longer = times_as_long(jobs, goal)
-    if math.isnan(longer):
+    longer = _times(jobs, goal)
+    if longer is None:
         return said
-    brings = "about as much as"
-    if longer < 0.95 * more:
-        brings = "less than"
-    elif longer > 1.05 * more:
-        brings = "more than"
-    return said + (f" If {one}, a loss of {goal:g} took {longer:.1f} times as "
-                   f"long: an update by one gradient, often a stale one, "
-                   f"brought {brings} one by the mean of all.")
+    said += (f" If {one}, a loss of {goal:g} took {longer.middle:.1f} times as "
+             f"long ({longer.low:.1f} to {longer.high:.1f})")
+    if longer.low <= more <= longer.high:
+        return (f"{said}, so these runs do not show whether an update by one "
+                "gradient brings less than one by the mean of all.")
+    brings = "less" if longer.high < more else "more"
+    return (f"{said}: an update by one gradient, often a stale one, brought "
+            f"{brings} than one by the mean of all.")
