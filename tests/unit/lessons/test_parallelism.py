@@ -218,6 +218,9 @@ def test_updates_of_those_who_do_not_wait_beside_the_time_to_a_loss() -> None:
     assert "If all wait, a loss of 0.5 took 3.0 times as long (" in said
     assert said.endswith("brought less than one by the mean of all.")
     assert figures.times_as_long(jobs, 0.5) == pytest.approx(3)
+    jobs["rate 0.1"]["all wait"] = _served([1, 6, 60])
+    assert "do not show whether an update" in figures.updates(jobs, 0.5), "the interval is wide"
+    jobs["rate 0.1"]["all wait"] = _served([3, 6, 12])
     jobs["rate 0.1"]["nobody waits"] = _served([1, 2, 4], 0.8)
     assert figures.updates(jobs, 0.5).endswith("if nobody waits.")
 
