@@ -55,7 +55,7 @@ def test_the_print_and_the_waterfall_say_the_same() -> None:
     figure = figures.step_waterfall(tuned, 1.5, 2.2)
     drawn = read_figure(figure)
     assert figures.all_steps(tuned) in drawn
-    assert "Shown to help by itself: parallel, cache." in " ".join(drawn.split())
+    assert "Shown to help where it was added: parallel, cache." in " ".join(drawn.split())
     for line in said:
         assert line in drawn and f"{line.split(', ')[1].split(' times')[0]} times" in drawn
     under = [tick.get_text().split("\n", 1) for tick in figure.axes[0].get_xticklabels()]
