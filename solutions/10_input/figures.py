@@ -27,8 +27,8 @@ WAYS = {
     "staged": "later, from that copy",
 }
 REASONS = {  # why a step helps, where it is shown to
-    "+ parallel": "Images are decoded two at a time, and also while another is "
-                  "augmented.",
+    "+ parallel": "Images are decoded two at a time, and also while another "
+                  "is augmented.",
     "+ batch": "Each operation is called once for 64 images, not 64 times.",
     "+ cache": "No image is read or decoded any more.",
     "+ prefetch": "The next batch is made while the step computes.",
@@ -255,7 +255,8 @@ def step_waterfall(tuned, guess: float | None = None,
                      if place == 1 else "")
         before *= ratio.middle
     level, top = primitives.waterfall(
-        axes, shown, fmt="none", label="95 % interval (all four together)" * known)
+        axes, shown, fmt="none",
+        label="95 % interval (all four together)" * known)
     last = len(steps) + 1
     axes.bar(last, level, color=look.DARK, **primitives.STEP)
     axes.annotate(f"{total.middle:.2f} times", (last, level), (0, 5),
@@ -277,8 +278,9 @@ def step_waterfall(tuned, guess: float | None = None,
              if said == "faster"]
     title = all_steps(tuned)
     if known:
-        title += (f" Shown to help where it was added: {', '.join(alone)}." if alone
-                  else " No step is shown to help where it was added.")
+        title += (f" Shown to help where it was added: {', '.join(alone)}."
+                  if alone else
+                  " No step is shown to help where it was added.")
     each = " ".join(line.strip() for line in sentences(tuned).splitlines())
     return look.finish(figure, title, each, legend=2)
 

@@ -482,7 +482,8 @@ def sync_or_async(jobs, goal: float, guess: float | None = None):
 def times_as_long(jobs, goal: float) -> float:
     """Compute how many times as long the first rule takes to a loss as the
     second, in the first panel; nan where a run does not come to it."""
-    return math.nan if (longer := _times(jobs, goal)) is None else longer.middle
+    return (math.nan if (longer := _times(jobs, goal)) is None
+            else longer.middle)
 
 
 def _times(jobs, goal: float) -> Ratio | None:
@@ -510,8 +511,8 @@ def updates(jobs, goal: float) -> str:
     longer = _times(jobs, goal)
     if longer is None:
         return said
-    said += (f" If {one}, a loss of {goal:g} took {longer.middle:.1f} times as "
-             f"long ({longer.low:.1f} to {longer.high:.1f})")
+    said += (f" If {one}, a loss of {goal:g} took {longer.middle:.1f} times "
+             f"as long ({longer.low:.1f} to {longer.high:.1f})")
     if longer.low <= more <= longer.high:
         return (f"{said}, so these runs do not show whether an update by one "
                 "gradient brings less than one by the mean of all.")
