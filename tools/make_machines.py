@@ -69,7 +69,7 @@ SAYS = {
     "frameworks": "The same small network, trained by TensorFlow and by PyTorch.",
     "pipeline": "Images for a training: read one after another, and read in parallel and in batches, "
     "with a cache and with prefetching.",
-    "crossing-": "One layer on all ranks: the batch divided (data parallelism), and the weights divided (tensor "
+    "crossing-": "Four layers on all ranks: the batch divided (data parallelism), and the weights divided (tensor "
     "parallelism). The batch has {rest} times as many rows as the layer is wide.",
     "training": "The training of the capstone: as it was first written, tuned on one rank, and tuned on several.",
 }

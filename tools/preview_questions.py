@@ -349,8 +349,8 @@ QUESTIONS: dict[str, list[Question]] = {
             "The batch has a quarter as many rows as the layer is wide. How many times as fast "
             "as dividing the batch (data parallelism) is dividing the weights (tensor "
             "parallelism)?",
-            "For two layers, data parallelism adds up 2 x width x width numbers, and tensor "
-            "parallelism 2 x batch x width, here a quarter of that. The products are the same.",
+            "With four layers, data parallelism adds up 4 x width x width numbers, and tensor "
+            "parallelism 3 x batch x width, here 3/16 of that. The products are as many.",
             "Tensor parallelism is",
             "data parallelism",
         ),
@@ -359,7 +359,8 @@ QUESTIONS: dict[str, list[Question]] = {
             ("crossing-1",),
             "tensor",
             "And if the batch has as many rows as the layer is wide?",
-            "Both add up the same number of numbers, and compute the same products.",
+            "Tensor parallelism adds up three quarters as many numbers: nobody needs the gradient of "
+            "the examples. Both compute as many products.",
             "Tensor parallelism is",
             "data parallelism",
         ),
@@ -368,7 +369,7 @@ QUESTIONS: dict[str, list[Question]] = {
             ("crossing-4",),
             "tensor",
             "And if it has four times as many?",
-            "Tensor parallelism adds up four times as many numbers. But the products grow with "
+            "Tensor parallelism adds up three times as many numbers. But the products grow with "
             "the batch, too: the longer they take, the less the messages decide.",
             "Tensor parallelism is",
             "data parallelism",

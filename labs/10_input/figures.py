@@ -21,10 +21,17 @@ PARTS = {
     "others_s": ("waits for other ranks", look.WAITING),
 }
 WAYS = {
-    "one file per image": ("one file\nper image", 1),
-    "from shards": ("shards", 0),
-    "staged first": ("a copy\nper node", 4),
-    "staged": ("every later\nepoch", 3),
+    "one file per image": "one file per image",
+    "from shards": "shards",
+    "staged first": "first a copy to each node",
+    "staged": "later, from that copy",
+}
+REASONS = {  # why a step helps, where it is shown to
+    "+ parallel": "Images are decoded two at a time, and also while another "
+                  "is augmented.",
+    "+ batch": "Each operation is called once for 64 images, not 64 times.",
+    "+ cache": "No image is read or decoded any more.",
+    "+ prefetch": "The next batch is made while the step computes.",
 }
 FAR = 0.1  # from the line of the roofline; further is said
 SERVED_S = 1e-3  # less is no work for the server
@@ -39,12 +46,17 @@ def input_roofline(records, guess: float | None = None):
         for _, row in frame.iterrows():
             steps.setdefault(float(row["metrics"]["step_ms"]), []).extend(
                 1e3 * seconds for seconds in row["metrics"]["turns_s"])
-    alone = float(np.median(steps.pop(0)))
+    turns = steps.pop(0)
+    alone = float(np.median(turns))
     figure, axes = plt.subplots(figsize=(7, 4.4))
     ends = [0.7 * min(steps), 1.4 * max(steps)]
     every = np.geomspace(*ends, 100)
     primitives.ideal(axes, every, np.maximum(alone, every),
                      "max(input, compute)")
+    axes.fill_between(every, np.maximum(min(turns), every),
+                      np.maximum(max(turns), every), color=look.PALE,
+                      zorder=0, label="the same by the fastest and by the "
+                      "slowest turn of the input")
     computes = sorted(steps)
     middle = primitives.line(
         axes, computes, [steps[compute] for compute in computes],
@@ -79,12 +91,27 @@ def input_roofline(records, guess: float | None = None):
     axes.minorticks_off()
     each = ", ".join(f"{compute:g} ms: {rounded(step)} ms"
                      for compute, step in zip(computes, middle, strict=True))
-    said = ("More than 10 % off the line: "
-            f"{', '.join(f'{compute:g} ms' for compute in far)}." if far else
+    named = ", ".join(f"{compute:g}\N{NO-BREAK SPACE}ms" for compute in far)
+    said = (f"More than 10 % off the line: {named}." if far else
             "All points are within 10 % of the line.")
     return look.finish(
         figure, f"The input alone takes {rounded(alone)} ms a step. {said}",
-        f"Step time by compute time: {each}.", legend=2)
+        f"The input alone took {rounded(min(turns))} to {rounded(max(turns))} "
+        f"ms. Step time by compute time: {each}.", legend=1)
+
+
+def both_parts(whole, device) -> str:
+    """Say how long the input and the computation of a batch take, each as the
+    jobs before have measured it."""
+    first = whole.iloc[0]
+    ranks = first["metrics"]["shares"]
+    computes = np.mean([each["compute_s"] / sum(each[part] for part in PARTS)
+                        for each in ranks]) * np.median(first["step_s"])
+    alone = [turn for job in device["metrics"] if job["step_ms"] == 0
+             for turn in job["turns_s"]]
+    return (f"The input of a batch takes {1e3 * np.median(alone):.0f} ms on "
+            "two threads.\nThe network computes for "
+            f"{1e3 * computes:.0f} ms on one core.")
 
 
 @look.style
@@ -125,6 +152,14 @@ def waits(records, guess: float | None = None):
         f"{'; '.join(each)}.", legend=2)
 
 
+def without_waiting(records) -> float:
+    """Bound what any input can bring: the speed of the naive pipeline if its
+    step had no wait for images, and computed as long as it does."""
+    naive = records[records["variant"] == "naive"].iloc[0]
+    seconds = naive["metrics"]["shares"][0]
+    return 1 / (1 - seconds["wait_s"] / sum(seconds[part] for part in PARTS))
+
+
 def _range(values) -> str:
     """Say the least and the most of some percentages."""
     low, high = (f"{each(values):.0f}" for each in (min, max))
@@ -160,14 +195,34 @@ def all_steps(tuned) -> str:
     return f"All four steps: {_found(tuned, total, tuned.baseline)}"
 
 
-def sentences(tuned) -> str:
-    """Say of each step what it was worth to the one before it."""
+def sentences(tuned, most: float | None = None) -> str:
+    """Say of each step what it was worth to the one before it, with the reason
+    where it is shown to be faster; how large the noise is; and how much of
+    the most that any input can bring has been reached."""
     if tuned.rounds < ROUNDS:
         return (f"What each step is worth: unclear after "
                 f"{count(tuned.rounds, 'round')}; it takes {ROUNDS}.")
-    steps, _ = each_step(tuned)
-    return "\n".join(f"{name}: {_found(tuned, ratio, before)}"
-                     for name, before, ratio in steps)
+    steps, total = each_step(tuned)
+    said = []
+    for name, before, ratio in steps:
+        said.append(f"{name}: {_found(tuned, ratio, before)}")
+        if verdict(ratio, tuned.noise) == "faster":
+            said.append(f"    {REASONS[name]}")
+    said.append("Two equal pipelines could differ by as much as "
+                f"{100 * tuned.noise:.0f} % in {tuned.rounds} rounds.")
+    if most is not None:
+        said.append(f"All four: {total.middle:.2f} times, {_of(total, most)}.")
+    return "\n".join(said)
+
+
+def _of(total: Ratio, most: float) -> str:
+    """Hold a gain against its bound, which comes from another job."""
+    if total.middle <= most:
+        return f"of at most {most:.2f} without any wait"
+    more = f"more than the bound of {most:.2f} from the job before. "
+    if total.low <= most:
+        return f"{more}Its interval holds the bound"
+    return f"{more}The naive pipeline waited longer here than there"
 
 
 def _found(tuned, ratio: Ratio, before: str) -> str:
@@ -178,26 +233,56 @@ def _found(tuned, ratio: Ratio, before: str) -> str:
 
 
 @look.style
-def step_waterfall(tuned, guess: float | None = None):
-    """Draw how many times as fast as the naive pipeline each one is, and what
-    each step adds to the one before it, with its 95 % interval."""
-    figure, axes = plt.subplots(figsize=(7.4, 4.4))
+def step_waterfall(tuned, guess: float | None = None,
+                   most: float | None = None):
+    """Draw how many times as fast as the naive pipeline each one is, what
+    each step adds to the one before it, with its 95 % interval and the noise,
+    and the most that any input can bring."""
+    figure, axes = plt.subplots(figsize=(7.4, 4.6))
     steps, total = each_step(tuned)
+    known = tuned.rounds >= ROUNDS
+    judged = {name: verdict(ratio, tuned.noise) if known else "unclear"
+              for name, _, ratio in steps}
     shown = {name: (ratio, f"{ratio.middle:.2f} times")
              for name, _, ratio in steps}
-    known = tuned.rounds >= ROUNDS
+    before = 1.0
+    for place, (_, _, ratio) in enumerate(steps, 1):
+        if known:
+            low, high = before / (1 + tuned.noise), before * (1 + tuned.noise)
+            axes.bar(place, high - low, bottom=low, width=0.94,
+                     color=look.PALE, zorder=0, label="noise: two equal "
+                     f"pipelines, {100 * tuned.noise:.0f} % apart"
+                     if place == 1 else "")
+        before *= ratio.middle
     level, top = primitives.waterfall(
-        axes, shown, fmt="none", label="95 % interval of a step" * known)
+        axes, shown, fmt="none",
+        label="95 % interval (all four together)" * known)
     last = len(steps) + 1
     axes.bar(last, level, color=look.DARK, **primitives.STEP)
     axes.annotate(f"{total.middle:.2f} times", (last, level), (0, 5),
                   ha="center", textcoords="offset points", fontsize=9)
+    for text in axes.texts:
+        text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1})
     look.guess_line(axes, guess, unit="times")
-    axes.set_xticks(range(last + 1), [tuned.baseline, *shown, "all four"])
+    if most is not None:
+        axes.axhline(most, color=look.GREY, linestyle="-.",
+                     label=f"without any wait: {most:.2f} times")
+    whole = verdict(total, tuned.noise) if known else "unclear"
+    under = [f"{name}\n{said.replace(' shown', chr(10) + 'shown')}"
+             for name, said in judged.items()]
+    axes.set_xticks(range(last + 1), [tuned.baseline, *under,
+                                      f"all four\n{whole}"], fontsize=10)
     axes.set(ylabel="speed (naive pipeline = 1)",
-             ylim=(0, 1.15 * max(level, top, guess or 0)))
-    each = " ".join(sentences(tuned).splitlines())
-    return look.finish(figure, all_steps(tuned), each, legend=2)
+             ylim=(0, 1.15 * max(level, top, guess or 0, most or 0)))
+    alone = [name.lstrip("+ ") for name, said in judged.items()
+             if said == "faster"]
+    title = all_steps(tuned)
+    if known:
+        title += (f" Shown to help where it was added: {', '.join(alone)}."
+                  if alone else
+                  " No step is shown to help where it was added.")
+    each = " ".join(line.strip() for line in sentences(tuned).splitlines())
+    return look.finish(figure, title, each, legend=2)
 
 
 @look.style
@@ -205,7 +290,8 @@ def format_rates(records, guess: str | None = None):
     """Draw how many images are read in a second from each format, cold and
     warm, in order and shuffled."""
     orders = ("in order", "shuffled")
-    figure, panels = primitives.panels(orders, (7.4, 4))
+    figure, panels = primitives.panels(orders, (7, 5.6), down=True,
+                                       sharey=True)
     jobs = {(row["metrics"]["order"], row["metrics"]["cache"],
              row["variant"]): row for _, row in records.iterrows()}
     forms = list(dict.fromkeys(records["variant"]))
@@ -231,20 +317,31 @@ def format_rates(records, guess: str | None = None):
                       linestyle="", marker="so"[nth], markersize=9,
                       markerfacecolor=fill, markeredgecolor=look.DARK,
                       label=f"{cache} (median)")
-        axes.set_xticks(range(len(forms)), names, fontsize=8)
-        axes.set(yscale="log", xlim=(-0.6, len(forms) - 0.4))
-    low, high = min(every) / 2, 1.5 * max(every)
-    ticks = [digit * 10**power for power in range(2, 8) for digit in (1, 3)
-             if low < digit * 10**power < high]
+        axes.set_xticks(range(len(forms)), names)
+        axes.set(yscale="log", xlim=(-0.6, len(forms) - 0.4),
+                 ylabel="images/s")
+    low, high = min(every) / 3, 1.5 * max(every)
+    ticks = [10**power for power in range(2, 8) if low < 10**power < high]
     panels["in order"].set_ylim(low, high)
     panels["in order"].set_yticks(ticks, [f"{tick:,}" for tick in ticks])
     for axes in panels.values():
         axes.minorticks_off()
-    look.guess_name(panels["shuffled"], forms, guess, 0.06)
-    panels["in order"].set_ylabel("images read (images/s)")
+    look.guess_name(panels["shuffled"], forms, guess, 0.1)
     return look.finish(figure, _fastest_form(
         {form: jobs["shuffled", "cold", form]["step_s"] for form in forms}),
         f"Images/s: {'; '.join(said)}.", legend=3)
+
+
+def starts(records) -> str:
+    """Say which share of a pass goes by before its first image is there."""
+    shares = []
+    for _, row in records.iterrows():
+        job = row["metrics"]
+        if (job["order"], job["cache"]) == ("in order", "warm"):
+            share = np.median(np.divide(job["first_s"], row["step_s"]))
+            shares.append(f"{row['variant']} {100 * share:.0f} %")
+    return ("In order and warm, so much of a pass went by before the first "
+            f"image:\n{', '.join(shares)}.")
 
 
 def _fastest_form(seconds: dict[str, list]) -> str:
@@ -261,58 +358,54 @@ def _fastest_form(seconds: dict[str, list]) -> str:
 @look.style
 def one_server(records, guess: float | None = None):
     """Draw the seconds of an epoch by way of one metadata server, with one
-    data server and with several, and how far the formula is from them."""
+    data server and with several, beside what the formula says."""
     rows = [row for _, row in records.iterrows()]
-    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.8),
-                                         width_ratios=(3, 2))
-    bars: dict[int, dict] = {}  # data servers: a bar's name: seconds
-    middle = {}
+    figure, axes = plt.subplots(figsize=(7.4, 5.2))
+    middle = {(row["variant"], int(row["ranks"]),
+               int(row["metrics"]["data_servers"])): float(
+                   np.median(row["step_s"])) for row in rows}
+    ways = list(dict.fromkeys((way, ranks) for way, ranks, _ in middle))
+    servers = sorted({many for *_, many in middle})
+    off = 0.0
+    names = {}
     for row in rows:
         job = row["metrics"]
-        servers = int(job["data_servers"])
-        name = (f"{WAYS[row['variant']][0]}\n"
-                f"{count(int(row['ranks']), 'rank')}\n"
-                f"{count(int(job['opens']), 'open')}")
-        bars.setdefault(servers, {})[name] = list(row["step_s"])
-        middle[row["variant"], int(row["ranks"]), servers] = float(
-            np.median(row["step_s"]))
-    width = 0.8 / len(bars)
-    for nth, (servers, seconds) in enumerate(bars.items()):
-        primitives.bars(left, seconds, shift=width * (nth - len(bars) / 2
-                                                      + 0.5),
-                        width=width, label=count(servers, "data server"),
-                        looks=look.FILLS[nth:nth + 1])
-    left.tick_params(axis="x", labelsize=7)
+        ranks, many = int(row["ranks"]), int(job["data_servers"])
+        place = ways.index((row["variant"], ranks))
+        nth = servers.index(many)
+        y = place + 0.34 * (nth - (len(servers) - 1) / 2)
+        seconds = middle[row["variant"], ranks, many]
+        names[place] = (f"{WAYS[row['variant']]}\n{count(ranks, 'rank')}, "
+                        f"{count(int(job['opens']), 'open')}")
+        label = count(many, "data server") if place == 0 else ""
+        axes.plot(row["step_s"], [y] * len(row["step_s"]), ".",
+                  color=look.DARK, markersize=3)
+        axes.plot([seconds], [y], linestyle="", marker="os^Dv"[nth],
+                  markersize=8, markeredgecolor=look.DARK, label=label,
+                  markerfacecolor="white" if nth else look.DARK)
+        axes.annotate(f"{rounded(seconds)} s", (max(row["step_s"]), y),
+                      (11, 0), va="center", textcoords="offset points",
+                      fontsize=9)
+        if job["model_s"] > SERVED_S:
+            off = max(off, abs(seconds / job["model_s"] - 1))
+            axes.plot([job["model_s"]], [y], marker="|", linestyle="",
+                      color="black", markersize=15, markeredgewidth=2,
+                      label="the formula" if row is rows[0] else "")
     ranks = max(int(row["ranks"]) for row in rows)
-    few, many = min(bars), max(bars)
-    files, shards = ({servers: middle[way, ranks, servers]
-                      for servers in bars}
+    few, many = min(servers), max(servers)
+    files, shards = ({each: middle[way, ranks, each] for each in servers}
                      for way in ("one file per image", "from shards"))
     if guess is not None:
-        left.axhline(files[many] / guess, color=look.MIDDLE, linestyle=":",
-                     linewidth=2, label=f"your guess: {guess:g} times")
-    left.set(ylabel="time of an epoch (s)",
-             ylim=(0, 1.1 * max(max(seconds) for each in bars.values()
-                                for seconds in each.values())))
-    served = [row for row in rows if row["metrics"]["model_s"] > SERVED_S]
-    model = [row["metrics"]["model_s"] for row in served]
-    off = max(abs(float(np.median(row["step_s"])) / s - 1)
-              for row, s in zip(served, model, strict=True))
-    ends = np.array([0.7 * min(model), 1.4 * max(model)])
-    right.fill_between(ends, 0.8 * ends, 1.2 * ends, color=look.PALE,
-                       label="within 20 %")
-    right.plot(ends, ends, "--", color=look.GREY)
-    for way, (name, nth) in WAYS.items():
-        points = [(s, each) for row, s in zip(served, model, strict=True)
-                  for each in row["step_s"] if row["variant"] == way]
-        if points:
-            own = {**look.LINES[nth], "linestyle": "", "markersize": 6}
-            right.plot(*zip(*points, strict=True),
-                       label=name.replace("\n", " "), **own)
-    right.set(xscale="log", yscale="log", ylabel="measured (s)",
-              xlabel="predicted by the formula (s)")
-    right.set_title(f"The formula is at most {100 * off:.0f} % off",
-                    fontsize=10)
+        look.guess_star(
+            axes, files[many] / guess, ways.index(("from shards", ranks))
+            + 0.45,
+            f"shards {guess:g} times as fast as files", markersize=13)
+    axes.set_yticks(range(len(ways)), [names[at] for at in range(len(ways))],
+                    fontsize=9)
+    axes.set(xscale="log", xlabel="time of an epoch (s)",
+             xlim=(min(middle.values()) / 2, 4 * max(middle.values())),
+             ylim=(len(ways) - 0.5, -0.5))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     each = "; ".join(f"{way}, {count(ranks, 'rank')}, "
                      f"{count(servers, 'data server')}: {rounded(s)} s"
                      for (way, ranks, servers), s in middle.items())
@@ -320,10 +413,32 @@ def one_server(records, guess: float | None = None):
              f"{rounded(files[many] / shards[many])} times as fast as one "
              "file per image.")
     if few < many:
-        title += (f" From {few} to {many}, files become "
-                  f"{rounded(files[few] / files[many])} times as fast, and "
-                  f"shards {rounded(shards[few] / shards[many])} times.")
+        title += (f" With {many} in place of {few}, shards are "
+                  f"{_changed(shards[few] / shards[many])}, and files are "
+                  f"{_changed(files[few] / files[many])}.")
     return look.finish(
         figure, title, f"Seconds of an epoch: {each}. The formula is "
-        f"at most {100 * off:.0f} % off.",
-        legend=4)
+        f"at most {100 * off:.0f} % off.", legend=2)
+
+
+def _changed(times: float) -> str:
+    """Say what more servers brought; no more than a tenth is not told."""
+    if abs(times - 1) < FAR:
+        return "about as fast as before"
+    return f"{rounded(times)} times as fast"
+
+
+def at_work(records) -> str:
+    """Say for which share of an epoch the busier kind of server works, by the
+    number of ranks that ask it for files."""
+    rows = [row for _, row in records.iterrows()
+            if row["variant"] == "one file per image"]
+    many = max(int(row["metrics"]["data_servers"]) for row in rows)
+    rows = [row for row in rows if row["metrics"]["data_servers"] == many]
+    # Of several ranks the formula is what this kind of server needs.
+    busy_s = max(rows, key=lambda row: row["ranks"])["metrics"]["model_s"]
+    shares = [f"{100 * busy_s / np.median(row['step_s']):.0f} % with "
+              f"{count(int(row['ranks']), 'rank')}" for row in rows]
+    return ("A file for each image, " + count(many, "data server")
+            + f": the busier kind of server works for {busy_s:.2f} s.\n"
+            f"Of an epoch that is {', '.join(shares)}.")

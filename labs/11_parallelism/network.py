@@ -35,15 +35,18 @@ def forward(weights: list, x: np.ndarray) -> list:
     return h
 
 
-def backward(weights: list, h: list, g: np.ndarray, gradients: list):
+def backward(weights: list, h: list, g: np.ndarray, gradients: list,
+             first: bool = False):
     """Adds to the gradients of the layers; returns that of the input.
 
     h: what forward gave.  g: the gradient with respect to the last of it.
+    first: their input is the examples, whose gradient nobody needs.
     """
     for k in reversed(range(len(weights))):
         g = g * (h[k + 1] > 0)  # (rows, width)
         gradients[k] += h[k].T @ g  # (width, width)
-        g = g @ weights[k].T  # (rows, width)
+        if k > 0 or not first:
+            g = g @ weights[k].T  # (rows, width)
     return g
 
 
@@ -61,7 +64,7 @@ def serial(weights: list, x: np.ndarray, y: np.ndarray) -> tuple:
     """The loss and the gradients of the whole network, on one rank."""
     h = forward(weights, x)
     gradients = [np.zeros_like(w) for w in weights]
-    backward(weights, h, slope(h[-1], y, len(x)), gradients)
+    backward(weights, h, slope(h[-1], y, len(x)), gradients, first=True)
     return loss(h[-1], y, len(x)), gradients
 
 

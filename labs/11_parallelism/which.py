@@ -2,11 +2,12 @@
 
     mpirun -n 2 python -m mpi4py labs/11_parallelism/which.py
 
-Start it on two ranks or more, here two; it takes about 30 seconds. At two
+Start it on two ranks or more, here two; it takes about 40 seconds. At two
 widths it measures the products of a step without its messages, and the
 messages without the products. From these it forecasts the whole step at a
-third width, which comes last. The ways take turns, so that all meet the same
-machine; data parallelism comes twice, to show how far equal steps differ.
+third width, and then measures it, and its parts. The ways take turns in
+changing order, as `scaleout compare` does; data parallelism comes twice, to
+show how far equal steps differ.
 """
 
 import argparse
@@ -40,8 +41,8 @@ def settings() -> argparse.Namespace:
     parser.add_argument("--layers", type=one_or_more, default=4,
                         help="layers of the network (4)")
     parser.add_argument("--repeats", type=one_or_more,
-                        default=data.rounds(11),
-                        help="steps of each, in turns (11)")
+                        default=data.rounds(12),
+                        help="steps of each, in turns (12)")
     args = parser.parse_args()
     ranks = MPI.COMM_WORLD.Get_size()
     if ranks < 2:
@@ -82,15 +83,24 @@ def messages(comm: MPI.Intracomm, sums: list) -> None:
         comm.Allreduce(MPI.IN_PLACE, each)
 
 
+def order(names: list, number: int) -> list:
+    """The order of a round: every second one is the mirror image of the one
+    before, and each two begin one place further on. So nobody keeps a place,
+    and nobody always follows the same one."""
+    first = number // 2 % len(names)
+    turn = [*names[first:], *names[:first]]
+    return turn[::-1] if number % 2 else turn
+
+
 def in_turns(comm: MPI.Intracomm, work: dict, repeats: int) -> dict:
     """Seconds of each piece of work, round by round, after a warm-up."""
     seconds = {name: [] for name in work}
-    for _ in range(1 + repeats):
-        for name, each in work.items():
+    for number in range(-1, repeats):
+        for name in order(list(work), number):
             # Distributed: all begin together
             comm.Barrier()
             start = MPI.Wtime()
-            each()
+            work[name]()
             # Distributed: the slowest rank counts
             seconds[name].append(
                 comm.allreduce(MPI.Wtime() - start, op=MPI.MAX))
@@ -118,18 +128,19 @@ def parts(comm: MPI.Intracomm, args: argparse.Namespace, width: int,
             for way in bytes_}
 
 
-def forecast(widths: list, measured: list) -> float:
-    """Milliseconds of a step at the third width, from parts at two.
+def forecast(widths: list, measured: list) -> list:
+    """Milliseconds of the products and of the messages of a step at the third
+    width, from what was measured at the first two.
 
     Batch and width grow together. So products grow as width**3, and messages
     as their bytes, width**2: a straight line over each goes through the two.
     """
-    total = 0.0
+    expected = []
     for column, power in ((0, 3), (1, 2)):
         work = [float(width) ** power for width in widths]
         line = np.polyfit(work[:2], [each[column] for each in measured], 1)
-        total += np.polyval(line, work[2])
-    return total
+        expected.append(float(np.polyval(line, work[2])))
+    return expected
 
 
 def main(args: argparse.Namespace) -> None:
@@ -145,6 +156,8 @@ def main(args: argparse.Namespace) -> None:
         steps = in_turns(
             comm, {way: lambda way=way, given=given: WAYS[way](
                 comm, *given[way]) for way in WAYS}, args.repeats)
+        # The parts at this width, too: they tell where a forecast is off.
+        found.append(parts(comm, args, wide, batch))
         # Distributed: one report, not one from each rank
         if comm.rank == 0:
             for way in WAYS:
@@ -155,7 +168,8 @@ def main(args: argparse.Namespace) -> None:
 def report(args: argparse.Namespace, way: str, batch: int, measured: list,
            step_s: list) -> None:
     """One line and one record."""
-    predicted = forecast(args.widths, measured)
+    expected = forecast(args.widths, measured[:2])
+    predicted = sum(expected)
     records.write(
         lab="11_parallelism",
         variant=way,
@@ -164,7 +178,7 @@ def report(args: argparse.Namespace, way: str, batch: int, measured: list,
         step_s=step_s,
         metrics={"widths": args.widths, "batch": batch,
                  "ratio": batch / args.widths[-1], "predicted_ms": predicted,
-                 "parts": measured},
+                 "predicted_parts": expected, "parts": measured},
     )
     print(f"width {args.widths[-1]} batch {batch:5} {way:10}: forecast "
           f"{predicted:.2f} ms; the step {1e3 * np.median(step_s):.2f} ms",

@@ -288,7 +288,7 @@ def several_at_a_time(job):
     ],
 )
 def decoded_once(job):
-    """In two epochs each image is read once, and comes out anew."""
+    """In two epochs each image is read once, and augmented in both."""
     ranks, _ = behind_decoded(
         job, "what `decoded` gives to be kept, pairs (image, number)",
         "cache")

@@ -65,7 +65,7 @@ def wrong_layers(ranks):
     script="tensor.py",
 )
 def one_sum_a_pair(job):
-    """Split into columns and rows, each gradient is that of one rank."""
+    """Split into columns and rows, it has the gradients of one rank."""
     try:
         wrong = wrong_layers(found(job))
     except ScaleoutError as failed:
@@ -164,7 +164,7 @@ def tensor_slip(ranks, size, wrong):
     script="pipeline.py",
 )
 def gradients_come_back(job):
-    """Four stages of two layers: each gradient is that of one rank."""
+    """Four stages of two layers have the gradients of one rank."""
     try:
         ranks = found(job, **PARTS)
     except ScaleoutError as failed:

@@ -135,8 +135,10 @@ def watch_tensor(comm: MPI.Intracomm, args: argparse.Namespace) -> dict:
                for k, part in pieces]
     told = measure.Watched(comm)
     saw = tensor.tensor_parallel(told, weights, x, y)[1]
-    # The sum in forward is given out: the rest is TODO 1.
-    given = sum(told.given.values()) * 2 / args.layers / x.nbytes - 1
+    # The sums in forward are given out: the rest is TODO 1, which all pairs
+    # but the first come to.
+    pairs = args.layers // 2
+    given = (sum(told.given.values()) / x.nbytes - pairs) / (pairs - 1)
     off, factor = measure.compare(saw, pieces,
                                   serial(measure.network(args), x, y)[1])
     slips = []
@@ -148,9 +150,10 @@ def watch_tensor(comm: MPI.Intracomm, args: argparse.Namespace) -> dict:
         gives = all_ranks[comm.rank]
         if all(map(close, saw, gives)):
             slips.append(name)
-        # The gradients of columns or rows may have been added up, too.
+        # The gradients of columns or rows may have been added up, too, of all
+        # pairs but the first.
         for kind in (0, 1):
-            sums = [sum(each) if k % 2 == kind and len(
+            sums = [sum(each) if k > 1 and k % 2 == kind and len(
                 {part.shape for part in each}) == 1 else each[comm.rank]
                     for k, each in enumerate(zip(*all_ranks, strict=True))]
             if name == "sum" and all(map(close, saw, sums)):

@@ -173,15 +173,13 @@ def split(way: str, comm: Watched, args: argparse.Namespace, *,
     unreceived, unfinished = comm.left()
     books.note(logs=logs[1:], unreceived=unreceived, unfinished=unfinished)
     # Distributed: one record of all ranks; the slowest of them counts
-    record = books.write(variant=way, loss=loss, serial_loss=alone[0],
-                         off=worst, peak_bytes=peak, **vars(args))
+    books.write(variant=way, loss=loss, serial_loss=alone[0], off=worst,
+                peak_bytes=peak, **vars(args))
     # Distributed: one line, not one from each rank
     if world.rank == 0:
         close = 1e-10 if args.dtype == "float64" else 1e-3
         says = "as serial" if worst <= close else "WRONG    "
-        ms = 1e3 * np.median(record["step_s"])
-        print(f"{way:9} {says} {ms:9.2f} ms a step {peak / 2**20:8.2f} MiB",
-              flush=True)
+        print(f"{way:9} {says} {peak / 2**20:8.2f} MiB", flush=True)
 
 
 def compare(arrays: list, pieces: list, wanted: list) -> tuple:

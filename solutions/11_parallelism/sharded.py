@@ -73,7 +73,7 @@ def sharded(comm: MPI.Intracomm, weights: list, x: np.ndarray, y: np.ndarray,
     for k in reversed(range(len(weights))):
         w = weights[k]
         gradient = np.zeros_like(w)  # (width, width)
-        g = backward([w], h[k : k + 2], g, [gradient])  # (rows, width)
+        g = backward([w], h[k : k + 2], g, [gradient], k == 0)
         sharded_adam(comm, w.ravel(), gradient.ravel(), states[k])
         if not drop:
             kept.append(gradient)

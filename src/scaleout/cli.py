@@ -390,6 +390,21 @@ def _pieces(args: argparse.Namespace, rest: list[str]) -> int:
     return 0
 
 
+def _guesses(args: argparse.Namespace, rest: list[str]) -> int:
+    from .base.paths import results, show
+    from .teaching import calibration
+
+    guesses = calibration.own()
+    _say(calibration.in_words(guesses))
+    if any(one.factor for one in guesses):
+        from .teaching.classroom import guesses_picture
+
+        picture = results() / calibration.PICTURE
+        guesses_picture(guesses).savefig(picture)
+        _say(f"The picture: {show(picture)}")
+    return 0
+
+
 def _reset(args: argparse.Namespace, rest: list[str]) -> int:
     from .course import masters
 
@@ -755,6 +770,8 @@ def _course_words(commands: Any) -> None:
     about = "numbers of the pieces that fill it, in their order: they are put there, and checked"
     pieces("order", nargs="*", type=int, metavar="PIECE", help=about)
     pieces("--faded", action="store_true", help="put the right lines there, each with a blank")
+
+    _verb(commands, "guesses", "say how far off your guesses were, and draw them", _guesses)
 
     reset = _verb(
         commands, "reset", "give back the untouched runme.py; yours is kept beside it", _reset

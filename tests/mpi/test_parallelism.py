@@ -142,11 +142,16 @@ def test_a_forecast_comes_from_the_parts_at_two_narrower_widths() -> None:
     assert [row["variant"] for row in rows] == ["data", "tensor", "data again"] * 3
     for row in rows:
         assert row["metrics.batch"] == 64 * row["metrics.ratio"] and len(row["step_s"]) == 2
-        for width, (products, messages, summed) in zip((16, 32), row["metrics.parts"], strict=True):
-            of = width if row["variant"].startswith("data") else width * row["metrics.ratio"]
-            assert summed == 4 * 4 * of * width, "4 layers of 4-byte numbers"
+        parts = row["metrics.parts"]
+        for width, (products, messages, summed) in zip((16, 32, 64), parts, strict=True):
+            # Tensor parallelism needs no sum before its first pair.
+            sums, rows_ = (3, row["metrics.ratio"]) if row["variant"] == "tensor" else (4, 1)
+            assert summed == 4 * sums * rows_ * width * width, "numbers of 4 bytes"
             assert products > 0 and messages > 0
-        (one, sums, _), (two, more, _) = row["metrics.parts"]
-        goes_on = two + (two - one) * (64**3 - 32**3) / (32**3 - 16**3)
-        goes_on += more + (more - sums) * (64**2 - 32**2) / (32**2 - 16**2)
-        assert row["metrics.predicted_ms"] == pytest.approx(goes_on)
+        (one, less, _), (two, more, _), _ = parts
+        goes_on = [
+            two + (two - one) * (64**3 - 32**3) / (32**3 - 16**3),
+            more + (more - less) * (64**2 - 32**2) / (32**2 - 16**2),
+        ]
+        assert row["metrics.predicted_parts"] == pytest.approx(goes_on)
+        assert row["metrics.predicted_ms"] == pytest.approx(sum(goes_on))

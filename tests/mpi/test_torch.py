@@ -69,7 +69,7 @@ def test_torch_splits_as_the_lab_does(
 
 
 def _split(ranks: int, *words: str) -> Run:
-    script = "solutions/11_parallelism/more/torch_split.py"
+    script = "solutions/11_parallelism/beyond/torch_split.py"
     return launch.run(
         [str(TORCH / "bin" / "python"), "-m", "mpi4py", script, *words],
         name="torch_split",

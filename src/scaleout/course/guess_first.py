@@ -9,6 +9,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from . import came
+
 TOGETHER_S = 1.0  # cells that a front end sends closer together than this are sent by "Run All"
 ASKS = """\
 Your guess comes first: put it in the place of None in
@@ -61,3 +63,4 @@ def begin() -> None:
     kernel = getattr(shell, "kernel", None)
     if kernel and not any(isinstance(one, GuessFirst) for one in shell.ast_transformers):
         shell.ast_transformers.append(GuessFirst(kernel.get_parent))
+        came.begin(shell)

@@ -11,7 +11,7 @@ from pathlib import Path
 from ..base import jsonlines
 from ..base.errors import ScaleoutError
 from ..base.paths import course_files, home, read_text, results, show, topic
-from . import pieces
+from . import came, pieces
 from .marks import GUESS, cut, numbers
 
 TOPIC = r"[0-9]{2}_[a-z0-9_]+"  # leaves out an attendee's own notebooks, such as Jupyter's 00_welcome-Copy1
@@ -72,6 +72,9 @@ def generated() -> Iterator[tuple[Path, str]]:
             scripts = {path.name: read_text(path) for path in course_files(here, *SCRIPTS)}
             made = pieces.made(here.name, scripts, read_text(here / pieces.WRONG))
             yield root / "labs" / here.name / pieces.FILE, made
+        if (here / came.MASTER).is_file():
+            made = came.made(read_text(here / came.MASTER))
+            yield root / "labs" / here.name / came.FILE, made
 
 
 def untouched(name: str) -> dict[str, str]:

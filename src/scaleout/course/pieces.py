@@ -24,6 +24,7 @@ WRONG = (
 )
 MOST_WRONG = 4
 BLANK = "____"
+COMMENT = re.compile(r"\s*#(?!SBATCH )")  # a line of #SBATCH is a setting of the job
 
 
 class Gap(msgspec.Struct):
@@ -61,14 +62,15 @@ def made(name: str, scripts: Mapping[str, str], wrong: str) -> str:
 def code(text: str) -> list[str]:
     """List the lines of a text that do something, none deeper than it needs to be."""
     lines = textwrap.dedent(text.strip("\n")).splitlines()
-    return [line for line in lines if line.strip() and not line.strip().startswith("#")]
+    return [line for line in lines if line.strip() and not COMMENT.match(line)]
 
 
 def mistakes(right: list[str], fills: list[list[str]]) -> list[str]:
     """Choose lines that make a fill wrong: the first of those that stand near each right line."""
     wrong: dict[str, str] = {}  # each beside the right line that it takes the place of
+    known = {bare(line) for line in right}
     for fill in fills:
-        new = [line for line in fill if line not in right]
+        new = [line for line in fill if bare(line) not in known]
         if len(new) == 1:
             place = difflib.get_close_matches(new[0], right, 1, 0) or right[:1]
             wrong.setdefault(new[0], place[0])
@@ -76,6 +78,11 @@ def mistakes(right: list[str], fills: list[list[str]]) -> list[str]:
     for mistake, beside in wrong.items():
         first.setdefault(beside, mistake)
     return list(dict.fromkeys([*first.values(), *wrong]))[:MOST_WRONG]
+
+
+def bare(line: str) -> str:
+    """Leave out what a line says behind its code."""
+    return line.split("  # ")[0]
 
 
 def faded(line: str) -> str:
@@ -96,12 +103,16 @@ def shown(lab: Lab, number: int) -> str:
     """Show the pieces of a gap, numbered, and what to type."""
     gap = _gap(lab, number)
     lines = [f"{at:3}  {piece}" for at, piece in enumerate(_turned(gap.pieces), 1)]
+    right = len(gap.faded)
+    fill = "fills" if right == 1 else "fill"
+    example = " ".join(str(at) for at in range(right, 0, -1))
     return "\n".join(
         [
-            f"Some of these lines fill TODO {number}, the others are likely mistakes:\n",
+            f"{right} of these lines {fill} TODO {number}, the others are likely mistakes:\n",
             *lines,
-            "\nType the numbers of the right ones, in their order, such as:",
-            f"  scaleout pieces {lab.name} {number}  2 1",
+            "\nType the numbers of the right ones, in an order that works. They are put into "
+            f"{gap.script} and checked:",
+            f"  scaleout pieces {lab.name} {number}  {example}",
         ]
     )
 
@@ -112,6 +123,8 @@ def put(lab: Lab, number: int, order: list[int]) -> None:
     pieces = _turned(gap.pieces)
     if lost := [n for n in order if not 1 <= n <= len(pieces)]:
         raise ScaleoutError(f"There is no piece {lost[0]}: TODO {number} has 1 to {len(pieces)}.")
+    if twice := [n for n in order if order.count(n) > 1]:
+        raise ScaleoutError(f"Piece {twice[0]} stands there twice: each line is used once.")
     _fill(lab, number, gap, [pieces[n - 1] for n in order])
 
 
@@ -133,7 +146,8 @@ def _fill(lab: Lab, number: int, gap: Gap, lines: list[str]) -> None:
     at = lines_of_todos("".join(text)).get(number)
     if at is None:
         raise ScaleoutError(f"{show(path)} has no mark of TODO {number} any more. {again}")
-    while at < len(text) and text[at].strip().startswith("#"):
+    indent = text[at - 1][: text[at - 1].index("#")]
+    while at < len(text) and COMMENT.match(text[at]):
         at += 1
     known = {line.strip() for line in (*gap.starter, *_turned(gap.pieces), *_turned(gap.faded))}
     end = at
@@ -141,7 +155,6 @@ def _fill(lab: Lab, number: int, gap: Gap, lines: list[str]) -> None:
         end += 1
     if end == at:
         raise ScaleoutError(f"In TODO {number} stand lines of your own. {again}")
-    indent = text[at][: len(text[at]) - len(text[at].lstrip())]
     text[at:end] = [f"{indent}{line}\n" for line in lines]
     path.write_text("".join(text), encoding="utf-8")
 

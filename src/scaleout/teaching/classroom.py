@@ -1,5 +1,5 @@
 """Draw the figures of a class: what everybody's machine reached, which TODOs are done, and a
-comparison on all of its machines."""
+comparison on all of its machines; and of each learner's guesses."""
 
 import statistics
 from collections import Counter
@@ -12,8 +12,9 @@ from matplotlib.figure import Figure
 
 from ..base.words import count as count_of
 from ..comparisons.comparison import Comparison
-from ..plots.look import DARK, GREY, LIGHT, MIDDLE, PALE, Look, finish, style
-from ..plots.primitives import interval, stacked
+from ..plots.look import DARK, GREY, INK, LIGHT, MIDDLE, PALE, Look, finish, style
+from ..plots.primitives import ideal, interval, stacked
+from .calibration import FAR, NEAR, TIMES, Guess
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,6 +25,11 @@ COLOURS = {"passed": DARK, "not yet": LIGHT, "not judged": GREY, "not started": 
 PANELS = 3  # variants that are drawn at most
 SHOWN = ("faster", "slower")  # verdicts of a difference
 THIN: Look = {"capsize": 0, "linewidth": 1, "markersize": 4, "color": DARK}
+PARTS: Mapping[str, tuple[str, Look]] = {
+    "times": ("times as fast", {"color": DARK, **EDGE}),
+    "other": ("other numbers", {"color": LIGHT, "hatch": "//", **EDGE}),
+}
+BINS = ("below\n1/4", "1/4\nto 1/2", "1/2\nto 1", "1\nto 2", "2\nto 4", "above\n4")
 STATES = {state: (state, {"color": colour, **EDGE}) for state, colour in COLOURS.items()}
 
 
@@ -135,6 +141,70 @@ def machines_picture(found: Mapping[str, Comparison]) -> Figure:
     label = f"times as fast as {_drawable(baseline)}, with 95 % intervals"
     grid[0, (len(variants) - 1) // 2].set_xlabel(label)
     return finish(figure, _drawable(" ".join(told)), " ".join(values), legend=3)
+
+
+@style
+def guesses_picture(guesses: Sequence[Guess]) -> Figure:
+    """Draw guesses over what came, where both are numbers above 0.
+
+    Ratios are points, on the right side of 1 or not; all numbers are counted by how many times what
+    came they are.
+
+    Parameters
+    ----------
+    guesses : sequence of Guess
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+    """
+    figure, (points, bars) = plt.subplots(1, 2, figsize=(9, 4.6))
+    factors = [(one.unit, one.factor) for one in guesses if one.factor]
+    times = [one for one in guesses if one.factor and one.unit == TIMES]
+    every = [float(value) for one in times for value in (one.guess, one.came)] or [1.0]
+    ends = np.array([min(0.5, *every) / 1.3, max(2.0, *every) * 1.3])
+    points.fill_between(ends, ends / FAR, ends * FAR, color=PALE, zorder=0, linewidth=0,
+                        label=f"within a factor of {FAR:g}")  # fmt: skip
+    for draw in (points.axhline, points.axvline):
+        draw(1, color=GREY, linewidth=1)
+    ideal(points, ends, ends, "as guessed")
+    for right, label, inside, marker in (
+        (True, "right side of 1", DARK, "o"),
+        (False, "wrong side of 1", "white", "s"),
+        (None, f"came within {100 * (NEAR - 1):.0f} % of 1", GREY, "^"),
+    ):
+        own = [one for one in times if one.right_side is right]
+        if own:
+            points.plot([one.came for one in own], [one.guess for one in own], marker, markersize=8,
+                        color=DARK, markerfacecolor=inside, linestyle="", label=label)  # fmt: skip
+    points.set(xscale="log", yscale="log", xlim=ends, ylim=ends)
+    points.set(xlabel="what came (times as fast)", ylabel="your guess (times as fast)")
+    digits = (1, 2, 5) if ends[1] < 1000 * ends[0] else (1,)
+    ticks = [
+        digit * 10.0**power
+        for power in range(-15, 16)
+        for digit in digits
+        if ends[0] < digit * 10.0**power < ends[1]
+    ]
+    for axis in (points.xaxis, points.yaxis):
+        axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
+        axis.set_ticks([], minor=True)
+    columns = [Counter[str]() for _ in BINS]
+    for unit, factor in factors:
+        at = int(np.clip(np.floor(np.log2(factor)) + 3, 0, len(BINS) - 1))
+        columns[at]["times" if unit == TIMES else "other"] += 1
+    stacked(bars, columns, PARTS, flat=False, width=0.85)
+    bars.axvline(2.5, color=INK, linestyle="--", linewidth=1)
+    bars.set_xticks(range(len(BINS)), BINS, fontsize=9)
+    bars.set(xlabel="your guess / what came", ylabel="guesses (count)")
+    bars.grid(axis="x", visible=False)
+    bars.yaxis.get_major_locator().set_params(integer=True)
+    near = sum(1 / FAR <= factor <= FAR for _, factor in factors)
+    sides = [one.right_side for one in times if one.right_side is not None]
+    told = f"{near} of {len(factors)} numbers within a factor of {FAR:g} of what came"
+    if sides:
+        told += f"; {sum(sides)} of {len(sides)} ratios on the right side of 1"
+    return finish(figure, f"{told}.", legend=3)
 
 
 def _common(found: Sequence[Comparison]) -> list[str]:

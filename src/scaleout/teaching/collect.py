@@ -24,7 +24,7 @@ from ..course.history import last_states
 from ..course.masters import TOPIC
 from ..kit.fields import wrong
 from ..reports import PAGE, class_page, is_report
-from . import guesses, headlines, survey
+from . import calibration, guesses, headlines, survey
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,6 +50,7 @@ class Attendee:
     answers: dict[tuple[int, str], str] = field(default_factory=dict)
     compared: list[headlines.Found] = field(default_factory=list)
     guessed: guesses.Guesses = field(default_factory=dict)
+    answered: list[calibration.Guess] = field(default_factory=list)
 
 
 def gather(folders: Iterable[Path], names: bool = False) -> list[Attendee]:
@@ -154,7 +155,10 @@ def _own_name(place: Path) -> str:
 
 def _holds_results(folder: Path, inside: str = "") -> bool:
     """Tell whether a folder holds results, itself or (only there, if asked) in `results/`."""
-    patterns = ("[0-9][0-9]_*/checks.jsonl", "[0-9][0-9]_*/*/records.jsonl", PAGE)
+    patterns = (
+        *("[0-9][0-9]_*/checks.jsonl", "[0-9][0-9]_*/*/records.jsonl"),
+        *(PAGE, calibration.FILE),
+    )
     try:
         return folder.is_dir() and any(
             next(folder.glob(where + pattern), None)
@@ -200,8 +204,10 @@ def _attendee(
     compared, not_whole = headlines.read(folder, known) if folder else ([], [])
     records = pd.DataFrame(rows, columns=FIELDS)
     guessed, no_guesses = guesses.read(folder, beside) if folder else ({}, [])
+    answered, damaged = calibration.read(folder / calibration.FILE) if folder else ([], "")
     left_out += [*not_whole, *no_guesses]
-    return Attendee(name, records, checks, left_out, kept, answers, compared, guessed)
+    left_out += [calibration.FILE + plain(damaged, 200)] * bool(damaged)
+    return Attendee(name, records, checks, left_out, kept, answers, compared, guessed, answered)
 
 
 def _is_topic(name: str) -> bool:
@@ -216,14 +222,16 @@ def collect(folders: Iterable[Path], names: bool = False) -> Path:
     """Draw what a class measured, and return the folder.
 
     It holds a picture for each topic, table.csv, a page of its reports, one of its answers in the
-    survey, and one of its guesses in the preview; of the lessons' headline comparisons a picture
-    each, and headlines.jsonl.
+    survey, one of its guesses in the preview, and one of the guesses that most were wrong about; of
+    the lessons' headline comparisons a picture each, and headlines.jsonl.
     """
     class_ = gather(folders, names)
     for attendee in class_:
         for what in attendee.left_out:
             print(f"{attendee.name}: {what}")
-        if attendee.records.empty and not attendee.report and not attendee.guessed:
+        if attendee.records.empty and not (
+            attendee.report or attendee.guessed or attendee.answered
+        ):
             print(f"{attendee.name}: 0 runs, as no record in that folder counts.")
     class_folder = results("class")
     # Pictures of half a class would look like those of a whole one: they are put in place at the end.
@@ -238,6 +246,8 @@ def collect(folders: Iterable[Path], names: bool = False) -> Path:
             (made / survey.PAGE).write_text(survey.counted(answers), encoding="utf-8")
         if guessed := [a.guessed for a in class_ if a.guessed]:
             (made / guesses.PAGE).write_text(guesses.counted(guessed), encoding="utf-8")
+        if answered := [a.answered for a in class_ if a.answered]:
+            (made / calibration.PAGE).write_text(calibration.wrong(answered), encoding="utf-8")
         return made.rename(class_folder / f"{datetime.now():%Y%m%dT%H%M%S.%f}")
 
 

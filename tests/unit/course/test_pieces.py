@@ -69,6 +69,25 @@ def test_two_gaps_of_a_script_are_filled_one_after_the_other(tmp_path: Path) -> 
     assert pieces.code(text) == pieces.code(everything)
 
 
+def test_an_order_that_begins_inside_a_loop_spoils_none_after_it(tmp_path: Path) -> None:
+    lab = _lab(tmp_path, "03_spmd")
+    master = (ROOT / "solutions/03_spmd/runme.py").read_text()
+    right = pieces.code(marks.gaps(master)[2][0])
+    given = _numbered(lab, 2)
+    assert right[1].startswith("    ")
+    pieces.put(lab, 2, [given[line] for line in right[1:]])
+    pieces.put(lab, 2, [given[line] for line in right])
+    solved = marks.cut(master, keep=lambda asked: asked == 2).replace("solutions/", "labs/")
+    assert pieces.code((tmp_path / "runme.py").read_text()) == pieces.code(solved)
+    with pytest.raises(ScaleoutError, match="Piece 2 stands there twice"):
+        pieces.put(lab, 2, [2, 1, 2])
+
+
+def test_the_settings_of_a_job_are_pieces(tmp_path: Path) -> None:
+    given = _numbered(_lab(tmp_path, "07_scaling"), 5)
+    assert {"#SBATCH --nodes=2", "#SBATCH --ntasks-per-node=1"} < {*given}
+
+
 def test_lines_of_ones_own_stay_and_mistakes_are_named(tmp_path: Path) -> None:
     lab = _lab(tmp_path, "00_welcome")
     script = tmp_path / "runme.py"
@@ -98,6 +117,7 @@ def test_a_wrong_line_stands_beside_each_right_one_before_a_second() -> None:
     fills = [["first = 0", right[1]], ["first = 2", right[1]], [right[0], "total = max(x)"]]
     assert pieces.mistakes(right, fills) == ["first = 0", "total = max(x)", "first = 2"]
     assert pieces.mistakes(right, [["a", "b"], right]) == [], "nobody knows which of two it is"
+    assert pieces.mistakes(["x = 1  # (n,)"], [["x = 1"]]) == [], "a remark makes no difference"
 
 
 def test_a_faded_line_lacks_its_longest_name_but_never_its_first_word() -> None:

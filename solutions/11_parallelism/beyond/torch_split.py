@@ -1,6 +1,6 @@
 r"""Two of the splits as PyTorch brings them: columns and rows, and a pipeline.
 
-    scaleout run labs/11_parallelism/more/torch_split.py -n 2 -t 1 \
+    scaleout run solutions/11_parallelism/beyond/torch_split.py -n 2 -t 1 \
         --python .side/torch/bin/python
 
 After `make torch`, on any number of ranks; it takes about 10 seconds. You will
