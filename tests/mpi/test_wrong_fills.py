@@ -87,6 +87,9 @@ EQUAL = {
     ("07_scaling", 5, 7, 8),
     ("08_precision", 3, 5, 6),
     ("09_networks", 1, 2, 3),
+    ("11_parallelism", 3, 1, 2),
+    ("11_parallelism", 5, 2, 3),
+    ("12_capstone", 1, 1, 2),
 }
 
 
