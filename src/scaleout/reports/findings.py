@@ -16,6 +16,7 @@ from ..comparisons.comparison import Comparison
 from ..comparisons.intervals import ROUNDS, Ratio, difference
 from .evidence import Evidence, Measured, Runs, Setting, Test, less_is_better
 
+PLACED = {"--nodes", "--bind"}
 LEFT_OUT = 0.05  # of the images: what a last short step of another batch may leave out
 SMALLEST_S = 1e-3  # of a job's seconds beyond those of an empty one
 COUNTED = re.compile(  # what is no time and no rate, right before its number
@@ -88,11 +89,12 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class Unhelpful:
-    """A variant that is not shown to be faster, and what the notes say of it."""
+    """A variant that is not shown to be faster or was taken back, and what the notes say of it."""
 
     step: Step
     name: str
     reason: str
+    taken_back: bool
 
 
 @dataclass(frozen=True)
@@ -290,13 +292,47 @@ def work_differs(step: Step, name: str) -> str:
 
 
 def unhelpful(report: Findings) -> list[Unhelpful]:
-    """List what was tried and did not help."""
+    """List what was tried and did not help, and what was faster and taken back."""
+    back = [(one.step.number, one.name) for one in taken_back(report)]
     return [
-        Unhelpful(step, name, reason(report.evidence.notes, name))
+        Unhelpful(step, name, reason(report.evidence.notes, name), (step.number, name) in back)
         for step in report.steps
         for name in step.comparison.variants
-        if step.comparison.verdict(name) != "faster"
+        if step.comparison.verdict(name) != "faster" or (step.number, name) in back
     ]
+
+
+def taken_back(report: Findings) -> list[Claim]:
+    """List the steps of a story that were faster and that nothing after them begins or ends with."""
+    if not report.story:
+        return []
+    same = free(report)
+    taken = [step for step in report.steps if not step.measured.claim]
+    whole = [step for step in report.steps if step.measured.claim]
+    last = [step.setting(name) for step in whole for name in step.comparison.variants]
+    best = [Claim(step, step.comparison.best) for step in taken]
+    return [
+        one
+        for number, one in enumerate(best, 1)
+        if one.name != one.step.comparison.baseline
+        and all(
+            set(changes(one.setting, after)) - same
+            for after in [*(step.baseline for step in taken[number:]), *last]
+        )
+    ]
+
+
+def free(report: Findings) -> set[str]:
+    """Name the options that no comparison changes: a proof may train longer than its steps."""
+    every = [setting for step in report.steps for setting in step.measured.variants.values()]
+    names = {name for setting in every for name in settings_of(setting)}
+    changed = {
+        name
+        for step in report.steps
+        for variant in step.comparison.variants
+        for name in changes(step.baseline, step.setting(variant))
+    }
+    return {n for n in names - changed if n == "the argument" or n[:1] == "-"} - PLACED
 
 
 def reason(notes: str, name: str) -> str:

@@ -295,10 +295,16 @@ def _diffs(report: Findings) -> Iterator[Block]:
 
 def _no_help(report: Findings) -> Block:
     items = [
-        f"Comparison {one.step.number}: {one.step.comparison.sentence(one.name)} {one.reason}".strip()
+        f"Comparison {one.step.number}: {one.step.comparison.sentence(one.name)} {_why(one)}".strip()
         for one in findings.unhelpful(report)
     ]
     return Block("list", items=items) if items else Block("p", "All that was tried helped.")
+
+
+def _why(one: findings.Unhelpful) -> str:
+    if one.taken_back:
+        return f"It was taken back: {one.reason or 'the notes do not say why'}"
+    return one.reason
 
 
 def _accuracy(report: Findings) -> Iterator[Block]:

@@ -24,7 +24,6 @@ SEEDS = 5  # fewer say little about an accuracy
 SAME_S = 1e-3  # the seconds of a run are kept to a thousandth
 HARM = 0.02  # of an accuracy, on a scale from 0 to 1: what may be lost, with 95 % confidence
 MOST_ROUNDS = 1000
-PLACED = {"--nodes", "--bind"}
 SCALES = (1, 100)  # of a share, and of percent; of a count, which is larger, the largest is all
 MORE = 0.1  # of the baseline's figure: what may be lost at most, of a loss what it may be more
 
@@ -73,10 +72,7 @@ def _points(report: Findings, broken: Container[str]) -> Iterator[Point]:
 
 def _remarks(report: Findings) -> Iterator[str]:
     """Yield what a careful reader would ask about, though no rule is broken."""
-    tried = [
-        step.comparison.verdict(name) for step in report.steps for name in step.comparison.variants
-    ]
-    if len(report.steps) > 1 and set(tried) == {"faster"}:
+    if len(report.steps) > 1 and not findings.unhelpful(report):
         yield "All that was tried helped, which is rare: is a step that did not help left out?"
     for step in report.steps:
         if step.measured.late:
@@ -276,12 +272,13 @@ def _story(report: Findings) -> Iterator[str]:
     taken = [step for step in report.steps if not step.measured.claim]
     if not report.story or not taken:
         return
-    free = _free(report)
+    free = findings.free(report)
+    back = {one.step.number for one in findings.taken_back(report)}
 
     def differ_by_value(before: Setting, after: Setting) -> list[str]:
         return [name for name in changes(before, after) if name not in free]
 
-    kept, ends = f"{taken[0].comparison.baseline} of comparison 1", [taken[0].baseline]
+    kept, ends, reason = f"{taken[0].comparison.baseline} of comparison 1", [taken[0].baseline], ""
     for step in taken:
         compared = step.comparison
         lacking = [differ_by_value(end, step.baseline) for end in ends]
@@ -290,8 +287,16 @@ def _story(report: Findings) -> Iterator[str]:
                 f"Each step begins with what was kept: {compared.baseline} (comparison {step.number}) is not "
                 f"{kept}, as it has another value of {' and '.join(lacking[0])}. Measure "
                 f"{compared.variants[0]} against what was kept, with the same ranks, threads and variables."
+                f"{reason}"
             )
         if compared.best != compared.baseline:
+            if step.number in back:
+                if findings.reason(report.evidence.notes, compared.best):
+                    continue
+                reason = (
+                    f" Or did you take {compared.best} back? Then say why in your notes, behind its name "
+                    f"in bold:  **{compared.best}** is taken back, as ..."
+                )
             kept, ends = (
                 f"{compared.best} of comparison {step.number}",
                 [step.setting(compared.best)],
@@ -318,21 +323,8 @@ def _story(report: Findings) -> Iterator[str]:
         yield (
             f"The claim is that of its steps: {name} (comparison {step.number}) is not what the last "
             f"step that helped ended with, {kept}, as it has another value of "
-            f"{' and '.join(lacking[0])}. {why} Measure it as a step, or claim {kept}."
+            f"{' and '.join(lacking[0])}. {why} Measure it as a step, or claim {kept}.{reason}"
         )
-
-
-def _free(report: Findings) -> set[str]:
-    """Name the options that no comparison changes: a proof may train longer than its steps."""
-    every = [setting for step in report.steps for setting in step.measured.variants.values()]
-    names = {name for setting in every for name in findings.settings_of(setting)}
-    changed = {
-        name
-        for step in report.steps
-        for variant in step.comparison.variants
-        for name in changes(step.baseline, step.setting(variant))
-    }
-    return {n for n in names - changed if n == "the argument" or n[:1] == "-"} - PLACED
 
 
 def _files(report: Findings) -> Iterator[str]:

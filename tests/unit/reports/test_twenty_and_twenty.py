@@ -321,6 +321,16 @@ def one_round(at: Folder) -> Names:
     return [""]
 
 
+def a_step_taken_back_in_silence(at: Folder) -> Names:
+    return a_step_taken_back(at)[:-2]
+
+
+def a_last_step_taken_back_in_silence(at: Folder) -> Names:
+    fused = replace(INPUT, script="steps/fused.py", text="fused()\n")
+    steps = at.taken()
+    return [steps, at.step("2-fused", {"input": INPUT, "fused": fused}, [150, 170]), at.proof()]
+
+
 def lost_runs(at: Folder) -> Names:
     return [at.taken(row={"values": {}, "run_id": "gone"}), at.proof()]
 
@@ -566,6 +576,8 @@ WRONG: list[tuple[Callable[[Folder], Names], str, str]] = [
     (a_variable_that_the_line_does_not_tell, "another value of variable TF_ENABLE_ONEDNN_OPTS", "anew from"),
     (rows_told_twice, "stands behind 1-input-8, and ended before it", "measure all of it again"),
     (a_start_by_hand, "Two clocks must agree", "--work steps=40,80"),
+    (a_step_taken_back_in_silence, "Each step begins with what was kept", "Or did you take bits back?"),
+    (a_last_step_taken_back_in_silence, "is not what the last step that helped", "**fused** is taken"),
     (lost_runs, "Each run left something: of the run gone", "measure it again"),
 ]  # fmt: skip
 
@@ -629,6 +641,19 @@ def the_steps_of_12(at: Folder) -> Names:
         at.step("s-fused", {"gather": each["gather"], "fused": each["fused"]}, [170, 189]),
         at.step("s-bf16", {"fused": each["fused"], "bf16": each["bf16"]}, [189, 231]),
         at.proof(*whole, wall={"first": 70.0, "mine": 50.0}),
+    ]
+
+
+def a_step_taken_back(at: Folder) -> Names:
+    """The second step is faster; the third begins with the first one again, and the notes say why."""
+    bits = replace(INPUT, script="steps/bits.py", text="bits()\n")
+    steps, fused = at.taken(), replace(INPUT, script="steps/fused.py", text="fused()\n")
+    notes = at.top.parent / "notes.md"
+    notes.write_text("- **input**: asks once.\n- **bits** may cost accuracy.\n")
+    return [
+        *(steps, at.step("2-bits", {"input": INPUT, "bits": bits}, [150, 180])),
+        *(at.step("3-fused", {"input": INPUT, "fused": fused}, [150, 170]), at.proof(FIRST, fused)),
+        *("--notes", str(notes)),
     ]
 
 
@@ -880,8 +905,17 @@ def test_the_points_are_those_of_the_rules_and_of_the_notes(
     assert status == 0 and "unharmed 1, honest 0" in said
 
 
+def test_a_step_that_was_taken_back_stands_among_what_did_not_help(
+    at: Folder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, said = checked(at, a_step_taken_back(at), capsys)
+    assert status == 0 and "honest 1" in said and "All that was tried helped" not in said, said
+    shown = (at.top / "page.html").read_text()
+    assert "It was taken back: may cost accuracy.</li>" in shown
+
+
 RIGHT: list[Callable[[Folder], Names]] = [
-    a_story, the_steps_of_12, the_steps_of_06, an_example_of_keras, an_example_of_pytorch,
+    a_story, the_steps_of_12, a_step_taken_back, the_steps_of_06, an_example_of_keras, an_example_of_pytorch,
     open_mpi_with_reduce, nothing_claimed, nothing_claimed_by_a_story,
     another_batch_and_the_same_images, a_variable, a_loss_that_stays, a_loss_of_records,
     a_module_is_the_step, short_steps_on_little_data, further_figures_of_the_test, measured_twice,
