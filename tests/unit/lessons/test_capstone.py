@@ -283,7 +283,7 @@ def test_ranks_are_drawn_of_the_largest_machine_only_if_it_is_larger(
     small = SimpleNamespace(name="a laptop", found=compared(two))
     large = SimpleNamespace(name="a server", found=compared({**two, "tuned, 16 ranks": 5.0}))
     assert figures.on_more_cores([small]) is None
-    assert "No machine with more than two cores" in capsys.readouterr().out
+    assert " on 2 ranks" in capsys.readouterr().out
     words = read_figure(figures.on_more_cores([small, large]))
     assert "a server: the tuned training is fastest on 16 ranks." in words
 
