@@ -121,8 +121,8 @@ def of_the_worst(record, phantoms) -> str:
     hidden = sum(phantoms.hidden(numbers[at]) for at in lowest)
     small = sum(true[at] <= SIZES["up to 150"][1] for at in lowest)
     first, dice = numbers[lowest[0]], dice_of(record)[lowest[0]]
-    return (f"Of the {count(len(lowest), 'worst patient')}, CT hides the "
-            f"tumour of {hidden}, and in {small} it has at most "
+    return (f"Of the {count(len(lowest), 'worst patient')} of the last seed, "
+            f"CT hides the tumour of {hidden}, and in {small} it has at most "
             f"{SIZES['up to 150'][1]} pixels. Patient {first} is the worst, "
             f"with a Dice of {dice:.2f}.")
 
@@ -154,7 +154,7 @@ def worst(record, phantoms, many: int = 5):
                     label="the network's")
     return look.finish(
         figure, f"The {count(len(lowest), 'patient')} with a tumour and the "
-        "lowest Dice, CT above and PET below.",
+        "lowest Dice over all slices; a slice of each, CT above, PET below.",
         f"{', '.join(titles)}.".replace("\n", ": "), legend=2)
 
 
@@ -230,9 +230,11 @@ def over_seeds(rows, name: str, other: str) -> str:
         told.append(f"{form.format(middle)} {what} ({low:+.3g} to "
                     f"{high:+.3g}{shown})")
     alarms = [sum(alarms for _, alarms in each) for each in both]
+    healthy = sum(true == 0 for each in of[name]["metrics"]
+                  for _, _, true in each["by_patient"])
     return (f"{other} beside {name}, {count(len(both[0]), 'stored seed')}: "
             f"{'; '.join(told)}; {count(alarms[1], 'false alarm')} in place "
-            f"of {alarms[0]}.")
+            f"of {alarms[0]}, in all {healthy} patients without a tumour.")
 
 
 def shares_of(share) -> dict[str, float]:
@@ -267,8 +269,9 @@ def side_by_side(found, name: str):
         for rank, parts in enumerate(seconds_of(found, variant)):
             bars[f"{variant},\nrank {rank}"] = parts
     figure, axes = plt.subplots(figsize=(7.4, 1.4 + 0.7 * len(bars)))
+    digits = 2 if sum(bars[f"{name},\nrank 0"].values()) < 3 else 1
     ends = primitives.stacked(axes, list(bars.values()), PARTS,
-                              text="{:.1f} s")
+                              text=f"{{:.{digits}f}} s")
     axes.set_yticks(range(len(bars)), list(bars))
     axes.set(xlabel="time of a job without its first step (s)",
              xlim=(0, 1.03 * max(ends)))
@@ -276,8 +279,8 @@ def side_by_side(found, name: str):
     gaps = {part: new.get(part, 0) - old[part] for part in old}
     largest = sorted(gaps, key=lambda part: -abs(gaps[part]))[:2]
     said = "; ".join(
-        f"{PARTS[part][0]} {old[part]:.1f}\N{NO-BREAK SPACE}s before, "
-        f"{new.get(part, 0):.1f}\N{NO-BREAK SPACE}s with it"
+        f"{PARTS[part][0]} {old[part]:.{digits}f}\N{NO-BREAK SPACE}s before, "
+        f"{new.get(part, 0):.{digits}f}\N{NO-BREAK SPACE}s with it"
         for part in largest)
     return look.finish(figure, f"{name}, rank 0: {said}.", legend=5)
 
@@ -294,10 +297,14 @@ def seconds_of(found, variant) -> list[dict[str, float]]:
 
 
 def bounds(record) -> str:
-    """For each part, how many times as fast a training would be without it."""
-    shares = shares_of(record["metrics"]["shares"][0])
-    lines = [f"{PARTS[part][0]:<15} {share:3.0f} %   at most "
-             f"{100 / (100 - share):.2f} times as fast"
+    """For each part, how many times as fast a training would be without it;
+    the first step is left out, as images/s leaves it out."""
+    spent = record["metrics"]["shares"][0]["spent"]
+    spent = {part: spent.get(part, 0.0) for part in PARTS
+             if part != "first step"}
+    shares = {part: s / sum(spent.values()) for part, s in spent.items()}
+    lines = [f"{PARTS[part][0]:<15} {100 * share:3.0f} %   at most "
+             f"{1 / (1 - share):.2f} times as fast"
              for part, share in shares.items()]
     return "\n".join(lines)
 
@@ -326,8 +333,10 @@ def by_seed(records, before, after, guess: float | None = None):
         axes.plot([0, 1], pair, "o-", color=look.DARK, linewidth=1.2,
                   label="" if nth else "a seed")
     axes.set_xticks([0, 1], [before, after])
+    low, high = axes.get_ylim()
+    least = max(0, 0.05 - (high - low)) / 2  # small differences look small
     axes.set(ylabel="Dice in the test (1: the same outlines)",
-             xlim=(-0.4, 1.4))
+             xlim=(-0.4, 1.4), ylim=(low - least, high + least))
     if len(pairs) < 3:
         return look.finish(figure, "So few seeds tell too little.")
     middle, low, high = difference(pairs)

@@ -100,6 +100,13 @@ class Ladder:
         """The ranks of what was kept."""
         return self.steps[self.kept]["ranks"]
 
+    def other_ranks(self, name: str) -> int:
+        """The ranks of this step, where it was taken; else 1 where several
+        were kept, and 2 where one was."""
+        if name in self.steps:
+            return self.steps[name]["ranks"]
+        return 1 if self.ranks > 1 else 2
+
     @property
     def story(self) -> list[str]:
         """The names of the comparisons, for the report; the proof is last."""
@@ -144,10 +151,6 @@ class Ladder:
                 print("It is shown as it was measured. To measure runme.py as "
                       f"it is now, give the step a new name: {name} again.")
                 return found
-            print(f"The script that {name} had is {show(_aside(script))}.")
-            # Out of the story until it is measured: this may be interrupted.
-            del self.steps[name]
-            self._keep()
         text = self._text(name, before)
         first = self.folder / f"{_short(before)}.py"
         if (text, new) == (first.read_text(encoding="utf-8"),
@@ -156,6 +159,11 @@ class Ladder:
                 f"{show(self.lab.script)} is that of {before}, and starts as "
                 "it: edit a function, save the file, and run this cell again."
             )
+        if name in names:
+            print(f"The script that {name} had is {show(_aside(script))}.")
+            # Out of the story until it is measured: this may be interrupted.
+            del self.steps[name]
+            self._keep()
         script.write_text(text, encoding="utf-8")
         found = self._compare(name, pair, guess, dice)
         # In the short form one round shows nothing, and the story goes on.

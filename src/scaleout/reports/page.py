@@ -303,7 +303,7 @@ def _no_help(report: Findings) -> Block:
 
 def _why(one: findings.Unhelpful) -> str:
     if one.taken_back:
-        return f"It was taken back: {one.reason or 'the notes do not say why'}"
+        return f"It was taken back: {f'{one.name} {one.reason}' if one.reason else 'the notes do not say why'}"
     return one.reason
 
 

@@ -911,7 +911,7 @@ def test_a_step_that_was_taken_back_stands_among_what_did_not_help(
     status, said = checked(at, a_step_taken_back(at), capsys)
     assert status == 0 and "honest 1" in said and "All that was tried helped" not in said, said
     shown = (at.top / "page.html").read_text()
-    assert "It was taken back: may cost accuracy.</li>" in shown
+    assert "It was taken back: bits may cost accuracy.</li>" in shown
 
 
 RIGHT: list[Callable[[Folder], Names]] = [
