@@ -201,6 +201,7 @@ def _ratios(
             )
     guess_line(axes, guess, upright=True)
     axes.margins(x=0.12)
+    axes.locator_params(axis="x", nbins=6)  # of three digits, which more ticks would make overlap
 
 
 def _values(
