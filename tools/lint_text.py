@@ -21,7 +21,7 @@ PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 Cells = list[dict[str, Any]]
 Problems = Iterator[str]
 
-WIDTH, CELL_LINES, BOOK_KIB = 79, 15, 1280
+WIDTH, CELL_LINES, BOOK_KIB = 79, 15, 1024
 SAME = "nbval-check-output"
 SUMMARY = "## What you take with you"
 TALKS = re.compile(r"(comm|hvd)\.[A-Za-z_]+\(|MPI\.COMM_WORLD$|distributed=True")
@@ -114,6 +114,9 @@ def run_whole(path: Path) -> Problems:
 # changed since they were run. What is stale no longer is an error until it is taken off.
 STALE: dict[str, str] = {}
 
+# Known to be larger, in KiB, until their next run stores smaller pictures.
+LARGE = {"12_capstone": 1280}
+
 
 def belongs(path: Path) -> Problems:
     """What is stored is what a run of this very code gave, whole and unedited."""
@@ -136,8 +139,11 @@ def belongs(path: Path) -> Problems:
 def size(path: Path) -> Problems:
     """Short cells, as much text as code, and a file that a browser loads at once."""
     code, texts = cells(path, "code"), cells(path, "markdown")
-    if path.stat().st_size > BOOK_KIB * 1024:
-        yield f"it has more than {BOOK_KIB} KiB"
+    most, kib = LARGE.get(path.stem, BOOK_KIB), path.stat().st_size / 1024
+    if kib > most:
+        yield f"it has more than {most} KiB"
+    elif path.stem in LARGE and kib <= BOOK_KIB:
+        yield "it is no longer too large: take it off the list LARGE"
     if len(texts) < len(code):
         yield f"{len(texts)} text cells for {len(code)} code cells"
     for number, cell in enumerate(code, 1):
