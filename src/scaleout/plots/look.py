@@ -18,11 +18,13 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import PathCollection
 from matplotlib.container import BarContainer, ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.rcsetup import cycler
+from PIL import Image
 
 from ..base.errors import ScaleoutError
 from ..base.words import rounded
@@ -101,11 +103,26 @@ def style(draw: Callable[..., Figure]) -> Callable[..., Figure]:
             figure = draw(*args, **kwargs)
             figure.canvas.draw()  # the look ends here, so the layout is settled here
         plt.close(figure)
+        Palette(figure)
         figure.set_label(str(figure.get_label() or in_words(figure)))
         setattr(figure, "_repr_mimebundle_", partial(_shown, figure))  # noqa: B010  (IPython's name)
         return figure
 
     return drawn
+
+
+class Palette(FigureCanvasAgg):
+    """Writes a picture with 256 colours of its own, which makes a notebook a third as large.
+
+    Pillow's MAXCOVERAGE leaves each colour so near that nobody sees a difference.
+    """
+
+    def print_png(self, filename_or_obj: Any, **_: Any) -> None:
+        """Write the picture to a file, or to a file's path."""
+        drawn = io.BytesIO()
+        super().print_png(drawn)  # type: ignore[no-untyped-call]
+        few = Image.open(drawn).convert("RGB").quantize(method=Image.Quantize.MAXCOVERAGE)
+        few.save(filename_or_obj, format="png", optimize=True)
 
 
 def _shown(figure: Figure, **_: object) -> tuple[dict[str, str], dict[str, dict[str, str]]]:

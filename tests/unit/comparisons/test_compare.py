@@ -1,6 +1,8 @@
 """Comparisons: what is run in which order, what is kept, what is said; and the command's words."""
 
+import base64
 import functools
+import io
 import itertools
 import json
 import math
@@ -16,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 from msgspec.structs import replace
+from PIL import Image
 
 from scaleout import Comparison, cli, compare
 from scaleout import records as books
@@ -499,7 +502,10 @@ def test_the_figure_says_what_was_found_and_shows_the_guess() -> None:
     assert picture._suptitle.get_text() == "a: faster, 1.30 times as fast as base (1.29 to 1.31)."
     legend = [text.get_text() for text in picture.legends[0].get_texts()]
     assert "your guess: 1.7" in legend and "disturbed" not in legend
-    words = picture._repr_mimebundle_()[1]["image/png"]["alt"]
+    data, about = picture._repr_mimebundle_()
+    words = about["image/png"]["alt"]
+    stored = Image.open(io.BytesIO(base64.b64decode(data["image/png"])))
+    assert stored.mode == "P" and stored.size[0] > 600, "a palette, or a notebook grows too large"
     assert "a: median 130 (images/s), ratio 1.30" in words and "your guess: 1.7." in words
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import sys
 import tomllib
 from pathlib import Path
@@ -200,6 +201,10 @@ def test_small_tumours_are_told_from_large_ones(phantoms) -> None:
     words = read_figure(figures.found_by_size(both, guess="tversky"))
     assert "dice: 49 % of the smallest, Dice 0.50, 1 false alarm; tversky: 76 % of" in words
     numbers = figures.sizes_of(both["dice"].iloc[0])
+    for guess, place in (("tversky", 0.05), ("dice", 0.0), ("neither", 0.05)):
+        figure = figures.found_by_size(both, guess=guess)
+        stars = [line for line in figure.axes[0].lines if line.get_marker() == "*"]
+        assert stars[0].get_xdata()[0] == pytest.approx(place), "where the marker of the name is"
     assert sum(numbers.values()) == 10 and f"up to 150 ({numbers['up to 150']} patient" in words
 
 
@@ -468,6 +473,7 @@ def test_the_ladder_says_where_it_goes_on(
 
 def test_the_proof_is_shown_as_it_was_measured(steps: ModuleType, training: Training) -> None:
     found = climbed(steps, training).prove(guess=3)
+    assert training.asked["test"] == 100 and training.asked["epochs"] == 12
     jobs = training.jobs
     again = steps.Ladder(training).prove(guess=3)
     assert training.jobs == jobs and again.ratio("mine").middle == found.ratio("mine").middle
@@ -488,7 +494,7 @@ def test_a_step_that_may_harm_is_not_kept(
     with monkeypatch.context() as patch:
         patch.setattr(steps.Ladder, "_harms", lambda *_: True)
         ladder.step("bf16", guess=1.5, dice=True)
-    assert training.asked["test"] == 100 and training.asked["epochs"] == 3
+    assert training.asked["test"] == 100 and training.asked["epochs"] == 12
     assert "not kept, as more than 0.02 of the Dice may be lost" in capsys.readouterr().out
     training.edit(260)
     assert ladder.step("ranks again", guess=1.2).baseline == "mine 2"
@@ -534,11 +540,23 @@ def test_notes_keep_what_somebody_wrote(steps: ModuleType, training: Training) -
     assert len(notes.read_text().splitlines()) == 4
 
 
+def test_our_page_says_of_a_slower_step_that_it_is(steps: ModuleType, training: Training) -> None:
+    ladder = climbed(steps, training)
+    training.edit(150)
+    ladder.step("bf16", guess=1.5)
+    (training.folder / "ours").mkdir()
+    shutil.copy(TOPIC.folder / "ours" / "why.toml", training.folder / "ours")
+    lines = ladder.notes().read_text().splitlines()
+    assert lines[0].startswith("- **two ranks** share the input, which one process does")
+    assert lines[1] == "- **mine 1**" and lines[3].startswith("- **bf16** is slower, although")
+
+
 def test_we_say_something_of_each_of_our_steps() -> None:
     book = (TOPIC.folder.parent / "12_capstone.ipynb").read_text()
     told = tomllib.loads((TOPIC.folder / "ours" / "why.toml").read_text())
     taken = re.findall(r'ladder\.step\(\\"([^"\\]+)\\", guess=guess', book)
-    assert set(taken) == set(told) and all(how.keys() == {"kept", "left"} for how in told.values())
+    assert set(taken) == set(told)
+    assert all(how.keys() == {"kept", "slower", "left"} for how in told.values())
 
 
 def test_larger_slices_have_four_times_as_many_pixels(
