@@ -175,22 +175,24 @@ def found_by_size(records, guess: str | None = None):
     """Draw which share of small and of large tumours is found. records: a name
     for each training, and its record or those of several seeds."""
     figure, axes = plt.subplots(figsize=(7.4, 4.0))
-    small, said, many = {}, [], {}
+    small, stars, said, many = {}, {}, [], {}
     for nth, (name, rows) in enumerate(records.items()):
         each = [found_of(row) for _, row in rows.iterrows()]
         places = [size for size in SIZES if any(size in s for s, _ in each)]
         values = [[shares[size] for shares, _ in each if size in shares]
                   for size in places]
-        middle = primitives.line(
-            axes, np.arange(len(places)) + 0.05 * nth, values, name, nth)
+        at = np.arange(len(places)) + 0.05 * nth
+        middle = primitives.line(axes, at, values, name, nth)
         small[name] = middle[0]
+        stars[name] = at[0], middle[0]
         dice = np.mean([row["metrics"]["dice"] for _, row in rows.iterrows()])
         alarms = sum(alarms for _, alarms in each)
         said.append(f"{name}: {middle[0]:.0f} % of the smallest, Dice "
                     f"{dice:.2f}, {count(alarms, 'false alarm')}")
         many |= sizes_of(rows.iloc[0])
     if guess is not None:
-        look.guess_star(axes, 0, small.get(guess, max(small.values())), guess)
+        best = max(small, key=small.get)
+        look.guess_star(axes, *stars.get(guess, stars[best]), guess)
     axes.set_xticks(range(len(SIZES)), [
         f"{size}\n({count(many.get(size, 0), 'patient')})" for size in SIZES])
     low = min(70.0, 10 * (min(small.values()) // 10))

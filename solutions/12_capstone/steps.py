@@ -28,8 +28,8 @@ from scaleout.measuring.row import Compared
 
 ROUNDS = 5
 SHORT = {"epochs": 2, "patients": 18}  # a job of a step
-# Of the proof, and of a step that may change the Dice. After six epochs a false
-# alarm comes and goes with the seed, so that five seeds would tell too little.
+# Of the proof, and of a step that may change the Dice. After six epochs false
+# alarms come and go with the seed, so that five seeds would tell too little.
 WHOLE = {"epochs": 12, "test": 100}
 LARGE = {"epochs": 1, "patients": 18}  # with slices of 128 x 128
 HARM = 0.02  # of the Dice: what may be lost, as the report has it
@@ -118,9 +118,9 @@ class Ladder:
         """Measure runme.py as it is now. guess: how many times as fast as what
         was kept. ranks and env: as that had them, unless you say so. dice: a
         change that may cost quality trains as long as in the proof, with five
-        seeds, and is kept only if its Dice is shown to be unharmed. The last step takes its
-        own place when runme.py has changed since. Any other step that was
-        taken is shown as it was measured.
+        seeds, and is kept only if its Dice is shown to be unharmed. The last
+        step takes its own place when runme.py has changed since. Any other
+        step that was taken is shown as it was measured.
         """
         self._refuse(name)
         if guess is None:

@@ -307,28 +307,16 @@ def test_a_known_stale_notebook_is_excused_until_it_is_run(
 
 
 def test_the_lists_of_what_is_known_name_notebooks() -> None:
-    known = lint_text.STALE.keys() | lint_text.LARGE.keys() | lint_text.NOISY
-    assert known <= {book.stem for book in lint_text.BOOKS}
+    assert lint_text.STALE.keys() | lint_text.NOISY <= {book.stem for book in lint_text.BOOKS}
 
 
-def test_a_notebook_that_is_known_to_be_large_has_a_limit_of_its_own(
+def test_a_notebook_that_a_browser_would_load_slowly_is_told(
     was_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     size = was_run.stat().st_size / 1024
-    for most, large, says in (
-        (size + 1, {}, []),
-        (size / 2, {}, [f"it has more than {size / 2} KiB"]),
-        (size / 2, {was_run.stem: size + 1}, []),
-        (size / 4, {was_run.stem: size / 2}, [f"it has more than {size / 2} KiB"]),
-        (
-            size + 1,
-            {was_run.stem: size + 2},
-            ["it is no longer too large: take it off the list LARGE"],
-        ),
-    ):
+    for most, says in ((size + 1, []), (size / 2, [f"it has more than {size / 2} KiB"])):
         monkeypatch.setattr(lint_text, "BOOK_KIB", most)
-        monkeypatch.setattr(lint_text, "LARGE", large)
-        assert [one for one in lint_text.size(was_run) if "large" in one or "KiB" in one] == says
+        assert [one for one in lint_text.size(was_run) if "KiB" in one] == says
 
 
 SAYS = "Here two identical jobs\ncould differ by 26 %."
