@@ -8,15 +8,15 @@ another one, this ends with a sentence and an exit status of 1."""
 import json
 import re
 import sys
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from scaleout.base.words import day, markdown_table, percent, rounded
+from scaleout.base.words import day, kibibytes, markdown_table, percent, rounded
 from scaleout.comparisons import elsewhere
 from scaleout.comparisons.comparison import Other
 from scaleout.comparisons.elsewhere import Headline, Kind
 from scaleout.doctor.traps import STEPS
+from scaleout.measuring.kind import names
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = "docs/machines.md"
@@ -123,13 +123,7 @@ def named_kinds(rows: Sequence[Headline]) -> dict[str, Kind]:
     for row in rows:
         if not any(kind.same(row.machine) for kind in kinds):
             kinds.append(row.machine)
-    names = Counter(kind.name for kind in kinds)
-    named: dict[str, Kind] = {}
-    for kind in kinds:
-        name = kind.name if names[kind.name] == 1 else f"{kind.name}, L3 {kind.l3_kib >> 10} MiB"
-        again = sum(known == name or known.startswith(f"{name} (") for known in named)
-        named[f"{name} ({again + 1})" if again else name] = kind
-    return named
+    return dict(zip(names(kinds), kinds, strict=True))
 
 
 def _machines(kinds: dict[str, Kind], rows: Sequence[Headline]) -> str:
@@ -138,17 +132,10 @@ def _machines(kinds: dict[str, Kind], rows: Sequence[Headline]) -> str:
     for name, kind in kinds.items():
         last = max(row.date for row in rows if kind.same(row.machine))
         memory = f"{kind.memory_gib:.0f} GiB" if kind.memory_gib else "unknown"
-        caches = [_size(kib) for kib in (kind.l2_kib, kind.l3_kib)]
+        caches = [kibibytes(kib) for kib in (kind.l2_kib, kind.l3_kib)]
         isa = kind.isa or "older than AVX2"
         lines.append([name, kind.cpu, isa, kind.cores, *caches, memory, day(last)])
     return markdown_table([*columns, "measured"], lines)
-
-
-def _size(kib: int) -> str:
-    """A cache's size; of a core, or of what shares it, as the system tells it."""
-    if not kib:
-        return "unknown"
-    return f"{kib} KiB" if kib < 1024 else f"{kib / 1024:.3g} MiB"
 
 
 def _lesson(rows: Sequence[Headline], kinds: dict[str, Kind]) -> Iterator[str]:

@@ -61,6 +61,13 @@ def percent(share: float) -> str:
     return f"{100 * share:.{1 if 0 < share < 0.0995 else 0}f} %"
 
 
+def kibibytes(kib: int) -> str:
+    """Write a size in KiB, or in MiB from 1024 on; "unknown" for 0."""
+    if not kib:
+        return "unknown"
+    return f"{kib} KiB" if kib < 1024 else f"{kib / 1024:.3g} MiB"
+
+
 def day(text: str) -> str:
     """Write a day as people do, 28 November 2026 for 2026-11-28; what is none stays as it is."""
     with contextlib.suppress(ValueError):

@@ -4,7 +4,7 @@ machine, with the values of every round.
 Ratios, intervals and noise are computed when they are shown, as one's own are.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +17,7 @@ from .. import machine
 from ..base import jsonlines
 from ..base.paths import show
 from ..measuring.kind import Kind as Kind
+from ..measuring.kind import names
 from ..measuring.row import Compared, Positive
 from .comparison import Comparison, Other
 from .intervals import ROUNDS
@@ -118,14 +119,11 @@ def others(rows: Iterable[Headline]) -> Iterator[Other]:
             kinds.append((row.machine, [row]))
         else:
             own.append(row)
-    names = Counter(kind.name for kind, _ in kinds)
-    for kind, own in kinds:
+    called = names([kind for kind, _ in kinds])
+    for name, (_, own) in zip(called, kinds, strict=True):
         last = max(row.date for row in own)
         newest = {row.variant: row for row in own if row.date == last}
         if found := _comparison(list(newest.values())):
-            name = (
-                kind.name if names[kind.name] == 1 else f"{kind.name}, L3 {kind.l3_kib >> 10} MiB"
-            )
             facts = {variant: row.facts for variant, row in newest.items()}
             yield Other(name, last, found, facts)
 

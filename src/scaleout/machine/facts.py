@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ..base.paths import programs
-from ..base.words import count, day
+from ..base.words import count, day, kibibytes
 from .topology import (
     ROOT,
     Core,
@@ -364,7 +364,9 @@ def stamp(root: Path = ROOT) -> str:
     parts = [best_isa(here.isa)]
     parts.append(count(here.usable_cores, "core"))
     caches = cache_kib(root)
-    parts += [f"{_size(caches[level])} of L{level} cache" for level in (2, 3) if level in caches]
+    parts += [
+        f"{kibibytes(caches[level])} of L{level} cache" for level in (2, 3) if level in caches
+    ]
     if gib := here.memory_limit_gib or here.memory_gib:
         parts.append(f"{gib:.0f} GiB of memory")
     names = {
@@ -378,8 +380,3 @@ def stamp(root: Path = ROOT) -> str:
         parts.append(f"{here.mpi} {here.mpi_version}")
     parts.append(day(datetime.now(UTC).date().isoformat()))
     return f"Run on {here.cpu}, {', '.join(part for part in parts if part)}."
-
-
-def _size(kib: int) -> str:
-    """Write a cache's size in KiB, or in MiB from 1024 on."""
-    return f"{kib} KiB" if kib < 1024 else f"{kib / 1024:.3g} MiB"

@@ -1,12 +1,14 @@
 """A kind of machine: what is measured on two of the same kind is one measurement."""
 
 import re
+from collections import Counter
+from collections.abc import Sequence
 from typing import Self
 
 import msgspec
 
 from .. import machine
-from ..base.words import count
+from ..base.words import count, kibibytes
 from .row import Count, Share, Some
 
 NO_NAME = re.compile(
@@ -48,3 +50,24 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, memory_gib=0.0) == msgspec.structs.replace(
             other, memory_gib=0.0
         )
+
+
+def names(kinds: Sequence[Kind]) -> list[str]:
+    """Name each of several kinds as no other is named: where that needs it, by its caches."""
+    called = [kind.name for kind in kinds]
+    for level, sizes in (("L2", [k.l2_kib for k in kinds]), ("L3", [k.l3_kib for k in kinds])):
+        differ = {
+            name
+            for name in called
+            if len({size for other, size in zip(called, sizes, strict=True) if other == name}) > 1
+        }
+        called = [
+            f"{name}, {level} {kibibytes(size)}" if name in differ else name
+            for name, size in zip(called, sizes, strict=True)
+        ]
+    seen: Counter[str] = Counter()
+    for at, name in enumerate(called):
+        seen[name] += 1
+        if seen[name] > 1:
+            called[at] = f"{name} ({seen[name]})"
+    return called

@@ -78,13 +78,19 @@ def test_of_one_kind_of_machine_the_last_day_counts(keep):
     assert other.found.ratio("2 ranks").middle == pytest.approx(1.5, rel=1e-3)
 
 
-def test_two_kinds_of_one_name_are_told_apart(keep):
-    newer = msgspec.structs.replace(SMALL, l3_kib=32768)
+@pytest.mark.parametrize(
+    ("change", "ends"),
+    [
+        ({"l3_kib": 32768}, [", L3 8 MiB", ", L3 32 MiB"]),
+        ({"l2_kib": 512}, [", L2 unknown", ", L2 512 KiB"]),
+        ({"cpu": "AMD EPYC Processor"}, ["", " (2)"]),
+    ],
+    ids=["L3", "L2", "none"],
+)
+def test_two_kinds_of_one_name_are_told_apart(keep, change, ends):
+    newer = msgspec.structs.replace(SMALL, **change)
     found = elsewhere.kept(keep(*rows_of(1.5, SMALL), *rows_of(1.2, newer)), "pi")
-    assert [one.name for one in found] == [
-        "EPYC, AVX2, 2 cores, L3 8 MiB",
-        "EPYC, AVX2, 2 cores, L3 32 MiB",
-    ]
+    assert [one.name for one in found] == [f"EPYC, AVX2, 2 cores{end}" for end in ends]
 
 
 def test_of_several_comparisons_each_machines_last_one_counts(keep):
